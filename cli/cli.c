@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "schemas/json_read.h"
+#include "store/api/label_pages.h"
 #include "store/api/store_path.h"
 #include "store/api/store_url.h"
 #include "worker/golden/golden_library.h"
@@ -124,7 +125,7 @@ enum status cli_store_open(const char *given, struct store **store, struct error
     return store_open(url, &config, store, error);
 }
 
-enum { NAMED_LOOKED_AT = 1000, NAMED_DIGITS = 8, LABELS_PAGE = 100 };
+enum { NAMED_LOOKED_AT = 1000, NAMED_DIGITS = 8 };
 
 /* "NAME-78370180", and "NAME-78370180-2" of jobs that were dead the first time. */
 bool cli_is_run_of(const char *id, const char *name)
@@ -135,34 +136,33 @@ bool cli_is_run_of(const char *id, const char *name)
            (id[bytes + 1 + NAMED_DIGITS] == '\0' || id[bytes + 1 + NAMED_DIGITS] == '-');
 }
 
+struct baseline_search {
+    const char *name;
+    char *id; /* [LIMIT_ID_BYTES] */
+};
+
+static enum status look_at_baseline(void *context, const struct label *label, struct error *error)
+{
+    const struct baseline_search *search = context;
+    if (strcmp(label->text, search->name) != 0) {
+        return STATUS_OK;
+    }
+    if (search->id[0] != '\0') {
+        return error_set(error, STATUS_USAGE,
+                         "baseline %s: two tenants have one of this name, suites %s and %s: name "
+                         "the suite",
+                         search->name, search->id, label->suite);
+    }
+    memcpy(search->id, label->suite, LIMIT_ID_BYTES);
+    return STATUS_OK;
+}
+
 enum status cli_baseline_find(struct store *store, const char *name, char id[LIMIT_ID_BYTES],
                               struct error *error)
 {
-    const char *kind = label_kind_names[LABEL_BASELINE];
-    uint32_t count = LABELS_PAGE;
-    int64_t after = 0;
-    struct label *page = calloc(LABELS_PAGE, sizeof *page);
-    TRY(memory_check(page, error, "baselines: out of memory"));
-    enum status status = STATUS_OK;
+    struct baseline_search search = {name, id};
     id[0] = '\0';
-    while (status == STATUS_OK && count == LABELS_PAGE) {
-        status = store->ops->labels(store, kind, after, page, LABELS_PAGE, &count, error);
-        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            after = page[i].id;
-            if (strcmp(page[i].text, name) != 0) {
-                continue;
-            }
-            if (id[0] != '\0') {
-                status = error_set(error, STATUS_USAGE,
-                                   "baseline %s: two tenants have one of this name, suites %s and "
-                                   "%s: name the suite",
-                                   name, id, page[i].suite);
-            }
-            memcpy(id, page[i].suite, sizeof page[i].suite);
-        }
-    }
-    free(page);
-    return status;
+    return labels_each(store, LABEL_BASELINE, look_at_baseline, &search, error);
 }
 
 enum status cli_runs_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],

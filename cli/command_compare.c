@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "store/api/label_pages.h"
 #include "store/api/store_url.h"
 
 #include <math.h>
@@ -352,32 +353,33 @@ int command_compare(int argc, char **argv)
 
 /* ---- baselines ---- */
 
-enum { BASELINES_PAGE = 100 };
+struct baseline_names {
+    char text[512]; /* those that there are, ", " between them, as far as they fit */
+};
+
+static enum status note_baseline(void *context, const struct label *label, struct error *error)
+{
+    struct baseline_names *names = context;
+    size_t used = strlen(names->text);
+    (void)error;
+    snprintf(names->text + used, sizeof names->text - used, "%s%s", used > 0 ? ", " : "",
+             label->text);
+    return STATUS_OK;
+}
 
 /* The baseline's suite, or what baselines there are instead. */
 static enum status expect_baseline(struct store *store, const char *name, char id[LIMIT_ID_BYTES],
                                    struct error *error)
 {
-    struct label *page = calloc(BASELINES_PAGE, sizeof *page);
-    char known[512] = "";
-    uint32_t count = 0;
-    TRY(memory_check(page, error, "baselines: out of memory"));
-    enum status status = cli_baseline_find(store, name, id, error);
-    if (status == STATUS_OK && id[0] == '\0') {
-        status = store->ops->labels(store, label_kind_names[LABEL_BASELINE], 0, page,
-                                    BASELINES_PAGE, &count, error);
-        for (uint32_t i = 0; i < count; i++) {
-            size_t used = strlen(known);
-            snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", page[i].text);
-        }
-        if (status == STATUS_OK) {
-            status = error_set(error, STATUS_NOT_FOUND,
-                               "baseline %s: the store has none of that name; expected %s", name,
-                               count > 0 ? known : "one that \"swerve baseline set\" made");
-        }
+    struct baseline_names names = {.text = ""};
+    TRY(cli_baseline_find(store, name, id, error));
+    if (id[0] != '\0') {
+        return STATUS_OK;
     }
-    free(page);
-    return status;
+    TRY(labels_each(store, LABEL_BASELINE, note_baseline, &names, error));
+    return error_set(error, STATUS_NOT_FOUND,
+                     "baseline %s: the store has none of that name; expected %s", name,
+                     names.text[0] != '\0' ? names.text : "one that \"swerve baseline set\" made");
 }
 
 static enum status set_baseline(const struct compare_options *options, struct store *store,
@@ -407,44 +409,42 @@ static enum status set_baseline(const struct compare_options *options, struct st
     return STATUS_OK;
 }
 
+struct baseline_list {
+    const char *name; /* NULL: all */
+    json_t *rows;     /* NULL: they are printed */
+};
+
+static enum status show_baseline(void *context, const struct label *label, struct error *error)
+{
+    const struct baseline_list *list = context;
+    char date[CLI_DATE_BYTES];
+    (void)error;
+    if (list->name != NULL && strcmp(label->text, list->name) != 0) {
+        return STATUS_OK;
+    }
+    if (list->rows != NULL) {
+        json_array_append_new(list->rows,
+                              json_pack("{s:s, s:s, s:I}", "baseline", label->text, "suite",
+                                        label->suite, "set_s", (json_int_t)label->at_s));
+    } else {
+        text_print(stdout, "%-24s %-40s set %s\n", label->text, label->suite,
+                   cli_date(label->at_s, date));
+    }
+    return STATUS_OK;
+}
+
 /* The baselines of the store, or the one of that name. */
 static enum status show_baselines(const struct compare_options *options, struct store *store,
                                   const char *name, struct error *error)
 {
     char id[LIMIT_ID_BYTES];
-    char date[CLI_DATE_BYTES];
-    struct label *page = calloc(BASELINES_PAGE, sizeof *page);
-    json_t *list = json_array();
-    uint32_t count = BASELINES_PAGE;
-    enum status status = page == NULL || list == NULL
-                             ? error_set(error, STATUS_NO_MEMORY, "baselines: out of memory")
-                             : STATUS_OK;
-    if (name != NULL) {
-        THEN(status, expect_baseline(store, name, id, error));
-    }
-    for (int64_t after = 0; status == STATUS_OK && count == BASELINES_PAGE;) {
-        status = store->ops->labels(store, label_kind_names[LABEL_BASELINE], after, page,
-                                    BASELINES_PAGE, &count, error);
-        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            after = page[i].id;
-            if (name != NULL && strcmp(page[i].text, name) != 0) {
-                continue;
-            }
-            if (options->json) {
-                json_array_append_new(list, json_pack("{s:s, s:s, s:I}", "baseline", page[i].text,
-                                                      "suite", page[i].suite, "set_s",
-                                                      (json_int_t)page[i].at_s));
-            } else {
-                text_print(stdout, "%-24s %-40s set %s\n", page[i].text, page[i].suite,
-                           cli_date(page[i].at_s, date));
-            }
-        }
-    }
+    struct baseline_list list = {name, options->json ? json_array() : NULL};
+    enum status status = name != NULL ? expect_baseline(store, name, id, error) : STATUS_OK;
+    THEN(status, labels_each(store, LABEL_BASELINE, show_baseline, &list, error));
     if (status == STATUS_OK && options->json) {
-        status = cli_write_json(json_pack("{s:O}", "baselines", list), error);
+        status = cli_write_json(json_pack("{s:O}", "baselines", list.rows), error);
     }
-    json_decref(list);
-    free(page);
+    json_decref(list.rows);
     return status;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/dump/debug_dump.h"
+#include "cli/kept/replay_planner.h"
 #include "report/report_drive.h"
 #include "worker/run/prepared_cache.h"
 #include "worker/run/replay_compare.h"
@@ -37,10 +38,8 @@ struct replay {
     struct store *store;
     struct prepared_cache *prepared_scenarios;
     struct models *models;
-    struct open_runner open;
-    struct job_spec spec;                 /* what the runner was opened for */
-    char planner_files[SHA256_HEX_BYTES]; /* identity of the planner that the runner opened, */
-    char planner_hash[SHA256_HEX_BYTES];  /* and with what it loaded */
+    struct replay_planner planner;
+    struct job_spec spec; /* what the runner was opened for */
     uint32_t slot_count, thread_count;
     int64_t deadline_ms;
     int64_t world_deadline_ms;
@@ -51,7 +50,8 @@ struct replay {
     bool json;
     const struct planner_confinement *confinement;
     bool debug;
-    bool stream;            /* what the planner writes is shown as it comes */
+    bool stream;            /* one outcome: what the planner writes is shown as it comes */
+    const char *store_url;  /* for commands that are shown */
     struct debug_dump dump; /* folder NULL: none */
     int64_t same;
     int64_t different;
@@ -65,7 +65,7 @@ struct replay {
 
 static bool runner_fits(const struct replay *replay, const struct outcome *outcome)
 {
-    return replay->open.runner != NULL && replay->spec.tier == outcome->tier &&
+    return replay->planner.open.runner != NULL && replay->spec.tier == outcome->tier &&
            strcmp(replay->spec.planner, outcome->planner) == 0 &&
            strcmp(replay->spec.model_hash, outcome->model_hash) == 0 &&
            strcmp(replay->spec.sampler, outcome->sampler) == 0 &&
@@ -87,7 +87,7 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
     if (runner_fits(replay, outcome)) {
         return STATUS_OK;
     }
-    runner_close(&replay->open);
+    replay_planner_close(&replay->planner);
     const struct runner_source source = {
         .models = replay->models,
         .planner_config = {.tick_deadline_ms = replay->deadline_ms,
@@ -109,12 +109,9 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
     memcpy(replay->spec.sampler, outcome->sampler, sizeof replay->spec.sampler);
     memcpy(replay->spec.backend, outcome->backend, sizeof replay->spec.backend);
     memcpy(replay->spec.rig, outcome->rig, sizeof replay->spec.rig);
-    enum status status = planner_identity(outcome->planner, replay->planner_files, error);
-    THEN(status, runner_open(&source, &replay->spec, rig, &replay->open, error));
-    if (status == STATUS_OK) {
-        memcpy(replay->planner_hash, replay->planner_files, sizeof replay->planner_hash);
-        planner_identity_extend(replay->planner_hash, runner_planner_loaded(replay->open.runner));
-    }
+    enum status status =
+        replay_planner_open(&source, &replay->spec, rig, replay->stream ? replay->store : NULL,
+                            replay->store_url, outcome, &replay->planner, error);
     return status == STATUS_OK ? status
                                : error_prefix(error, "outcome %lld", (long long)outcome->id);
 }
@@ -165,7 +162,7 @@ static enum status begin(struct replay *replay, const struct outcome *outcome, s
     THEN(status, job_run_create(&lease, prepared, &job, error));
     if (status == STATUS_OK) {
         job->owner = (void *)(uintptr_t)outcome;
-        status = runner_add(replay->open.runner, job, branch, error);
+        status = runner_add(replay->planner.open.runner, job, branch, error);
     }
     if (status != STATUS_OK) {
         job_run_destroy(job);
@@ -225,11 +222,10 @@ static void report_text(const struct replay *replay, const struct outcome *outco
         text_print(stdout, "  %-24s stored   %s\n", row->field, row->stored);
         text_print(stdout, "  %-24s replayed %s\n", "", row->replayed);
     }
-    if (strcmp(outcome->planner_hash, replay->planner_hash) != 0 &&
-        strcmp(outcome->planner_hash, replay->planner_files) != 0) {
+    if (!replay_planner_is(&replay->planner, outcome)) {
         text_print(stdout,
                    "  recorded with another version of the planner (hash %.12s, now %.12s)\n",
-                   outcome->planner_hash, replay->planner_hash);
+                   outcome->planner_hash, replay->planner.hash);
     }
     if (strcmp(outcome->revision, revision_hash) != 0) {
         text_print(stdout, "  recorded by simulation revision %.12s, this is %.12s\n",
@@ -270,7 +266,7 @@ static enum status collect(struct replay *replay, struct error *error)
 {
     struct job_run *job;
     enum status status = STATUS_OK;
-    while ((job = runner_take(replay->open.runner)) != NULL) {
+    while ((job = runner_take(replay->planner.open.runner)) != NULL) {
         struct prepared *prepared = job->prepared;
         THEN(status, compare(replay, job->owner, job, error));
         job_run_destroy(job);
@@ -283,8 +279,8 @@ static enum status collect(struct replay *replay, struct error *error)
 static enum status finish_running(struct replay *replay, enum status status, struct error *error)
 {
     struct error later;
-    while (replay->open.runner != NULL && runner_busy(replay->open.runner)) {
-        runner_tick(replay->open.runner);
+    while (replay->planner.open.runner != NULL && runner_busy(replay->planner.open.runner)) {
+        runner_tick(replay->planner.open.runner);
         enum status collected = collect(replay, &later);
         if (status == STATUS_OK && collected != STATUS_OK) {
             status = collected;
@@ -316,8 +312,8 @@ static enum status replay_page(struct replay *replay, const struct outcome *outc
         }
         THEN(status, use_runner_of(replay, &outcomes[i], error));
         THEN(status, begin(replay, &outcomes[i], error));
-        while (status == STATUS_OK && runner_free_slots(replay->open.runner) == 0) {
-            runner_tick(replay->open.runner);
+        while (status == STATUS_OK && runner_free_slots(replay->planner.open.runner) == 0) {
+            runner_tick(replay->planner.open.runner);
             status = collect(replay, error);
         }
         replay->last_job =
@@ -475,7 +471,7 @@ static void print_sample(const struct replay *replay)
 
 static int finish(struct replay *replay, enum status status, const struct error *error)
 {
-    runner_close(&replay->open);
+    replay_planner_close(&replay->planner);
     models_close(replay->models);
     prepared_cache_destroy(replay->prepared_scenarios);
     replay_artifact_finish(&replay->artifact);
@@ -640,6 +636,7 @@ int command_replay(int argc, char **argv)
     replay.slot_count = (uint32_t)slots;
     replay.thread_count = (uint32_t)threads;
     replay.stream = !all;
+    replay.store_url = cli_store_url(url);
     return replay_store(&replay, models, suite, id);
 }
 

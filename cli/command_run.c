@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/gate_options.h"
+#include "cli/kept/kept.h"
 #include "cli/label/label_options.h"
 #include "cli/pool.h"
 #include "cli/serving/serving.h"
@@ -49,6 +50,7 @@ struct run_options {
     const char *junit;
     struct gate_options gate;
     struct label_options labels;
+    bool keep_planner;
     struct serving_options dashboard; /* without an address: none */
     int64_t workers;
     int64_t slots;
@@ -111,8 +113,8 @@ static enum status try_planners(const struct submission *submission,
     return STATUS_OK;
 }
 
-/* On a terminal one line that changes, elsewhere a line each time. The store says how long it takes
- * from the moment that a job ended last, `since_ms` ago. */
+/* On a terminal one line that changes, elsewhere a line each time. The store said how long it takes
+ * `since_ms` ago. */
 static void show_progress(const struct store_suite_status *status, int64_t since_ms, bool terminal)
 {
     int64_t done = 0;
@@ -126,10 +128,12 @@ static void show_progress(const struct store_suite_status *status, int64_t since
         snprintf(flags, sizeof flags, "  flagged %lld", (long long)flagged);
     }
     char rates[PROGRESS_RATES_BYTES];
+    char bar[PROGRESS_BAR_BYTES];
+    progress_bar_text(status, bar);
     int64_t eta_ms = status->eta_ms > since_ms ? status->eta_ms - since_ms : 0;
-    fprintf(stderr, "%s%lld/%lld rollouts%s%s  %.2f miles  $%.6f  ETA %s%s",
-            terminal ? "\r\033[K" : "", (long long)done, (long long)status->rollouts_total, flags,
-            progress_rates_text(status, rates),
+    fprintf(stderr, "%s%s%s%lld/%lld rollouts%s%s  %.2f miles  $%.6f  ETA %s%s",
+            terminal ? "\r\033[K" : "", bar, bar[0] != '\0' ? "  " : "", (long long)done,
+            (long long)status->rollouts_total, flags, progress_rates_text(status, rates),
             (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
             (double)status->cost_uusd / (double)UUSD_PER_USD,
             progress_eta_text(status->eta_ms < 0 ? -1 : eta_ms, eta), terminal ? "" : "\n");
@@ -146,7 +150,8 @@ static enum status supervise(struct pools *pools, struct store *store, const cha
     int64_t period_ns = (terminal ? PROGRESS_MS : PROGRESS_LINE_MS) * NS_PER_MS;
     int64_t shown_ns = terminal ? 0 : start_ns;
     int64_t finished = -1;
-    int64_t changed_ns = start_ns; /* when a job ended last, or began to be waited for */
+    int64_t eta_ms = -1;
+    int64_t changed_ns = start_ns; /* when the store last said another time */
     for (;;) {
         struct store_suite_status now;
         TRY(store->ops->suite_status(store, suite_id, &now, error));
@@ -154,7 +159,8 @@ static enum status supervise(struct pools *pools, struct store *store, const cha
         finished = store_jobs_ended(&now);
         bool over = store_jobs_open(&now) == 0;
         int64_t now_ns = clock_now_ns(clock);
-        changed_ns = progressed ? now_ns : changed_ns;
+        changed_ns = progressed || now.eta_ms != eta_ms ? now_ns : changed_ns;
+        eta_ms = now.eta_ms;
         if ((over && terminal) || now_ns - shown_ns > period_ns) {
             shown_ns = now_ns;
             show_progress(&now, (now_ns - changed_ns) / NS_PER_MS, terminal);
@@ -504,12 +510,19 @@ static int run(const struct run_options *options, const char *path)
         status = serving_prepare(&options->dashboard, &logger, &opened.dashboard, &error);
     }
     THEN(status, try_planners(&submission, options->confinement, &error));
+    struct kept_list kept = {0};
+    if (options->keep_planner) {
+        THEN(status, kept_pack(submission.specs, submission.job_count, options->confinement, &kept,
+                               &error));
+    }
     THEN(status, open_store(options, &store_config, &opened, &error));
     struct store *store = opened.store;
     THEN(status, pool_check_rights(store, &error));
     THEN(status, submission_send(&submission, store, (uint32_t)options->suite.weight, &error));
     bool sent = status == STATUS_OK;
     THEN(status, label_options_send(&options->labels, store, submission.suite_id, &error));
+    THEN(status, kept_send(&kept, store, submission.suite_id, &error));
+    kept_finish(&kept);
     struct store_suite_status before = {0};
     THEN(status, store->ops->suite_status(store, submission.suite_id, &before, &error));
     THEN(status, run_jobs(options, store, &submission, &logger, &error));
@@ -569,6 +582,9 @@ static enum status check_options(struct run_options *options, struct error *erro
     }
     options->suite.store_url = options->store_url;
     TRY(label_options_check(&options->labels, error));
+    if (options->keep_planner) {
+        TRY(kept_check_store(cli_store_url(options->store_url), error));
+    }
     TRY(check_dashboard(options, error));
     return gate_options_read(&options->gate, error);
 }
@@ -605,6 +621,9 @@ int command_run(int argc, char **argv)
         {"--summary", "FILE.md", "write Markdown for a CI page", .text = &options.summary},
         {"--junit", "FILE.xml", "write JUnit for a CI system", .text = &options.junit},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
+        {"--keep-planner", NULL,
+         "keep the planner's files with the suite, up to 8 MiB, for replay; a store that is a path",
+         .flag = &options.keep_planner},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
         GATE_OPTION_ROWS(options.gate),
         {"--dashboard", "[ADDR:PORT]",

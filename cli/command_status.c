@@ -84,6 +84,7 @@ static void progress_json(json_t *json, const struct store_suite_status *status)
     mains_json(json, status);
     json_object_set_new(json, "ticks_planned", json_integer((json_int_t)status->ticks_planned));
     json_object_set_new(json, "ticks_ended", json_integer((json_int_t)status->ticks_ended));
+    json_object_set_new(json, "ticks_running", json_integer((json_int_t)status->ticks_running));
     json_object_set_new(json, "eta_s",
                         status->eta_ms >= 0 && store_jobs_open(status) > 0
                             ? json_real((double)status->eta_ms / 1e3)
@@ -178,8 +179,7 @@ static void progress_line(const struct store_suite_status *status)
         text_print(stdout, "  since %s", cli_date(status->submitted_s, date));
     }
     if (store_jobs_open(status) > 0 && status->ticks_planned > 0) {
-        text_print(stdout, "  %.0f%% of ticks",
-                   floor(100.0 * (double)status->ticks_ended / (double)status->ticks_planned));
+        text_print(stdout, "  %.0f%% of ticks", floor(100.0 * progress_share(status)));
     }
     if (store_jobs_open(status) > 0) {
         text_print(stdout, "  ETA %s", progress_eta_text(status->eta_ms, text));

@@ -626,6 +626,26 @@ const char *compare_words(const struct compare *compare, char out[COMPARE_WORDS_
     return out;
 }
 
+const char *const compare_rewritten_text =
+    "A and B are two versions of one planner, whose files have changed since A: \"swerve show ID "
+    "--video FILE.png\" shows what A drove; \"swerve replay\" of A drives B's files, or A's where "
+    "\"run --keep-planner\" kept them";
+
+bool compare_is_rewritten(const struct compare *compare)
+{
+    return strcmp(compare->a->planner, compare->b->planner) == 0 &&
+           strcmp(compare->a->planner_hash, compare->b->planner_hash) != 0 &&
+           strncmp(compare->a->planner, "builtin:", strlen("builtin:")) != 0;
+}
+
+const char *compare_command(const struct compare *compare, bool of_b, int64_t id,
+                            char out[COMPARE_COMMAND_BYTES])
+{
+    snprintf(out, COMPARE_COMMAND_BYTES, "swerve %s %lld",
+             !of_b && compare_is_rewritten(compare) ? "show" : "replay", (long long)id);
+    return out;
+}
+
 const char *compare_revisions(const struct compare *compare, char out[COMPARE_REVISIONS_BYTES])
 {
     out[0] = '\0';

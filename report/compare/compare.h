@@ -193,7 +193,18 @@ const char *compare_words(const struct compare *compare, char out[COMPARE_WORDS_
 enum { COMPARE_REVISIONS_BYTES = 256 };
 const char *compare_revisions(const struct compare *compare, char out[COMPARE_REVISIONS_BYTES]);
 
+/* Whether both sides are of one planner whose files have changed since A: what drives A's outcomes
+ * again is then no longer A. */
+bool compare_is_rewritten(const struct compare *compare);
+extern const char *const compare_rewritten_text; /* what to do then, as a sentence */
+
 /* ---- showing it: compare_print.c, compare_html.c ---- */
+
+/* Command that shows or drives an outcome of a side: of A, where it is rewritten, what was
+ * recorded. */
+enum { COMPARE_COMMAND_BYTES = 32 };
+const char *compare_command(const struct compare *compare, bool of_b, int64_t id,
+                            char out[COMPARE_COMMAND_BYTES]);
 
 /* One side of a pair. */
 const struct compare_rollout *compare_rollout(const struct compare *compare, uint32_t pair,

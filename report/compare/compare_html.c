@@ -106,10 +106,11 @@ static void write_strip(struct html *html, const char *name, struct shown *shown
     html_raw(html, "</div>");
 }
 
-static void write_command(struct html *html, const struct compare_side *side, int64_t id)
+static void write_command(struct html *html, const struct compare *compare, bool of_b, int64_t id)
 {
-    html_format(html, "<code>swerve replay %lld --store %s</code> ", (long long)id,
-                side->store_url);
+    char command[COMPARE_COMMAND_BYTES];
+    html_format(html, "<code>%s --store %s</code> ", compare_command(compare, of_b, id, command),
+                (of_b ? compare->b : compare->a)->store_url);
 }
 
 static void write_card(struct html *html, const struct compare *compare, uint32_t pair)
@@ -125,8 +126,8 @@ static void write_card(struct html *html, const struct compare *compare, uint32_
                 "<article class=\"card\"><h3>%s</h3><p class=\"soft\">%s, seed %llu, %s</p><p>",
                 a->scenario_id, a->branch_id[0] != '\0' ? a->branch_id : "main line",
                 (unsigned long long)a->seed, tier_names[a->tier]);
-    write_command(html, compare->a, a->id);
-    write_command(html, compare->b, b->id);
+    write_command(html, compare, false, a->id);
+    write_command(html, compare, true, b->id);
     html_raw(html, "</p>");
     if (open_shown(&shown[0], compare->a, a->id) && open_shown(&shown[1], compare->b, b->id)) {
         uint32_t end = shown[compare_passed(a) ? 1 : 0].moment.tick;
@@ -202,6 +203,9 @@ enum status compare_html(const struct compare *compare, const char *path, struct
     write_side(&html, "B", compare->b);
     if (compare_revisions(compare, revisions)[0] != '\0') {
         html_format(&html, "<p class=\"notice\">%s.</p>", revisions);
+    }
+    if (compare_is_rewritten(compare)) {
+        html_format(&html, "<p class=\"notice\">%s.</p>", compare_rewritten_text);
     }
     html_format(&html,
                 "<p class=\"lead\">Of %lld main lines B fixes <b class=\"good\">%lld</b> and "

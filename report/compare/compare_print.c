@@ -150,6 +150,13 @@ void compare_write_measures(const struct compare *compare, struct page *page)
     page_table_end(page);
 }
 
+static void print_command(const struct compare *compare, bool of_b, int64_t id, FILE *out)
+{
+    char command[COMPARE_COMMAND_BYTES];
+    text_print(out, "    %s --store %s\n", compare_command(compare, of_b, id, command),
+               (of_b ? compare->b : compare->a)->store_url);
+}
+
 static void print_flip(const struct compare *compare, uint32_t pair, FILE *out)
 {
     const struct compare_rollout *a = compare_rollout(compare, pair, false);
@@ -160,8 +167,8 @@ static void print_flip(const struct compare *compare, uint32_t pair, FILE *out)
                a->branch_id[0] != '\0' ? " branch " : "", a->branch_id, (unsigned long long)a->seed,
                tier_names[a->tier], worse->reasons == 0 ? verdict_names[worse->verdict] : "",
                reasons_text(worse->reasons, ", ", reasons));
-    text_print(out, "    swerve replay %lld --store %s\n", (long long)a->id, compare->a->store_url);
-    text_print(out, "    swerve replay %lld --store %s\n", (long long)b->id, compare->b->store_url);
+    print_command(compare, false, a->id, out);
+    print_command(compare, true, b->id, out);
 }
 
 static void print_flips(const struct compare *compare, bool broken, FILE *out)
@@ -192,13 +199,13 @@ static void print_losses(const struct compare *compare, FILE *out)
     for (uint32_t i = 0; i < compare->loss_count && i < LISTED_MAX; i++) {
         const struct compare_loss *loss = &compare->losses[i];
         const struct compare_rollout *a = &compare->a->rollouts[loss->a];
-        text_print(out, "%s  %s, seed %llu, %s: %s\n    swerve replay %lld --store %s\n",
+        text_print(out, "%s  %s, seed %llu, %s: %s\n",
                    i == 0 ? "\nlost: A passes, B has no result that could be compared\n" : "",
                    a->scenario_id, (unsigned long long)a->seed, tier_names[a->tier],
-                   compare_loss_names[loss->kind], (long long)a->id, compare->a->store_url);
+                   compare_loss_names[loss->kind]);
+        print_command(compare, false, a->id, out);
         if (loss->b != UINT32_MAX) {
-            text_print(out, "    swerve replay %lld --store %s\n",
-                       (long long)compare->b->rollouts[loss->b].id, compare->b->store_url);
+            print_command(compare, true, compare->b->rollouts[loss->b].id, out);
         }
     }
     if (compare->loss_count > LISTED_MAX) {
@@ -213,6 +220,9 @@ void compare_print(const struct compare *compare, FILE *out)
     print_side("B", compare->b, out);
     if (compare_revisions(compare, revisions)[0] != '\0') {
         text_print(out, "NOTE: %s\n", revisions);
+    }
+    if (compare_is_rewritten(compare)) {
+        text_print(out, "NOTE: %s\n", compare_rewritten_text);
     }
     text_print(out, "%u rollouts compared, of these %lld main lines and %lld branches\n",
                compare->pair_count, (long long)compare->all.mains,

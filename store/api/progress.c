@@ -5,12 +5,14 @@
 
 #include "base/units.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* Rest of a part; negative: not known. */
 static double left_ns(const struct progress_part *part)
 {
     int64_t ended = part->ticks - part->ticks_open;
+    int64_t open = part->ticks_open - part->ticks_running;
     if (part->jobs_open == 0) {
         return 0.0;
     }
@@ -18,10 +20,13 @@ static double left_ns(const struct progress_part *part)
         return -1.0; /* its scenarios do not say */
     }
     if (ended > 0 && part->wall_ns > 0) {
-        return (double)part->ticks_open * ((double)part->wall_ns / (double)ended);
+        return (double)open * ((double)part->wall_ns / (double)ended);
     }
     if (part->other_ticks > 0 && part->other_wall_ns > 0) {
-        return (double)part->ticks_open * ((double)part->other_wall_ns / (double)part->other_ticks);
+        return (double)open * ((double)part->other_wall_ns / (double)part->other_ticks);
+    }
+    if (part->ticks_running > 0 && part->running_ns > 0) {
+        return (double)open * ((double)part->running_ns / (double)part->ticks_running);
     }
     return -1.0;
 }
@@ -44,6 +49,27 @@ int64_t progress_eta_ms(const struct progress_part *parts, uint32_t count)
     }
     double ms = longest_ns / (double)NS_PER_MS;
     return ms < 1e15 ? (int64_t)ms : (int64_t)1e15;
+}
+
+double progress_share(const struct store_suite_status *status)
+{
+    double behind = (double)status->ticks_ended + (double)status->ticks_running;
+    return status->ticks_planned > 0 ? fmin(1.0, behind / (double)status->ticks_planned)
+                                     : (double)NAN;
+}
+
+const char *progress_bar_text(const struct store_suite_status *status, char out[PROGRESS_BAR_BYTES])
+{
+    static const char full[] = "####################";
+    static const char empty[] = "....................";
+    double share = progress_share(status);
+    out[0] = '\0';
+    if (!isnan(share)) {
+        int done = (int)(share * (double)(sizeof full - 1));
+        snprintf(out, PROGRESS_BAR_BYTES, "[%.*s%.*s] %3d%% of ticks", done, full,
+                 (int)(sizeof empty - 1) - done, empty, (int)(share * 100.0));
+    }
+    return out;
 }
 
 const char *progress_eta_text(int64_t eta_ms, char out[PROGRESS_TEXT_BYTES])

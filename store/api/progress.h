@@ -3,7 +3,9 @@
  *
  * A part is a suite's jobs of one pool and tier. Its pace is the time that some of its jobs ran
  * over the planned ticks of those that have ended, so workers, planners and whatever else shares
- * the machines are in it, and an object world's seconds say nothing of a teacher's hours.
+ * the machines are in it, and an object world's seconds say nothing of a teacher's hours. Before
+ * the first of them has ended, the pace is an earlier suite's, else that of those which run: the
+ * ticks behind them in the time since the first was claimed.
  */
 #ifndef SWERVE_STORE_API_PROGRESS_H
 #define SWERVE_STORE_API_PROGRESS_H
@@ -20,6 +22,10 @@ struct progress_part {
     int64_t ticks; /* planned */
     int64_t ticks_open;
     int64_t wall_ns;
+    /* Of jobs that are being driven: ticks behind them, and the time since the first of them was
+     * claimed. */
+    int64_t ticks_running;
+    int64_t running_ns;
     /* Of the newest other suite with this pool and tier, for a part of which nothing has ended; 0:
      * there is none. */
     int64_t other_ticks;
@@ -28,6 +34,14 @@ struct progress_part {
 
 /* Time until every open job has ended; -1: not known. */
 int64_t progress_eta_ms(const struct progress_part *parts, uint32_t count);
+
+/* Share of the planned ticks that are behind, 0..1; NAN: none are planned. */
+double progress_share(const struct store_suite_status *status);
+
+/* "[#####...............]  27% of ticks"; "": none are planned. Returns out. */
+enum { PROGRESS_BAR_BYTES = 64 };
+const char *progress_bar_text(const struct store_suite_status *status,
+                              char out[PROGRESS_BAR_BYTES]);
 
 enum { PROGRESS_TEXT_BYTES = 32, PROGRESS_RATES_BYTES = 128 };
 

@@ -95,6 +95,7 @@ struct store_progress {
     int64_t device_ns; /* no more than has passed since the claim counts */
     int64_t metres_mm;
     int64_t mflop; /* of world models, in millions */
+    int64_t ticks; /* driven, a shared past once; for people alone */
 };
 
 struct store_completion_result {
@@ -143,6 +144,7 @@ struct store_suite_status {
     char baselines[LABEL_NAMES_BYTES]; /* likewise: the names of which it is the baseline */
     int64_t ticks_planned;             /* of jobs of its own; 0: not known */
     int64_t ticks_ended;               /* of these, of jobs that have ended */
+    int64_t ticks_running;   /* .. and that jobs which are being driven have behind them */
     int64_t eta_ms;          /* until every job has ended, store/api/progress.h; -1: not known */
     int64_t unstarted_hosts; /* that could not start a planner of the suite, until they can */
     char unstarted[STORE_UNSTARTED_BYTES]; /* worker and reason of one of them */

@@ -207,8 +207,7 @@ enum {
     CLOCKS_APART = 64
 }; /* one machine's clock may run faster than another's by a part of this */
 
-/* The time that a row keeps; never 0, which says that nothing is known. */
-static int64_t claim_time_ns(const struct sql_store *store)
+int64_t claim_time_ns(const struct sql_store *store)
 {
     int64_t wall_ns = clock_wall_ns(store->clock);
     return wall_ns > 1 ? wall_ns : 1;

@@ -34,11 +34,15 @@ struct claim_places {
     struct claim_place rows[CLAIM_PLACES]; /* further suites are looked through by each claim */
 };
 
+struct sql_store;
+
+/* Now, as a row keeps it of a claim; never 0, which says that nothing is known. */
+int64_t claim_time_ns(const struct sql_store *store);
+
 /* Of the device time that an attempt asks to be charged, what can be: no more than has passed since
  * its claim by the store's wall clock, as far as clocks of different machines agree. claimed_ns: of
  * its row (jobs, attempts); 0: not known, so nothing has. A worker drives what it holds in one
  * thread or on one device, so honest ones never ask for more. Writer thread. */
-struct sql_store;
 int64_t claim_billable_ns(struct sql_store *store, int64_t job_id, int64_t claimed_ns,
                           int64_t asked_ns);
 

@@ -233,6 +233,9 @@ struct heartbeat_call {
     uint32_t cancelled_count;
 };
 
+/* Of the rollouts of one job. */
+#define TICKS_MAX ((int64_t)LIMIT_HORIZON_TICKS * (1 + LIMIT_BRANCHES))
+
 /* Whether the attempt's result could still be accepted. */
 static enum status note_progress(struct db *db, const struct heartbeat_call *call,
                                  const struct store_progress *progress, bool *valid,
@@ -245,6 +248,7 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
     int64_t metres_mm = 0;
     int64_t mflop = 0;
     int64_t claimed_ns = 0;
+    int64_t ticks = 0;
     struct query query = query_begin(db, STATEMENT_JOB_PROGRESS_GET);
 
     query_int(&query, progress->job_id);
@@ -256,6 +260,8 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
         metres_mm = query_take_int(&query);
         mflop = query_take_int(&query);
         claimed_ns = query_take_int(&query);
+        query.column++; /* its suite */
+        ticks = query_take_int(&query);
     }
     TRY(query_end(&query, error));
     *valid = (state == JOB_LEASED || state == JOB_QUEUED) && epoch == progress->epoch &&
@@ -265,7 +271,9 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
     }
     int64_t billed_ns =
         claim_billable_ns(call->store, progress->job_id, claimed_ns, progress->device_ns);
-    if (billed_ns <= device_ns && progress->metres_mm <= metres_mm && progress->mflop <= mflop) {
+    int64_t driven = progress->ticks < TICKS_MAX ? progress->ticks : TICKS_MAX;
+    if (billed_ns <= device_ns && progress->metres_mm <= metres_mm && progress->mflop <= mflop &&
+        driven <= ticks) {
         return STATUS_OK;
     }
     struct query update = query_begin(db, STATEMENT_JOB_PROGRESS_SET);
@@ -273,6 +281,7 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
     query_int(&update, billed_ns > device_ns ? billed_ns : device_ns);
     query_int(&update, progress->metres_mm > metres_mm ? progress->metres_mm : metres_mm);
     query_int(&update, progress->mflop > mflop ? progress->mflop : mflop);
+    query_int(&update, driven);
     return query_send(&update, error);
 }
 

@@ -470,6 +470,7 @@ static enum status keep_partial(struct complete_call *call, const struct lease_j
                                                           job->claimed_ns, completion->device_ns)));
     query_int(&progress, max_i64(job->progress_mm, completion->metres_mm));
     query_int(&progress, max_i64(job->progress_mflop, completion->mflop));
+    query_int(&progress, 0); /* what it said stays */
     enum status status = query_run(&progress, error);
     THEN(status, find_scenario(call, job, completion, &scenario, error));
     for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {

@@ -188,8 +188,31 @@ static enum status read_elsewhere(struct db *db, int64_t suite, struct progress_
     return query_end(&query, error);
 }
 
-enum status stats_read_progress(struct db *db, int64_t suite, struct store_suite_status *out,
-                                struct error *error)
+/* How far the jobs that are being driven have come. */
+static enum status read_running(struct db *db, int64_t suite, int64_t now_ns,
+                                struct progress_part *parts, uint32_t count,
+                                struct store_suite_status *out, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_RUNNING_OF_SUITE);
+    query_int(&query, suite);
+    while (query_row(&query)) {
+        int64_t pool = query_take_int(&query);
+        enum tier tier = (enum tier)query_take_int(&query);
+        for (uint32_t i = 0; i < count; i++) {
+            if (parts[i].pool == pool && parts[i].tier == tier) {
+                int64_t ticks = query_take_int(&query);
+                parts[i].ticks_running = ticks < parts[i].ticks_open ? ticks : parts[i].ticks_open;
+                parts[i].running_ns = now_ns - query_take_int(&query);
+                out->ticks_running += parts[i].ticks_running;
+                break;
+            }
+        }
+    }
+    return query_end(&query, error);
+}
+
+enum status stats_read_progress(const struct sql_store *store, struct db *db, int64_t suite,
+                                struct store_suite_status *out, struct error *error)
 {
     struct progress_part parts[PARTS_MAX];
     uint32_t count = 0;
@@ -210,6 +233,9 @@ enum status stats_read_progress(struct db *db, int64_t suite, struct store_suite
     }
     enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
     THEN(status, ended);
+    if (out->jobs[JOB_LEASED] > 0) {
+        THEN(status, read_running(db, suite, claim_time_ns(store), parts, count, out, error));
+    }
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         bool begun = parts[i].ticks > parts[i].ticks_open && parts[i].wall_ns > 0;
         status = begun || parts[i].jobs_open == 0 ? STATUS_OK

@@ -294,8 +294,8 @@ enum status stats_worker_owner(struct store *base, const char *worker_id,
 enum status stats_commits_lost(struct store *base, int64_t *count, struct error *error);
 enum status stats_read(struct store *base, struct store_stats *out, struct error *error);
 /* Planners, planned ticks and ETA of a suite. */
-enum status stats_read_progress(struct db *db, int64_t suite, struct store_suite_status *out,
-                                struct error *error);
+enum status stats_read_progress(const struct sql_store *store, struct db *db, int64_t suite,
+                                struct store_suite_status *out, struct error *error);
 enum status look_suites_page(struct store *base, const char *after, char (*ids)[LIMIT_ID_BYTES],
                              uint32_t max, uint32_t *count, struct error *error);
 enum status look_slices_page(struct store *base, const char *suite_id, int64_t after,

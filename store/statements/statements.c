@@ -321,7 +321,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " ORDER BY j.id LIMIT ?2",
     [STATEMENT_JOB_LEASE] =
         "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, claim_id = ?5, claimed_ns = ?6, due_ns = 0,"
-        " progress_ns = 0, progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
+        " progress_ns = 0, progress_mm = 0, progress_mflop = 0, progress_ticks = 0 WHERE id = ?1",
     [STATEMENT_CLAIM_LEASES] =
         LEASES
         " WHERE j.state = 1 AND j.worker = ?1 AND j.claim_id = ?2 ORDER BY j.id",
@@ -338,9 +338,9 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6 WHERE id = ?1",
     [STATEMENT_JOB_PROGRESS_GET] =
         "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop, j.claimed_ns,"
-        " j.suite FROM jobs j LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
-    [STATEMENT_JOB_PROGRESS_SET] =
-        "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3, progress_mflop = ?4 WHERE id = ?1",
+        " j.suite, j.progress_ticks FROM jobs j LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+    [STATEMENT_JOB_PROGRESS_SET] = "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3, progress_mflop = ?4,"
+        " progress_ticks = CASE WHEN progress_ticks < ?5 THEN ?5 ELSE progress_ticks END WHERE id = ?1",
     [STATEMENT_ATTEMPT_GET] =
         "SELECT a.ending, w.name, a.device_ns, a.metres_mm, a.price_uusd_per_hour, a.cost_uusd,"
         " a.escalated_job, a.pool, a.device, a.tier, a.mflop, a.claimed_ns FROM attempts a"

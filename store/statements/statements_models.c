@@ -56,6 +56,12 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_LABELS_OF_SUITE] = "SELECT kind, text FROM labels WHERE suite = ?1 ORDER BY id",
     [STATEMENT_PLANNERS_OF_SUITE] =
         "SELECT planner FROM suite_planners WHERE suite = ?1 ORDER BY planner",
+    [STATEMENT_RUNNING_OF_SUITE] = /* by the leased jobs, of which there are few */
+        "SELECT j.pool, c.tier, SUM(CASE WHEN j.progress_ticks < COALESCE(x.ticks, 0) THEN j.progress_ticks"
+        "  ELSE COALESCE(x.ticks, 0) END), MIN(j.claimed_ns) FROM jobs j"
+        " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
+        " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.state = 1 AND +j.suite = ?1"
+        " AND j.claimed_ns > 0 GROUP BY j.pool, c.tier",
     [STATEMENT_PLANNER_HASH_OF_SUITE] =
         "SELECT c.planner_hash FROM job_specs s CROSS JOIN contexts c ON c.id = s.context"
         " WHERE s.suite = ?1 LIMIT 1",

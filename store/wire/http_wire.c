@@ -192,9 +192,12 @@ static const struct json_field submit_result_fields[] = {
 };
 
 static const struct json_field progress_fields[] = {
-    PROGRESS(job_id, JSON_FIELD_I64),    PROGRESS(epoch, JSON_FIELD_I64),
-    PROGRESS(device_ns, JSON_FIELD_I64), PROGRESS(metres_mm, JSON_FIELD_I64),
+    PROGRESS(job_id, JSON_FIELD_I64),
+    PROGRESS(epoch, JSON_FIELD_I64),
+    PROGRESS(device_ns, JSON_FIELD_I64),
+    PROGRESS(metres_mm, JSON_FIELD_I64),
     PROGRESS(mflop, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_progress, ticks, JSON_FIELD_I64),
 };
 
 static const struct json_field completion_result_fields[] = {
@@ -278,6 +281,7 @@ static const struct json_field suite_status_fields[] = {
     JSON_FIELD_OPTIONAL(struct store_suite_status, baselines, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_suite_status, ticks_planned, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, ticks_ended, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, ticks_running, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, eta_ms, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, unstarted_hosts, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, unstarted, JSON_FIELD_TEXT),

@@ -5,6 +5,7 @@ so; gates of each kind on what is known, and the jobs of a retry counted.
 
 Usage: test_gate.py SWERVE SOURCE_ROOT
 """
+import hashlib
 import json
 import math
 import os
@@ -12,6 +13,7 @@ import pathlib
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -248,6 +250,63 @@ def retry_takes_the_planner_as_it_is_now():
     assert len(hashes[0]) == len(hashes[1]) == 1 and hashes[0] != hashes[1], hashes
 
 
+def files_that_were_kept_drive_again():
+    """An edited planner is no longer the one that drove: that is said, and kept files drive in its place, in the sandbox."""
+    home = os.getcwd()
+    os.makedirs("kept/parts")
+    for name in ("clear1.json", "swerve_planner.py"):
+        shutil.copy(name, "kept")
+    os.chdir("kept")
+    planner = pathlib.Path("plan.py")
+    part = pathlib.Path("parts/brake.py")
+    planner.write_text("import swerve_planner\nfrom parts import brake\nclass Mine(swerve_planner.Planner):\n"
+                       "    def reset(self, episode):\n        pass\n    def act(self, observation):\n        return brake.ACCEL, 0.0\n"
+                       "swerve_planner.run(Mine)\n")
+    try:
+        for accel, store, options in ((-3.0, "k.db", ["--keep-planner"]), (-2.0, "k.db", []), (-1.0, "n.db", [])):
+            part.write_text(f"ACCEL = {accel}\n")
+            swerve("run", "clear1.json", "--world", "object", "--planner", "exec:python3 plan.py", "--store", store, *options)
+        done = swerve("replay", "1", "--store", "k.db")
+        assert "1 identical" in done.stdout and "driven by those that the store kept, in the sandbox" in done.stderr, done
+        done = swerve("replay", "2", "--store", "k.db", code=1)
+        assert "the planner's files have changed since outcome 2" in done.stderr and "swerve show 2 --video" in done.stderr, done.stderr
+        done = swerve("replay", "1", "--store", "n.db")
+        assert "1 identical" in done.stdout and done.stderr == "", done
+        planner.rename("gone.py")
+        assert "1 identical" in swerve("replay", "1", "--store", "k.db").stdout
+        pathlib.Path("gone.py").rename("plan.py")
+        done = swerve("compare", "exec:python3 plan.py", "exec:python3 plan.py", "--store", "k.db")
+        assert "NOTE: A and B are two versions of one planner" in done.stdout, done.stdout
+        # What does not make the same planner, is too much, or would be read by others is not kept.
+        words = ["run", "clear1.json", "--world", "object", "--keep-planner", "--store"]
+        said = swerve(*words, "x.db", "--planner", f"exec:python3 {os.getcwd()}/plan.py", code=3).stderr
+        assert "expected a file below this folder, named by a relative path; found none" in said, said
+        assert "where others could read the files" in swerve(*words, "http://127.0.0.1:1", code=2).stderr
+        pathlib.Path("parts/much.py").write_bytes(b"#" * (9 << 20))
+        assert "much.py" in swerve(*words, "x.db", "--planner", "exec:python3 plan.py", code=3).stderr
+        assert not os.path.exists("x.db"), "a store was made"
+        # A pack that leads out of its folder is refused; one that is lost is missed.
+        edit = sqlite3.connect("k.db")
+        text, suite = edit.execute("SELECT text, suite FROM labels WHERE kind = 4").fetchone()
+        assert swerve("check", "--store", "k.db").stdout.count("everything fits together") == 1
+        next(pathlib.Path("k.db.artifacts").rglob(text.split()[1] + "*")).unlink()
+        assert text.split()[1][:16] in swerve("check", "--store", "k.db", code=4).stdout
+        out = pathlib.Path("../../led-out").resolve()
+        pack = json.dumps({"files": [{"path": "parts/../../" + out.name, "bytes": 2}]}).encode() + b"\nno"
+        name = hashlib.sha256(pack).hexdigest()
+        place = pathlib.Path("k.db.artifacts", name[:2], name + ".zst")
+        place.parent.mkdir(exist_ok=True)
+        # A frame of zstd (RFC 8878) with one raw block.
+        place.write_bytes(b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(pack)) + struct.pack("<I", len(pack) << 3 | 1)[:3] + pack)
+        edit.execute("UPDATE labels SET text = ?", (text.split()[0] + " " + name,))
+        edit.commit()
+        edit.close()
+        done = swerve("replay", "1", "--store", "k.db", code=3)
+        assert "expected a path within a folder, found" in done.stderr and not out.exists(), done.stderr
+    finally:
+        os.chdir(home)
+
+
 def ids_of(suite, store):
     return sorted({json.loads(line)["scenario_id"] for line in
                    swerve("show", "--all", "--suite", suite, "--store", store).stdout.splitlines()})
@@ -290,7 +349,7 @@ TESTS = [what_failed_is_driven_alone, a_failure_is_told_in_ten_lines, words_and_
          wrong_gates_are_refused, a_baseline_holds_every_slice, costs_are_held_against_a_baseline,
          a_baseline_may_be_of_another_planner,
          a_damaged_baseline_is_refused, planner_errors_come_before_tables, retry_drives_planner_errors_again,
-         retry_goes_by_verdict_and_reason, retry_answers_what_a_teacher_did_not, retry_takes_the_planner_as_it_is_now]
+         files_that_were_kept_drive_again, retry_goes_by_verdict_and_reason, retry_answers_what_a_teacher_did_not, retry_takes_the_planner_as_it_is_now]
 
 
 def main():

@@ -180,8 +180,67 @@ static void a_store_counts_what_it_takes(void)
     store->ops->close(store);
 }
 
+/* Goal: one long job is no blank: what its worker says it has driven moves the bar, and gives an
+ * estimate before anything has ended. */
+static void jobs_that_run_count_by_their_ticks(void)
+{
+    enum { JOB_TICKS = 80 + 40, JOBS = 3 };
+    static struct job_lease leases[JOBS];
+    struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
+    struct store_progress progress[JOBS];
+    int64_t cancelled[JOBS];
+    uint32_t cancelled_count = 0;
+    uint32_t count = 0;
+    int64_t claim_id = 1;
+    int64_t ttl_ms = 0;
+    char path[160];
+    char text[PROGRESS_BAR_BYTES];
+    struct store *store = NULL;
+    const struct store_config config = {.clock = &manual.clock};
+    manual_clock_init(&manual);
+    snprintf(path, sizeof path, "%s/r.db", support_directory());
+    EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
+    submit_jobs(store, "s", TIER_STUDENT, 0, JOBS);
+    EXPECT_OK(
+        store->ops->claim(store, &worker, &claim_id, JOBS, 0, leases, &count, &ttl_ms, &error),
+        error);
+    EXPECT_INT(count, JOBS);
+    struct store_suite_status status = status_of(store, "s");
+    EXPECT_INT(status.eta_ms, -1);
+    EXPECT_TEXT(progress_bar_text(&status, text), "[....................]   0% of ticks");
+    manual_clock_advance(&manual, 8 * NS_PER_S);
+    for (int i = 0; i < JOBS; i++) {
+        progress[i] = (struct store_progress){.job_id = leases[i].job_id,
+                                              .epoch = leases[i].epoch,
+                                              .device_ns = 2 * NS_PER_S,
+                                              .ticks = i < 2 ? 20 : 1000000};
+    }
+    EXPECT_OK(store->ops->heartbeat(store, &worker, progress, JOBS, cancelled, &cancelled_count,
+                                    &ttl_ms, &error),
+              error);
+    status = status_of(store, "s");
+    EXPECT_INT(status.ticks_ended, 0);
+    EXPECT_INT(status.ticks_running, 20 + 20 + JOB_TICKS); /* no more than is planned */
+    EXPECT_INT(status.eta_ms, 200 * 8000 / 160);           /* 8 s for 160 ticks */
+    EXPECT_TEXT(progress_bar_text(&status, text), "[########............]  44% of ticks");
+    progress[0].ticks = 10; /* goes back no more than a cost does */
+    EXPECT_OK(store->ops->heartbeat(store, &worker, progress, JOBS, cancelled, &cancelled_count,
+                                    &ttl_ms, &error),
+              error);
+    EXPECT_INT(status_of(store, "s").ticks_running, 20 + 20 + JOB_TICKS);
+    /* Another attempt begins at its start. */
+    EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+    EXPECT_INT(status_of(store, "s").ticks_running, 0);
+    claim_id = 2;
+    EXPECT_OK(
+        store->ops->claim(store, &worker, &claim_id, JOBS, 0, leases, &count, &ttl_ms, &error),
+        error);
+    EXPECT_INT(status_of(store, "s").ticks_running, 0);
+    store->ops->close(store);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(estimates_are_exact_and_never_climb), TEST(pools_run_side_by_side),
-                    TEST(a_store_counts_what_it_takes));
+                    TEST(a_store_counts_what_it_takes), TEST(jobs_that_run_count_by_their_ticks));
 }

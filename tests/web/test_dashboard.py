@@ -219,6 +219,24 @@ def failures_first(chromium, server, suite):
     check(True, "who filters sees the rollouts first")
 
 
+def trend_of_runs(chromium, server, suite, walls):
+    page = opened(chromium, f"{server.url}/#/trend?tag=nightly")
+    page.wait("document.querySelector('svg.trend') !== null")
+    points = page.evaluate("[...document.querySelectorAll('svg.trend a')].map((a) => [a.getAttribute('href'), a.textContent])")
+    check([href.split("/")[-1] for href, _ in points] == [walls, suite], f"a point for each run, oldest first ({points})")
+    check(": 50.0%" in points[0][1] and ": 100.0%" in points[1][1], f"at their rates ({points})")
+    heights = page.evaluate("[...document.querySelectorAll('svg.trend circle')].map((c) => Number(c.getAttribute('cy')))")
+    check(heights[0] > heights[1], f"the better one above ({heights})")
+    rows = page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)")
+    check(len(rows) == 2 and "+50.0" in rows[0] and HOSTILE in rows[0], f"a table says how far it moved, and notes as text ({rows})")
+    check(page.problems == [], f"nothing goes wrong {page.problems}")
+    for width in (1400, 420):
+        page.size(width, 900)
+        check(page.evaluate("document.documentElement.scrollWidth") <= width, f"the trend fits into {width} pixels")
+    seen = document_of(opened(chromium, f"{server.url}/#/trend?name=nobody"))
+    check("No run with a rate is meant" in seen, "a name without runs is said to have none")
+
+
 def keys_and_news(chromium, server, suite):
     page = opened(chromium, server.url + "/")
     page.wait("document.getElementById('live').className === 'on'")
@@ -421,15 +439,16 @@ def main():
         (work / "wall.json").write_text(json.dumps(WALL), encoding="utf-8")
         (work / "walls.json").write_text(json.dumps({"id": "walls", "scenarios": [{"file": "wall.json"}, {
             "file": "cruise.json", "id": "cruise"}]}), encoding="utf-8")
-        for name in ("walls.json", "cruise.json"):
-            subprocess.run([SWERVE, "run", str(work / name), "--world", "object", "--store", store], check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for name, note in (("walls.json", "as it was"), ("cruise.json", HOSTILE)):
+            subprocess.run([SWERVE, "run", str(work / name), "--world", "object", "--store", store, "--tag", "nightly", "--note", note],
+                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         server = Server(store)
         suite, walls = json.loads(server.ask("/v1/suites")[2])["suites"]
         headers_and_origins(server)
         submit(server, HOSTILE, 1, "<i>pool</i>")
         pages(chromium, server, suite)
         failures_first(chromium, server, walls)
+        trend_of_runs(chromium, server, suite, walls)
         keys_and_news(chromium, server, suite)
         behind_a_prefix(chromium, server, suite)
         check(server.stop() == 0, "the server ends in order")

@@ -140,7 +140,7 @@ static void student_jobs_name_their_model(void)
 /* ---- a worker that vanishes with its results ---- */
 
 /* Of the job: fifteen ticks, and twelve of the branch that begins at the third. */
-enum { DEAF_MFLOP = (15 + 12) * DOUBLE_MFLOP_PER_TICK };
+enum { DEAF_TICKS = 15 + 12, DEAF_MFLOP = DEAF_TICKS * DOUBLE_MFLOP_PER_TICK };
 
 /* Answers no completion; once a heartbeat has said all that was computed, the worker ends. */
 struct deaf {
@@ -157,12 +157,14 @@ static enum status deaf_heartbeat(struct store *store, const struct store_worker
 {
     struct deaf *deaf = (struct deaf *)store;
     int64_t mflop = 0;
+    int64_t ticks = 0;
     for (uint32_t i = 0; i < count; i++) {
         mflop += progress[i].mflop;
+        ticks += progress[i].ticks;
     }
     enum status status = deaf->inner->ops->heartbeat(deaf->inner, worker, progress, count,
                                                      cancelled, cancelled_count, ttl_ms, fault);
-    if (mflop == DEAF_MFLOP) {
+    if (mflop == DEAF_MFLOP && ticks == DEAF_TICKS) {
         atomic_store(&deaf->told, true);
     }
     return status;
@@ -203,7 +205,7 @@ static enum status deaf_artifact_put(struct store *store, const void *data, size
     return deaf->inner->ops->artifact_put(deaf->inner, data, bytes, hash, fault);
 }
 
-/* Goal: what a vanished attempt had computed is on the bill. */
+/* Goal: what a vanished attempt had computed is on the bill, and its ticks were told. */
 static void a_vanished_worker_is_charged_its_flop(void)
 {
     struct school school;

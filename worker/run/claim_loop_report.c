@@ -413,11 +413,16 @@ enum status claim_loop_collect(struct claim_loop *loop, bool force, struct error
 
 static struct store_progress progress_of(const struct job_completion *completion)
 {
+    int64_t ticks = 0;
+    for (uint32_t i = 0; i < completion->outcome_count; i++) {
+        ticks += (int64_t)completion->outcomes[i].ticks - completion->outcomes[i].prefix_ticks;
+    }
     return (struct store_progress){.job_id = completion->job_id,
                                    .epoch = completion->epoch,
                                    .device_ns = completion->device_ns,
                                    .metres_mm = completion->metres_mm,
-                                   .mflop = completion->mflop};
+                                   .mflop = completion->mflop,
+                                   .ticks = ticks};
 }
 
 void claim_loop_report_to_keeper(struct claim_loop *loop)
@@ -433,8 +438,12 @@ void claim_loop_report_to_keeper(struct claim_loop *loop)
         }
     }
     for (uint32_t i = 0; i < count; i++) {
-        to[i] = (struct store_progress){from[i].job_id, from[i].epoch, from[i].device_ns,
-                                        from[i].metres_mm, (int64_t)(from[i].flop * 1e-6)};
+        to[i] = (struct store_progress){from[i].job_id,
+                                        from[i].epoch,
+                                        from[i].device_ns,
+                                        from[i].metres_mm,
+                                        (int64_t)(from[i].flop * 1e-6),
+                                        from[i].ticks};
     }
     /* Results on their way to the store are still ours. */
     for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {

@@ -111,7 +111,8 @@ struct runner_progress {
     int64_t epoch;
     int64_t device_ns;
     int64_t metres_mm;
-    double flop; /* of a learned world */
+    double flop;   /* of a learned world */
+    int64_t ticks; /* a shared past once */
 };
 uint32_t runner_progress(const struct runner *runner, struct runner_progress *out, uint32_t max);
 

@@ -299,6 +299,7 @@ static void add_progress(struct runner_progress *entry, const struct job_run *jo
         entry->device_ns += rollout->device_ns;
         entry->metres_mm += (int64_t)(rollout->distance_m * 1000.0);
         entry->flop += rollout->flop;
+        entry->ticks += rollout->trace.tick_count;
     }
 }
 
@@ -312,6 +313,7 @@ uint32_t runner_progress(const struct runner *runner, struct runner_progress *ou
             entry->device_ns += job->results[i].device_ns;
             entry->metres_mm += job->results[i].metres_mm;
             entry->flop += job->results[i].flop;
+            entry->ticks += job->results[i].trace.tick_count;
         }
         for (uint32_t i = 0; i < runner->slot_count; i++) {
             add_progress(entry, job, runner->slots[i]);

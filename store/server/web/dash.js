@@ -6,6 +6,7 @@
  * the store says is shown as text alone (el() below): names are other people's.
  */
 import {overviewView, suiteView, outcomeView, workersView} from './dash_views.js';
+import {trendView} from './dash_trend.js';
 import {trustView} from './dash_trust.js';
 
 const TOKEN_KEY = 'swerve-token';
@@ -226,6 +227,7 @@ async function show() {
   if (parts[0] === 'suite' && parts.length === 2) make = suiteView;
   else if (parts[0] === 'outcome' && parts.length === 2) make = outcomeView;
   else if (parts[0] === 'workers') make = workersView;
+  else if (parts[0] === 'trend') make = trendView;
   else if (parts[0] === 'trust') make = trustView;
   else if (parts.length > 0 && parts[0] !== 'main') {
     main.replaceChildren(el('p', {}, 'There is no such view. ', el('a', {href: '#/'}, 'All suites')));

@@ -97,7 +97,7 @@ function progressOf(suite) {
   const byTick = suite.ticks_planned > 0;
   return {
     byTick, total,
-    done: byTick ? suite.ticks_ended || 0 : total - open(suite.jobs),
+    done: byTick ? (suite.ticks_ended || 0) + (suite.ticks_running || 0) : total - open(suite.jobs),
     of: byTick ? suite.ticks_planned : total,
   };
 }
@@ -115,6 +115,18 @@ function progressCell(suite) {
   return el('div', {}, bar([['ticks', p.done]], p.of, label), el('span', {class: 'small soft'}, label));
 }
 
+const trendLink = (query) => '#/trend?' + new URLSearchParams(query);
+
+/* What people say of a run: names that it is the baseline of, tags, the note. */
+function labels(suite) {
+  const tags = suite.tags ? suite.tags.split(', ') : [];
+  return [
+    suite.baselines && el('span', {class: 'note'}, 'baseline ' + suite.baselines + ' '),
+    tags.map((tag) => [el('a', {href: trendLink({tag})}, tag), ' ']),
+    suite.note && el('span', {class: 'soft'}, suite.note),
+  ];
+}
+
 function notes(suite) {
   const list = [];
   if (suite.jobs.dead) list.push(el('span', {class: 'bad'}, count(suite.jobs.dead) + ' dead'));
@@ -125,7 +137,7 @@ function notes(suite) {
 }
 
 const suiteColumns = [
-  ['Suite', 'suite', (s) => el('a', {href: suiteLink(s.suite)}, breakable(s.suite))],
+  ['Suite', 'suite', (s) => [el('a', {href: suiteLink(s.suite)}, breakable(s.suite)), el('div', {class: 'small'}, labels(s))]],
   ['Failed', 'n', (s) => (failedOf(s) ? el('a', {class: 'fail', href: suiteLink(s.suite)}, count(failedOf(s))) : worldsOf(s).length ? '0' : '\u2013')],
   ['Main lines pass', 'n', rateCell],
   ['Planner', 'planner', plannersOf],
@@ -172,6 +184,7 @@ export async function overviewView(context) {
       el('h2', {}, 'Suites'),
       el('div', {class: 'card'}, table(suiteColumns, data.suites, 'No suites yet: swerve submit SUITE --store ..')),
       pager(data.suites.length + (data.suites.length === 1 ? ' suite' : ' suites, newest first'), before.length ? before[before.length - 1] : null, data.next ?? null, go),
+      el('p', {class: 'small'}, el('a', {href: '#/trend'}, 'Trend of the rate over runs')),
       ...(data.pools.length > 1 ? [el('h2', {}, 'Pools'), poolCards(data)] : []));
   };
   page.path([]);
@@ -226,7 +239,9 @@ function suiteHead(suite, status) {
   return [
     el('h1', {}, suite),
     conclusion(status),
-    el('p', {class: 'small'}, plannersOf(status), el('span', {class: 'soft'}, ', submitted ', when(status.submitted_s))),
+    el('p', {class: 'small'}, plannersOf(status), el('span', {class: 'soft'}, ', submitted ', when(status.submitted_s), ' '),
+      status.planner_count === 1 && el('a', {href: trendLink({planner: status.planner})}, 'trend')),
+    el('p', {class: 'small'}, labels(status), status.commit && el('span', {class: 'soft'}, ' commit ' + status.commit)),
     el('div', {class: 'tiles'},
       ...worldsOf(status).map(([world, m]) => tile(rateText(m), 'of main lines pass in the ' + world + ' world; ' + rateTitle(m))),
       tile(count(sum(status.rollouts)) + ' / ' + count(status.rollouts_total), 'rollouts, branches included'),

@@ -891,7 +891,8 @@ static void an_id_without_leases_is_used_again(void)
 static void leases_end_and_are_charged(void)
 {
     struct store_worker worker = worker_of("w", "bulk");
-    struct store_progress progress = {.device_ns = NS_PER_S, .metres_mm = 700, .mflop = 55};
+    struct store_progress progress = {
+        .device_ns = NS_PER_S, .metres_mm = 700, .mflop = 55, .ticks = 5};
     int64_t cancelled[1];
     uint32_t cancelled_count = 9;
     int64_t ttl_ms = 0;
@@ -909,6 +910,7 @@ static void leases_end_and_are_charged(void)
                   error);
         EXPECT_INT(cancelled_count, 0);
         EXPECT_INT(ttl_ms, TTL_MS);
+        EXPECT_INT(status_of("a").ticks_running, 0); /* its scenario plans none */
         EXPECT_INT(claim("other", 1), 0);
     }
     advance_ms(TTL_MS);
