@@ -265,17 +265,17 @@ bool report_drive_bev(const struct report_drive *drive, int32_t rollout, uint32_
     return found;
 }
 
-bool report_drive_front(const struct report_drive *drive, int32_t rollout, uint32_t tick,
-                        uint64_t seed, uint8_t *rgb)
+bool report_drive_camera(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                         uint64_t seed, enum camera_index camera, uint8_t *rgb)
 {
     struct scene scene;
     if (report_drive_has_keyframes(drive)) {
-        return keyframe_pictures(drive, rollout, tick, NULL, rgb);
+        return camera == CAMERA_FRONT && keyframe_pictures(drive, rollout, tick, NULL, rgb);
     }
     if (!report_drive_scene(drive, rollout, tick, &scene, NULL)) {
         return false;
     }
-    raster_camera(drive->layers, &drive->document->scenario, &scene, seed, CAMERA_FRONT, rgb);
+    raster_camera(drive->layers, &drive->document->scenario, &scene, seed, camera, rgb);
     return true;
 }
 
