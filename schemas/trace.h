@@ -101,7 +101,7 @@ struct trace_plan_header {
     uint32_t reserved;
 };
 
-/* What the planner meant to do at a tick, and what it was given as perceived. */
+/* Intent of the planner at a tick, and what it was given as perceived. */
 struct trace_plan {
     uint32_t rollout;
     uint32_t tick;

@@ -163,7 +163,7 @@ const SwerveScene = (() => {
     context.stroke();
   };
 
-  // What the planner perceived and what it means to do, as it said at that tick.
+  // Objects that the planner perceived and its trajectory, as it said at that tick.
   const drawIntent = (context, track, tick, view, colours) => {
     const [x, y] = [track.ego.x[tick], track.ego.y[tick]];
     context.setLineDash([4 / view.scale, 3 / view.scale]);
