@@ -2,9 +2,9 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/png/png_encode.h"
 #include "cli/dump/npz.h"
 #include "engine/sensors/picture.h"
+#include "report/draw/painter.h"
 #include "schemas/limits.h"
 #include "schemas/observation.h"
 
@@ -87,31 +87,14 @@ static enum status write_arrays(const struct swerve_observation *seen,
     return npz_write(path, arrays.list, arrays.count, error);
 }
 
-/* A picture in which something of a metre, two cells of the grid, can be seen: each pixel of a
- * sensor is SCALE wide. */
+/* Pixels a cell of a sensor: something of a metre, two cells of the grid, is to be seen. */
 enum { SCALE = 4 };
-
-struct canvas {
-    uint8_t *rgb;
-    uint32_t width;
-};
-
-/* Copies a picture in, each of its pixels `scale` wide and high. */
-static void put_picture(const struct canvas *canvas, uint32_t x, uint32_t y, const uint8_t *rgb,
-                        uint32_t width, uint32_t height, uint32_t scale)
-{
-    for (uint32_t r = 0; r < height * scale; r++) {
-        uint8_t *row = canvas->rgb + ((size_t)(y + r) * canvas->width + x) * 3;
-        for (uint32_t c = 0; c < width * scale; c++) {
-            memcpy(row + 3 * (size_t)c, rgb + ((size_t)(r / scale) * width + c / scale) * 3, 3);
-        }
-    }
-}
 
 /* The three cameras side by side, below them the grid in the middle. */
 static enum status write_picture(const struct swerve_observation *seen, const char *path,
                                  struct error *error)
 {
+    static const struct colour black = {0, 0, 0, 1};
     bool cameras = seen->camera[CAMERA_FRONT] != NULL;
     uint32_t camera_rows = cameras ? CAMERA_ROWS * SCALE : 0;
     uint32_t height = camera_rows + (seen->bev != NULL ? BEV_ROWS * SCALE : 0);
@@ -119,27 +102,26 @@ static enum status write_picture(const struct swerve_observation *seen, const ch
     if (height == 0) {
         return STATUS_OK;
     }
-    struct canvas canvas = {calloc((size_t)height * width, 3), width};
+    struct painter painter = {0};
     uint8_t *grid = malloc((size_t)BEV_CELLS * SCALE * SCALE * 3);
-    uint8_t *png = NULL;
+    void *png = NULL;
     size_t bytes = 0;
-    enum status status = canvas.rgb == NULL || grid == NULL
-                             ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path)
-                             : STATUS_OK;
+    enum status status = memory_check(grid, error, "%s: out of memory", path);
+    THEN(status, painter_init(&painter, width, height, false, black, error));
     for (uint32_t c = 0; status == STATUS_OK && cameras && c < CAMERA_COUNT; c++) {
-        put_picture(&canvas, c * CAMERA_COLS * SCALE, 0, seen->camera[c], CAMERA_COLS, CAMERA_ROWS,
-                    SCALE);
+        painter_image(&painter, c * CAMERA_COLS * SCALE, 0, seen->camera[c], CAMERA_COLS,
+                      CAMERA_ROWS, SCALE);
     }
     if (status == STATUS_OK && seen->bev != NULL) {
         picture_bev(seen->bev, SCALE, grid);
-        put_picture(&canvas, (width - BEV_COLS * SCALE) / 2, camera_rows, grid, BEV_COLS * SCALE,
-                    BEV_ROWS * SCALE, 1);
+        painter_image(&painter, (width - BEV_COLS * SCALE) / 2, camera_rows, grid, BEV_COLS * SCALE,
+                      BEV_ROWS * SCALE, 1);
     }
-    THEN(status, png_encode(canvas.rgb, width, height, &png, &bytes, error));
+    THEN(status, painter_take(&painter, &png, &bytes, error));
     THEN(status, file_replace(path, png, bytes, 0644, error));
+    painter_finish(&painter);
     free(png);
     free(grid);
-    free(canvas.rgb);
     return status;
 }
 
