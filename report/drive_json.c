@@ -416,7 +416,7 @@ static void put_frame(struct writer *writer, int32_t rollout, uint32_t tick, uin
         return;
     }
     _Static_assert(BEV_CELLS * 3 >= CAMERA_BYTES, "one buffer for both pictures");
-    if (report_drive_front(drive, rollout, tick, seed, rgb)) {
+    if (report_drive_camera(drive, rollout, tick, seed, CAMERA_FRONT, rgb)) {
         put_format(writer, "%s{\"tick\":%u", *any ? "," : "", tick);
         put_png(writer, "front", rgb, CAMERA_COLS, CAMERA_ROWS);
         if (report_drive_has_keyframes(drive) &&
@@ -525,6 +525,7 @@ static void put_rollout(struct writer *writer, int32_t rollout)
         put_outcome(writer, outcome);
     }
     put_ego_columns(writer, rollout);
+    drive_plans(writer->text, reader, rollout);
     put_runs(writer, rollout, "guardian", offsetof(struct trace_tick, guardian));
     put_runs(writer, rollout, "sensors_dark", offsetof(struct trace_tick, sensors_dark));
     put_conditions(writer, rollout);

@@ -1,5 +1,5 @@
 /*
- * Traffic lights in the document of a drive. See drive_signals.h.
+ * Traffic lights, interventions and plans in the document of a drive. See drive_signals.h.
  */
 #include "report/drive_signals.h"
 
@@ -91,4 +91,56 @@ void drive_interventions(struct json_text *text, const struct scenario *scenario
         comma = ",";
     }
     json_write_literal(text, "]");
+}
+
+/* ---- plans ---- */
+
+static long whole(float value, double unit)
+{
+    return lround((double)value * unit);
+}
+
+static void put_plan(struct json_text *text, const struct trace_plan_view *plan, bool first)
+{
+    char line[64];
+    snprintf(line, sizeof line, "%s[%u", first ? "" : ",", plan->head.tick);
+    json_write_literal(text, line);
+    for (uint32_t i = 0; i < plan->head.point_count; i++) {
+        snprintf(line, sizeof line, ",%ld,%ld", whole(plan->points[i].x_m, 100),
+                 whole(plan->points[i].y_m, 100));
+        json_write_literal(text, line);
+    }
+    json_write_literal(text, "]");
+}
+
+static void put_perceived(struct json_text *text, const struct trace_plan_view *plan, bool first)
+{
+    char line[128];
+    snprintf(line, sizeof line, "%s[%u", first ? "" : ",", plan->head.tick);
+    json_write_literal(text, line);
+    for (uint32_t i = 0; i < plan->head.object_count; i++) {
+        const struct trace_plan_object *object = &plan->objects[i];
+        snprintf(line, sizeof line, ",[%ld,%ld,%ld,%ld,%ld]", whole(object->x_m, 100),
+                 whole(object->y_m, 100), whole(object->heading_rad, 1000),
+                 whole(object->length_m, 100), whole(object->width_m, 100));
+        json_write_literal(text, line);
+    }
+    json_write_literal(text, "]");
+}
+
+void drive_plans(struct json_text *text, const struct trace_reader *reader, int32_t rollout)
+{
+    struct trace_plan_view plan;
+    for (int pass = 0; pass < 2; pass++) {
+        bool first = true;
+        for (size_t at = 0; trace_reader_plan_next(reader, rollout, &at, &plan);) {
+            if ((pass == 0 ? plan.head.point_count : plan.head.object_count) == 0) {
+                continue;
+            }
+            json_write_literal(text, !first ? "" : pass == 0 ? ",\"plans\":[" : ",\"perceived\":[");
+            (pass == 0 ? put_plan : put_perceived)(text, &plan, first);
+            first = false;
+        }
+        json_write_literal(text, first ? "" : "]");
+    }
 }

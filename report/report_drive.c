@@ -282,18 +282,18 @@ bool report_drive_bev(struct report_drive *drive, int32_t rollout, uint32_t tick
     return found;
 }
 
-bool report_drive_front(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
-                        uint8_t *rgb)
+bool report_drive_camera(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
+                         enum camera_index camera, uint8_t *rgb)
 {
     struct scene scene;
     if (report_drive_has_keyframes(drive)) {
-        return keyframe_pictures(drive, rollout, tick, NULL, rgb);
+        return camera == CAMERA_FRONT && keyframe_pictures(drive, rollout, tick, NULL, rgb);
     }
     const struct raster_layers *layers = report_drive_layers(drive);
     if (layers == NULL || !report_drive_scene(drive, rollout, tick, &scene, NULL)) {
         return false;
     }
-    raster_camera(layers, &drive->document->scenario, &scene, seed, CAMERA_FRONT, rgb);
+    raster_camera(layers, &drive->document->scenario, &scene, seed, camera, rgb);
     return true;
 }
 

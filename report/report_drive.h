@@ -75,13 +75,14 @@ bool report_drive_has_keyframes(const struct report_drive *drive);
  * NULL: memory ran out. */
 const struct raster_layers *report_drive_layers(struct report_drive *drive);
 
-/* Pictures of a tick, RGB: the BEV grid, ego looking up, rgb[BEV_CELLS * 3], and the front camera,
+/* Pictures of a tick, RGB: the BEV grid, ego looking up, rgb[BEV_CELLS * 3], and a camera,
  * rgb[CAMERA_BYTES]. In a learned world those of report_drive_shown_tick(), of whose grid only the
- * kept rows are drawn. False: the tick was not recorded, or memory ran out. */
+ * kept rows are drawn and of whose cameras the front one is kept. False: the tick or the camera was
+ * not recorded, or memory ran out. */
 bool report_drive_bev(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
                       uint8_t *rgb);
-bool report_drive_front(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
-                        uint8_t *rgb);
+bool report_drive_camera(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
+                         enum camera_index camera, uint8_t *rgb);
 
 /* <figure> with the BEV grid at a tick, the time below it, optionally the front camera
  * above; class "guardian" where the guardian would have overridden. */

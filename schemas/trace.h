@@ -12,6 +12,11 @@
  * redrawn, so a few frames are kept: a trace_keyframe_header, then `frame_count` struct
  * trace_keyframe by rollout, then by tick. Those of a branch begin at its fork, as its ticks do.
  *
+ * Plans follow, where a planner answered with trajectories or was given objects that were perceived
+ * (swerve_objects_source seen or generated): a trace_plan_header, then `plan_count` records by
+ * rollout, then by tick, each a struct trace_plan, its points and its objects. Those of a branch
+ * begin at its fork. They are for people: no hash has them.
+ *
  * What planners wrote to stderr follows last, where any did: a trace_output_header, then for each
  * such rollout, in order, a struct trace_output and its text. A branch's text begins at its fork.
  *
@@ -28,10 +33,14 @@
 
 #define TRACE_MAGIC "SWTRACE1"
 #define TRACE_KEYFRAME_MAGIC "SWFILM01"
+#define TRACE_PLAN_MAGIC "SWPLAN01"
 #define TRACE_OUTPUT_MAGIC "SWTEXT01"
 
 /* Of one rollout's text. */
 enum { TRACE_OUTPUT_BYTES_MAX = 4096 };
+
+/* Kept of a trajectory, evenly chosen, and of a list of objects. */
+enum { TRACE_PLAN_POINTS_MAX = 16, TRACE_PLAN_OBJECTS_MAX = 32 };
 
 /* The part of the grid that a keyframe keeps: all columns, 12 m behind ego to 52 m ahead. */
 enum { TRACE_KEYFRAME_FIRST_ROW = 8, TRACE_KEYFRAME_ROWS = 128 };
@@ -86,6 +95,29 @@ struct trace_keyframe {
     uint16_t camera[CAMERA_ROWS * CAMERA_COLS];
 };
 
+struct trace_plan_header {
+    char magic[8];
+    uint32_t plan_count;
+    uint32_t reserved;
+};
+
+/* Intent of the planner at a tick, and what it was given as perceived. */
+struct trace_plan {
+    uint32_t rollout;
+    uint32_t tick;
+    uint32_t point_count;
+    uint32_t object_count;
+};
+
+/* Places are metres east and north of ego's place at that tick. */
+struct trace_plan_point {
+    float t_s, x_m, y_m;
+};
+
+struct trace_plan_object {
+    float x_m, y_m, heading_rad, length_m, width_m;
+};
+
 struct trace_output_header {
     char magic[8];
     uint32_t text_count;
@@ -97,6 +129,10 @@ struct trace_output {
     uint32_t bytes;
 };
 
+_Static_assert(sizeof(struct trace_plan_header) == 16, "trace layout");
+_Static_assert(sizeof(struct trace_plan) == 16, "trace layout");
+_Static_assert(sizeof(struct trace_plan_point) == 12, "trace layout");
+_Static_assert(sizeof(struct trace_plan_object) == 20, "trace layout");
 _Static_assert(sizeof(struct trace_output_header) == 16, "trace layout");
 _Static_assert(sizeof(struct trace_output) == 8, "trace layout");
 _Static_assert(sizeof(struct trace_keyframe_header) == 16, "trace layout");

@@ -217,7 +217,7 @@ ROOMS = {
     "cli/bench": ("`swerve bench`",
         ["engine/rigs", "worker/run", "engine/bench", "engine/tinyphysics", "store/bench"]),
     "cli/dump": ("`--debug-dump`: observations as NumPy files and PNG",
-        ["worker/run", "base/png"]),
+        ["worker/run", "report/draw"]),
     "cli": ("commands, their options, what they print",
         ["cli/bench", "cli/choice", "cli/dump", "cli/kept", "cli/label", "cli/notify", "cli/serving", "cli/watch", "report/compare", "report/correlate", "report/dossier", "report/draw", "report/export", "report/risk", "report/traceability", "worker/careful", "worker/frozen", "worker/golden", "worker/versions", "worker/world", "base/program", "scenarios/protocol", "scenarios/coverage", "scenarios/plausible", "store/server", "store/keep"]),
     "cli/controls": ("`swerve controls`",

@@ -266,6 +266,7 @@ const SwerveDrive = (() => {
       dark: new Uint8Array(count),
       gap: new Float64Array(count), ttc: new Float64Array(count), nearest: new Int32Array(count),
       frames: [],
+      plans: new Map(), perceived: new Map(), // by tick: what the planner meant and was given, from ego's place
     };
     const agents = new Map();
     for (const { one, end } of chain) {
@@ -279,6 +280,13 @@ const SwerveDrive = (() => {
         const agent = agents.get(packed.agent);
         place(packed, AGENT_UNITS, one, end, agent);
         mark(packed.present, agent.present, one.first_tick, end);
+      }
+      for (const [tick, ...points] of one.plans || []) if (tick < end) track.plans.set(tick, points.map((value) => value * CM));
+      for (const [tick, ...boxes] of one.perceived || []) {
+        if (tick < end) {
+          track.perceived.set(tick, boxes.map(([x, y, heading, length, width]) => ({
+            x: x * CM, y: y * CM, heading: heading * MILLI, length_m: length * CM, width_m: width * CM })));
+        }
       }
       track.frames.push(...(one.frames || []).filter((frame) => frame.tick < end));
     }

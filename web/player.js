@@ -24,7 +24,7 @@ const SwervePlayer = (() => {
     { name: "TTC", unit: "s", series: [(track) => track.ttc], floor: 0, ceiling: 3 },
   ];
   const COLOURS = ["ground", "driving", "shoulder", "cycle", "sidewalk", "drivable", "crosswalk", "surface", "marking",
-    "route", "goal", "ego", "ghost", "agent", "vulnerable", "object", "outline", "guardian", "ink", "soft", "grid",
+    "route", "goal", "ego", "ghost", "agent", "vulnerable", "object", "outline", "guardian", "plan", "perceived", "ink", "soft", "grid",
     "second", "contact", "intervention", "fork", "dark", "conditions", "flag", "end"];
 
   const make = (name, attributes, ...children) => {
@@ -475,6 +475,10 @@ const SwervePlayer = (() => {
       const track = this.tracks[0];
       const cells = (value) => this.tracks.map((one) => make("td", { text: value(one, Math.min(tick, one.count - 1)) }));
       const row = (name, value) => make("tr", {}, make("th", { text: name, scope: "row" }), ...cells(value));
+      const intent = (one, t) => {
+        const points = one.plans.get(t) || [];
+        return `${points.length ? `${figure(Math.hypot(...points.slice(-2)))} m` : "–"}, ${(one.perceived.get(t) || []).length}`;
+      };
       const nearest = (one, t) => (one.nearest[t] >= 0 ? one.drive.document.agents[one.nearest[t]].id : "–");
       this.readings.replaceChildren(
         row("speed", (one, t) => `${figure(one.ego.speed[t])} m/s`),
@@ -484,6 +488,7 @@ const SwervePlayer = (() => {
         row("gap", (one, t) => (Number.isFinite(one.gap[t]) ? `${figure(one.gap[t], 2)} m` : "–")),
         row("nearest", nearest),
         row("TTC", (one, t) => (Number.isFinite(one.ttc[t]) ? `${figure(one.ttc[t])} s` : "–")),
+        ...(this.tracks.some((one) => one.plans.size + one.perceived.size > 0) ? [row("planned, perceived (dashed)", intent)] : []),
         row("guardian", (one, t) => (one.guardian[t] ? "would act" : "–")));
       [...this.list.children].forEach((line, i) => {
         const { tick: first, last } = track.events[i];

@@ -163,6 +163,24 @@ const SwerveScene = (() => {
     context.stroke();
   };
 
+  // Objects that the planner perceived and its trajectory, as it said at that tick.
+  const drawIntent = (context, track, tick, view, colours) => {
+    const [x, y] = [track.ego.x[tick], track.ego.y[tick]];
+    context.setLineDash([4 / view.scale, 3 / view.scale]);
+    for (const box of track.perceived.get(tick) || []) {
+      drawBox(context, { x: x + box.x, y: y + box.y, heading: box.heading }, { length_m: box.length_m + 0.6, width_m: box.width_m + 0.6 },
+        view, null, colours.perceived);
+    }
+    const points = track.plans.get(tick) || [];
+    context.strokeStyle = colours.plan;
+    context.lineWidth = 3 / view.scale;
+    context.beginPath();
+    context.moveTo(x, y);
+    for (let i = 0; i + 1 < points.length; i += 2) context.lineTo(x + points[i], y + points[i + 1]);
+    context.stroke();
+    context.setLineDash([]);
+  };
+
   const drawBox = (context, pose, size, view, fill, stroke) => {
     const c = Math.cos(pose.heading);
     const s = Math.sin(pose.heading);
@@ -216,6 +234,7 @@ const SwerveScene = (() => {
         ghost ? colours.ghost : colours.outline);
     }
     const own = ghost ? colours.ghost : colours.ego;
+    if (!ghost) drawIntent(context, track, tick, view, colours);
     drawTrail(context, track.ego, null, when, own, view);
     drawBox(context, poseAt(track.ego, when), document.ego, view, ghost ? null : own,
       track.guardian[tick] ? colours.guardian : ghost ? colours.ghost : colours.outline);

@@ -2,9 +2,9 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/png/png_encode.h"
 #include "cli/dump/npz.h"
 #include "engine/sensors/picture.h"
+#include "report/draw/painter.h"
 #include "schemas/limits.h"
 #include "schemas/observation.h"
 
@@ -87,41 +87,41 @@ static enum status write_arrays(const struct swerve_observation *seen,
     return npz_write(path, arrays.list, arrays.count, error);
 }
 
+/* Pixels a cell of a sensor: something of a metre, two cells of the grid, is to be seen. */
+enum { SCALE = 4 };
+
 /* The three cameras side by side, below them the grid in the middle. */
 static enum status write_picture(const struct swerve_observation *seen, const char *path,
                                  struct error *error)
 {
-    enum { WIDTH = CAMERA_COUNT * CAMERA_COLS };
-    uint32_t camera_rows = seen->camera[CAMERA_FRONT] != NULL ? CAMERA_ROWS : 0;
-    uint32_t height = camera_rows + (seen->bev != NULL ? BEV_ROWS : 0);
+    static const struct colour black = {0, 0, 0, 1};
+    bool cameras = seen->camera[CAMERA_FRONT] != NULL;
+    uint32_t camera_rows = cameras ? CAMERA_ROWS * SCALE : 0;
+    uint32_t height = camera_rows + (seen->bev != NULL ? BEV_ROWS * SCALE : 0);
+    uint32_t width = (cameras ? CAMERA_COUNT * CAMERA_COLS : BEV_COLS) * SCALE;
     if (height == 0) {
         return STATUS_OK;
     }
-    uint8_t *rgb = calloc((size_t)height * WIDTH, 3);
-    uint8_t *grid = malloc((size_t)BEV_CELLS * 3);
-    uint8_t *png = NULL;
+    struct painter painter = {0};
+    uint8_t *grid = malloc((size_t)BEV_CELLS * SCALE * SCALE * 3);
+    void *png = NULL;
     size_t bytes = 0;
-    enum status status = rgb == NULL || grid == NULL
-                             ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path)
-                             : STATUS_OK;
-    for (uint32_t y = 0; status == STATUS_OK && y < camera_rows; y++) {
-        for (int c = 0; c < CAMERA_COUNT; c++) {
-            memcpy(rgb + ((size_t)y * WIDTH + (size_t)c * CAMERA_COLS) * 3,
-                   seen->camera[c] + (size_t)y * CAMERA_COLS * 3, (size_t)CAMERA_COLS * 3);
-        }
+    enum status status = memory_check(grid, error, "%s: out of memory", path);
+    THEN(status, painter_init(&painter, width, height, false, black, error));
+    for (uint32_t c = 0; status == STATUS_OK && cameras && c < CAMERA_COUNT; c++) {
+        painter_image(&painter, c * CAMERA_COLS * SCALE, 0, seen->camera[c], CAMERA_COLS,
+                      CAMERA_ROWS, SCALE);
     }
     if (status == STATUS_OK && seen->bev != NULL) {
-        picture_bev(seen->bev, 1, grid);
-        for (uint32_t y = 0; y < BEV_ROWS; y++) {
-            memcpy(rgb + ((size_t)(camera_rows + y) * WIDTH + (WIDTH - BEV_COLS) / 2) * 3,
-                   grid + (size_t)y * BEV_COLS * 3, (size_t)BEV_COLS * 3);
-        }
+        picture_bev(seen->bev, SCALE, grid);
+        painter_image(&painter, (width - BEV_COLS * SCALE) / 2, camera_rows, grid, BEV_COLS * SCALE,
+                      BEV_ROWS * SCALE, 1);
     }
-    THEN(status, png_encode(rgb, WIDTH, height, &png, &bytes, error));
+    THEN(status, painter_take(&painter, &png, &bytes, error));
     THEN(status, file_replace(path, png, bytes, 0644, error));
+    painter_finish(&painter);
     free(png);
     free(grid);
-    free(rgb);
     return status;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "engine/trace/trace_output.h"
+#include "engine/trace/trace_plan.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -33,8 +34,10 @@ void trace_finish(struct trace *trace)
 {
     keyframes_finish(&trace->keyframes);
     reel_finish(&trace->reel);
+    free(trace->plans.data);
     free(trace->output);
     free(trace->data);
+    trace->plans = (struct trace_plans){0};
     trace->output = NULL;
     trace->output_bytes = 0;
     trace->data = NULL;
@@ -172,6 +175,9 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
     }
     size_t keyframe_sets = keyframes_bytes(traces, count);
     total += keyframe_sets;
+    size_t plans = trace_plan_bytes(
+        traces, count, total < LIMIT_ARTIFACT_BYTES ? LIMIT_ARTIFACT_BYTES - total : 0);
+    total += plans;
     size_t output = trace_output_bytes(
         traces, count, total < LIMIT_ARTIFACT_BYTES ? LIMIT_ARTIFACT_BYTES - total : 0);
     total += output;
@@ -202,7 +208,8 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
         }
     }
     pack_keyframes(traces, count, keyframe_sets, out);
-    trace_output_pack(traces, count, output, out + keyframe_sets);
+    trace_plan_pack(traces, count, plans, out + keyframe_sets);
+    trace_output_pack(traces, count, output, out + keyframe_sets + plans);
     *data = packed;
     *bytes = total;
     return STATUS_OK;
@@ -397,6 +404,7 @@ enum status trace_reader_init(struct trace_reader *reader, const uint8_t *data, 
         }
     }
     enum status status = read_keyframes(reader, data + used, bytes - used, &used, error);
+    THEN(status, trace_plan_read(reader, data + used, bytes - used, &used, error));
     THEN(status, trace_output_read(reader, data + used, bytes - used, error));
     if (status != STATUS_OK) {
         trace_reader_finish(reader);

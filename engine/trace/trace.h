@@ -12,11 +12,20 @@
 #include "base/status.h"
 #include "engine/trace/keyframes.h"
 #include "engine/trace/reel.h"
+#include "schemas/planner.h"
 #include "schemas/scene.h"
 #include "schemas/trace.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* Records of schemas/trace.h one after the other; their `rollout` is filled in when packed. */
+struct trace_plans {
+    uint8_t *data; /* owned */
+    size_t bytes;
+    size_t capacity_bytes;
+    uint32_t count;
+};
 
 struct trace {
     uint8_t *data; /* encoded ticks; owned */
@@ -28,6 +37,7 @@ struct trace {
     struct sha256 hash;
     struct keyframes keyframes; /* of learned worlds; not part of the hash */
     struct reel reel;           /* of drives that become goldens; nor part of it */
+    struct trace_plans plans;   /* of planners with trajectories; nor part of it */
     char *output;               /* what the planner wrote; owned, NULL: nothing; nor part of it */
     uint32_t output_bytes;
 };
@@ -52,6 +62,11 @@ enum status trace_append(struct trace *trace, const struct scene *scene,
 
 /* Keeps what the planner wrote, at most TRACE_OUTPUT_BYTES_MAX; nothing where memory is short. */
 void trace_keep_output(struct trace *trace, const char *text, size_t bytes);
+
+/* Keeps what a planner answered at a tick, where that is a trajectory, and the perceived ones of
+ * the objects that it was given (NULL: none). ego: its place. Nothing where memory is short. */
+void trace_keep_plan(struct trace *trace, uint32_t tick, struct vec2 ego,
+                     const struct swerve_answer *answer, const struct swerve_surroundings *around);
 
 /* Hash over everything from tick 0 on; the trace can go on afterwards. */
 void trace_hash_hex(const struct trace *trace, char out[SHA256_HEX_BYTES]);
@@ -83,6 +98,8 @@ struct trace_reader {
     struct trace_rollout_view *rollouts; /* owned */
     const uint8_t *keyframes; /* frames, borrowed from the artifact; NULL: no keyframes */
     uint32_t keyframes_count;
+    const uint8_t *plans; /* records, borrowed; NULL: none */
+    size_t plans_bytes;
     const uint8_t *output; /* struct trace_output and texts, borrowed; NULL: none */
     uint32_t output_count;
 };
@@ -115,6 +132,21 @@ bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, 
  * line's end shares this too. NULL: nothing. Borrowed, not terminated. */
 const char *trace_reader_output(const struct trace_reader *reader, int32_t rollout,
                                 uint32_t *bytes);
+
+/* A record of schemas/trace.h, places as kept there. */
+struct trace_plan_view {
+    struct trace_plan head;
+    struct trace_plan_point points[TRACE_PLAN_POINTS_MAX];
+    struct trace_plan_object objects[TRACE_PLAN_OBJECTS_MAX];
+};
+
+/* The next record of a rollout's own ticks behind *at, which is 0 at first. False: no more. */
+bool trace_reader_plan_next(const struct trace_reader *reader, int32_t rollout, size_t *at,
+                            struct trace_plan_view *out);
+
+/* The record of a tick, looked up in the parents before the fork. False: none. */
+bool trace_reader_plan(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
+                       struct trace_plan_view *out);
 
 /* The scene of that tick, for redrawing and re-scoring. */
 bool trace_reader_scene(const struct trace_reader *reader, int32_t rollout, uint32_t tick,

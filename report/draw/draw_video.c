@@ -24,20 +24,20 @@
 extern char **environ;
 
 enum {
-    WIDTH = 960,
-    HEIGHT = 540,
-    ROAD_WIDTH = 560,
-    CAMERA_SCALE = 4,
-    PANEL_X = ROAD_WIDTH + 8,
-    PANEL_WIDTH = WIDTH - PANEL_X - 8,
-    CHART_HEIGHT = 44,
-    CHART_Y = 376,
+    WIDTH = 1280,
+    HEIGHT = 720,
+    PANEL_WIDTH = CAMERA_COUNT * CAMERA_COLS + (CAMERA_COUNT - 1) * 8,
+    PANEL_X = WIDTH - PANEL_WIDTH - 8,
+    ROAD_WIDTH = PANEL_X - 8,
+    WORDS_Y = CAMERA_ROWS + 40,
+    CHART_HEIGHT = 120,
+    CHART_Y = WORDS_Y + 130,
     TICKS_A_SECOND = 10,
     EXIT_NO_PROGRAM = 127,
     TAIL_BYTES = 400,
 };
 
-#define SCALE_PX_M 7.0
+#define SCALE_PX_M 10.0
 
 /* Figures by tick. */
 struct series {
@@ -78,6 +78,21 @@ static double gap_m(const struct scenario *scenario, const struct scene *scene)
     return best;
 }
 
+/* The planner's trajectory of that tick, where it gave one. */
+static void paint_plan(struct film *film, const struct draw_view *view, const struct trace_tick *at)
+{
+    struct trace_plan_view plan;
+    struct vec2 points[TRACE_PLAN_POINTS_MAX];
+    if (!trace_reader_plan(&film->drive->reader, film->rollout, at->tick, &plan)) {
+        return;
+    }
+    for (uint32_t i = 0; i < plan.head.point_count; i++) {
+        points[i] = (struct vec2){at->x_m + (double)plan.points[i].x_m,
+                                  at->y_m + (double)plan.points[i].y_m};
+    }
+    draw_path(&film->painter, view, points, plan.head.point_count, 3, 6, draw_ego);
+}
+
 static void paint_road(struct film *film, const struct scene *scene, const struct trace_tick *at)
 {
     const struct scenario *scenario = &film->drive->document->scenario;
@@ -97,6 +112,7 @@ static void paint_road(struct film *film, const struct scene *scene, const struc
                      draw_ink);
         }
     }
+    paint_plan(film, &view, at);
     draw_box(painter, &view, *ego, scenario->ego.length_m, scenario->ego.width_m, draw_ego,
              at->guardian ? draw_guardian : draw_ink);
 }
@@ -105,7 +121,7 @@ static void paint_chart(struct film *film, uint32_t row, const char *name, const
                         double low, double high, uint32_t tick)
 {
     struct painter *painter = &film->painter;
-    double top = CHART_Y + row * (CHART_HEIGHT + 10.0);
+    double top = CHART_Y + row * (CHART_HEIGHT + 24.0);
     double step = (double)PANEL_WIDTH / (film->ticks > 1 ? film->ticks - 1 : 1);
     struct vec2 *points = malloc(film->ticks * sizeof *points);
     uint32_t count = 0;
@@ -145,24 +161,24 @@ static void paint_words(struct film *film, const struct trace_tick *at, uint32_t
     struct painter *painter = &film->painter;
     double gap = film->series.gap_m[tick];
     char line[160];
-    snprintf(line, sizeof line, "%.62s", outcome->scenario_id);
-    painter_text(painter, PANEL_X, 282, 8, draw_ink, line);
-    snprintf(line, sizeof line, "outcome %lld: %s %.24s", (long long)outcome->id,
+    snprintf(line, sizeof line, "%.43s", outcome->scenario_id);
+    painter_text(painter, PANEL_X, WORDS_Y, 8, draw_ink, line);
+    snprintf(line, sizeof line, "outcome %lld: %s %.18s", (long long)outcome->id,
              verdict_names[outcome->verdict], outcome->branch_id);
-    painter_text(painter, PANEL_X, 298, 8, draw_soft, line);
-    snprintf(line, sizeof line, "%5.1f s  %5.1f m/s  asked %+5.1f m/s2", tick * TICK_S,
-             at->speed_mps, at->action_accel_mps2);
-    painter_text(painter, PANEL_X, 318, 10, draw_ego, line);
+    painter_text(painter, PANEL_X, WORDS_Y + 16, 8, draw_soft, line);
+    snprintf(line, sizeof line, "%.1f s %5.1f m/s %+5.1f m/s2", tick * TICK_S, at->speed_mps,
+             at->action_accel_mps2);
+    painter_text(painter, PANEL_X, WORDS_Y + 38, 10, draw_ego, line);
     if (isfinite(gap)) {
         snprintf(line, sizeof line, "gap %.2f m", gap);
-        painter_text(painter, PANEL_X, 338, 10, draw_ego, line);
+        painter_text(painter, PANEL_X, WORDS_Y + 60, 10, draw_ego, line);
     }
     if (outcome->metrics.collision_kind != COLLISION_NONE &&
         tick >= outcome->metrics.collision_tick) {
-        painter_text(painter, PANEL_X + 170, 338, 10, draw_contact, "contact");
+        painter_text(painter, PANEL_X + 150, WORDS_Y + 60, 10, draw_contact, "contact");
     }
     if (at->guardian) {
-        painter_text(painter, PANEL_X, 358, 10, draw_guardian, "guardian would override");
+        painter_text(painter, PANEL_X, WORDS_Y + 82, 10, draw_guardian, "guardian would override");
     }
 }
 
@@ -180,9 +196,12 @@ static void paint(struct film *film, uint32_t tick)
     painter_clear(&film->painter, draw_ground);
     paint_road(film, &scene, &at);
     painter_polygon(&film->painter, panel, 4, paper);
-    if (report_drive_front(film->drive, film->rollout, tick, film->outcome->seed, film->camera)) {
-        painter_image(&film->painter, PANEL_X, 8, film->camera, CAMERA_COLS, CAMERA_ROWS,
-                      CAMERA_SCALE);
+    for (int c = 0; c < CAMERA_COUNT; c++) { /* pixel by pixel */
+        if (report_drive_camera(film->drive, film->rollout, tick, film->outcome->seed,
+                                (enum camera_index)c, film->camera)) {
+            painter_image(&film->painter, (uint32_t)(PANEL_X + c * (CAMERA_COLS + 8)), 8,
+                          film->camera, CAMERA_COLS, CAMERA_ROWS, 1);
+        }
     }
     paint_words(film, &at, tick);
     paint_chart(film, 0, "speed", series->speed_mps, 0, most(series->speed_mps, film->ticks, 1),

@@ -1,5 +1,6 @@
 /*
- * A drive as a film: the road from above, the front camera, figures and charts, a frame a tick.
+ * A drive as a film: the road from above, large, the cameras at their own size, figures and charts,
+ * a frame a tick.
  */
 #ifndef SWERVE_REPORT_DRAW_DRAW_VIDEO_H
 #define SWERVE_REPORT_DRAW_DRAW_VIDEO_H

@@ -21,7 +21,16 @@
 extern const struct embedded_text export_assets[];
 extern const size_t export_assets_count;
 
-enum topic { TOPIC_TF, TOPIC_SCENE, TOPIC_EGO, TOPIC_EVENTS, TOPIC_FRONT, TOPIC_BEV, TOPIC_COUNT };
+enum topic {
+    TOPIC_TF,
+    TOPIC_SCENE,
+    TOPIC_PLAN,
+    TOPIC_EGO,
+    TOPIC_EVENTS,
+    TOPIC_FRONT,
+    TOPIC_BEV,
+    TOPIC_COUNT
+};
 
 static const struct {
     const char *topic;
@@ -29,6 +38,7 @@ static const struct {
 } topics[TOPIC_COUNT] = {
     [TOPIC_TF] = {"/tf", "foxglove.FrameTransform"},
     [TOPIC_SCENE] = {"/scene", "foxglove.SceneUpdate"},
+    [TOPIC_PLAN] = {"/plan", "foxglove.SceneUpdate"},
     [TOPIC_EGO] = {"/ego", "swerve.EgoState"},
     [TOPIC_EVENTS] = {"/events", "foxglove.Log"},
     [TOPIC_FRONT] = {"/camera/front", "foxglove.CompressedImage"},
@@ -203,6 +213,47 @@ static void send_scene(struct drive *drive, const struct scene *scene, bool firs
     send(drive, TOPIC_SCENE);
 }
 
+/* The planner's trajectory as a line, and what it perceived as boxes. */
+static void send_plan(struct drive *drive, const struct trace_tick *at)
+{
+    static const struct pose origin;
+    static const struct colour intended = {0.14, 0.38, 0.79};
+    static const struct colour perceived = {0.95, 0.75, 0.15};
+    struct trace_plan_view plan;
+    if (!trace_reader_plan(&drive->from.reader, drive->rollout, drive->tick, &plan) ||
+        !begin(drive)) {
+        return;
+    }
+    FILE *out = drive->message;
+    /* Type 1: all that was there goes. */
+    fputs("{\"deletions\":[{", out);
+    put_time(out, "timestamp", drive->tick);
+    fputs(",\"type\":1,\"id\":\"\"}],\"entities\":[", out);
+    put_entity(drive, "plan");
+    fputs(",\"cubes\":[],\"lines\":[{\"type\":0,", out);
+    put_pose(out, &origin, 0);
+    fputs(",\"thickness\":0.3,\"scale_invariant\":false,\"points\":[", out);
+    for (uint32_t i = 0; i < plan.head.point_count; i++) {
+        fprintf(out, "%s{\"x\":%.9g,\"y\":%.9g,\"z\":0.1}", i > 0 ? "," : "",
+                at->x_m + (double)plan.points[i].x_m, at->y_m + (double)plan.points[i].y_m);
+    }
+    fputs("],", out);
+    put_colour(out, intended);
+    fputs(",\"colors\":[],\"indices\":[]}]}", out);
+    for (uint32_t i = 0; i < plan.head.object_count; i++) {
+        const struct trace_plan_object *object = &plan.objects[i];
+        const struct pose pose = {at->x_m + (double)object->x_m, at->y_m + (double)object->y_m,
+                                  (double)object->heading_rad};
+        const double size_m[3] = {(double)object->length_m, (double)object->width_m, 0.3};
+        char id[32];
+        snprintf(id, sizeof id, "perceived %u", i);
+        fputs(",", out);
+        put_box(drive, id, &pose, size_m, perceived);
+    }
+    fputs("]}", out);
+    send(drive, TOPIC_PLAN);
+}
+
 static void send_ego(struct drive *drive, const struct scene *scene, const struct trace_tick *at)
 {
     if (!begin(drive)) {
@@ -291,7 +342,7 @@ static void send_pictures(struct drive *drive)
         drive->memory = true;
     } else if (report_drive_shown_tick(from, drive->rollout, drive->tick) == drive->tick) {
         _Static_assert(BEV_CELLS * 3 >= CAMERA_BYTES, "one buffer for both pictures");
-        if (report_drive_front(from, drive->rollout, drive->tick, seed, rgb)) {
+        if (report_drive_camera(from, drive->rollout, drive->tick, seed, CAMERA_FRONT, rgb)) {
             send_picture(drive, TOPIC_FRONT, rgb, CAMERA_COLS, CAMERA_ROWS);
         }
         if (report_drive_bev(from, drive->rollout, drive->tick, seed, rgb)) {
@@ -326,6 +377,7 @@ static void send_ticks(struct drive *drive)
         drive->tick = t;
         send_scene(drive, &scene, first);
         send_ego(drive, &scene, &at);
+        send_plan(drive, &at);
         send_pictures(drive);
         if (at.guardian != 0 && !guardian) {
             send_event(drive, 3, "guardian would override");

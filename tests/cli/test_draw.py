@@ -186,6 +186,13 @@ def both_ways_write_the_same_frames():
     raw = (work / "raw").read_bytes()
     assert len(pictures) == ticks and f"{width}x{height}" in words, (len(pictures), ticks)
     assert raw == b"".join(pictures), "ffmpeg is shown other frames"
+    # The road is large, and each camera stands beside it pixel by pixel: no column is the next one's copy.
+    assert (width, height) == (1280, 720), (width, height)
+    column = lambda camera, x: bytes(pictures[0][3 * (y * width + width - 312 + 104 * camera + x) + c] for y in range(8, 72) for c in range(3))
+    for camera in range(3):
+        shown = [column(camera, x) for x in range(96)]
+        assert sum(one != other for one, other in zip(shown, shown[1:])) > 80, f"camera {camera}"
+    assert column(0, 40) != column(1, 40) != column(2, 40)
     assert len(set(pictures)) == ticks, "a drive at 10 m/s looks different at each tick"
 
 

@@ -160,7 +160,7 @@ def the_layout_of_foxglove_names_what_is_exported():
     members = set(json.loads((root / "report/export/swerve.EgoState.json").read_text())["properties"])
     panels = json.loads(layout)["configById"]
     named = set(re.findall(r'"(/[a-z/]+)["."]', layout))
-    assert len(topics) == 6 and named == topics - {"/tf"}, (named, topics)
+    assert len(topics) == 7 and named == topics - {"/tf"}, (named, topics)
     assert set(re.findall(r'"/ego\.(\w+)"', layout)) <= members, members
     assert all(f'"{panel}"' in layout.split('"layout"')[1] for panel in panels), panels
 

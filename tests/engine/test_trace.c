@@ -289,6 +289,71 @@ static void planner_output_is_kept_and_checked(void)
     artifact_finish(&a);
 }
 
+/* Plans are read back, of a branch from its main line too, and change no hash; every other length
+ * than the two whole ones is refused, numbers that cannot be drawn are, and no changed byte leads a
+ * reader astray. */
+static void plans_are_kept_and_checked(void)
+{
+    struct artifact a;
+    struct trace_reader reader;
+    struct trace_plan_view plan;
+    struct error error;
+    static const char *const ids[] = {"", "brake", "late"};
+    static const int32_t parents[] = {-1, 0, 0};
+    static const struct swerve_object object = {.x_m = 120, .y_m = -7, .length_m = 4, .width_m = 2};
+    const struct swerve_surroundings seen = {
+        .objects_source = SWERVE_OBJECTS_SEEN, .object_count = 1, .objects = &object};
+    const struct swerve_surroundings all = {
+        .objects_source = SWERVE_OBJECTS_TRUE, .object_count = 1, .objects = &object};
+    struct swerve_answer answer = {.point_count = SWERVE_TRAJECTORY_POINTS};
+    static const struct swerve_answer action;
+    char before[SHA256_HEX_BYTES];
+    char after[SHA256_HEX_BYTES];
+    artifact_init(&a);
+    size_t silent_bytes = a.bytes;
+    const struct trace *traces[] = {&a.main_line, &a.branch, &a.never};
+    free(a.data);
+    for (int i = 0; i < SWERVE_TRAJECTORY_POINTS; i++) {
+        answer.points[i] = (struct swerve_trajectory_point){.t_s = 0.1 * i, .x_m = 100 + i};
+    }
+    trace_hash_hex(&a.main_line, before);
+    trace_keep_plan(&a.main_line, 1, (struct vec2){100, 1}, &answer, &seen);
+    trace_keep_plan(&a.main_line, 2, (struct vec2){100, 1}, &action, &all);
+    trace_keep_plan(&a.main_line, 3, (struct vec2){100, 1}, &action, &seen);
+    trace_hash_hex(&a.main_line, after);
+    EXPECT_TEXT(after, before);
+    EXPECT_OK(trace_pack(traces, ids, parents, 3, &a.data, &a.bytes, &error), error);
+    EXPECT_INT(a.bytes, silent_bytes + sizeof(struct trace_plan_header) +
+                            2 * sizeof(struct trace_plan) + 2 * sizeof(struct trace_plan_object) +
+                            TRACE_PLAN_POINTS_MAX * sizeof(struct trace_plan_point));
+    EXPECT_OK(trace_reader_init(&reader, a.data, a.bytes, &error), error);
+    for (int32_t rollout = 0; rollout < 3; rollout += 2) {
+        EXPECT(trace_reader_plan(&reader, rollout, 1, &plan));
+        EXPECT_INT(plan.head.point_count, TRACE_PLAN_POINTS_MAX);
+        EXPECT(plan.points[0].x_m == 0 && plan.points[0].y_m == -1);
+        EXPECT(plan.points[TRACE_PLAN_POINTS_MAX - 1].x_m == SWERVE_TRAJECTORY_POINTS - 1);
+        EXPECT(plan.head.object_count == 1 && plan.objects[0].x_m == 20);
+        EXPECT(!trace_reader_plan(&reader, rollout, 2, &plan));
+        EXPECT(trace_reader_plan(&reader, rollout, 3, &plan) && plan.head.point_count == 0);
+    }
+    trace_reader_finish(&reader);
+    for (size_t bytes = silent_bytes; bytes < a.bytes; bytes++) {
+        EXPECT(survives(a.data, bytes) == (bytes == silent_bytes));
+    }
+    for (size_t at = silent_bytes; at < a.bytes; at++) {
+        for (int bit = 0; bit < 8; bit++) {
+            a.data[at] ^= (uint8_t)(1 << bit);
+            survives(a.data, a.bytes);
+            a.data[at] ^= (uint8_t)(1 << bit);
+        }
+    }
+    static const float no_place = INFINITY;
+    memcpy(a.data + silent_bytes + sizeof(struct trace_plan_header) + sizeof(struct trace_plan),
+           &no_place, sizeof no_place);
+    EXPECT(!survives(a.data, a.bytes));
+    artifact_finish(&a);
+}
+
 static void a_hole_between_ticks_is_refused(void)
 {
     struct artifact a;
@@ -344,7 +409,8 @@ int main(void)
 {
     return TEST_RUN(TEST(what_was_recorded_is_read_back), TEST(the_hash_is_that_of_all_ticks),
                     TEST(a_truncated_artifact_is_refused), TEST(a_mutated_artifact_never_crashes),
-                    TEST(planner_output_is_kept_and_checked), TEST(a_hole_between_ticks_is_refused),
+                    TEST(planner_output_is_kept_and_checked), TEST(plans_are_kept_and_checked),
+                    TEST(a_hole_between_ticks_is_refused),
                     TEST(an_empty_rollout_far_beyond_the_horizon_is_refused),
                     TEST(the_digest_depends_on_every_byte));
 }

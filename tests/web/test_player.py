@@ -8,6 +8,7 @@ Method: a suite with branches, contacts and hostile names is driven; its report 
 Usage: test_player.py SWERVE SOURCE_ROOT
 """
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -279,6 +280,45 @@ def a_long_table_is_shown_in_parts(stage):
     assert page.problems == [], page.problems
 
 
+def unpacked_chunks(data):
+    """Records of an MCAP file's chunks, which are compressed with zstd."""
+    zstd, at, records = ctypes.CDLL("libzstd.so.1"), 8, b""
+    while at < len(data) - 8:
+        size = int.from_bytes(data[at + 1:at + 9], "little")
+        if data[at] == 6:
+            whole = int.from_bytes(data[at + 25:at + 33], "little")
+            packed = data[at + 9 + 28 + 4 + 4 + 8:at + 9 + size]
+            out = ctypes.create_string_buffer(whole)
+            zstd.ZSTD_decompress.restype = ctypes.c_size_t
+            assert zstd.ZSTD_decompress(out, ctypes.c_size_t(whole), packed, ctypes.c_size_t(len(packed))) == whole
+            records += out.raw
+        at += 9 + size
+    return records
+
+
+def plans_and_what_was_perceived_are_drawn(stage):
+    planner = f"seen+exec:python3 {ROOT / 'scripts/examples/objects.py'}"
+    subprocess.run([SWERVE, "run", "hit.json", "--world", "object", "--store", "plan.db", "--planner", planner, "--nominal", "--report",
+                    "plan.html"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    page = stage.browser.page(stage.report.replace("report.html", "plan.html") + "#play=1")
+    page.wait("document.querySelector('.p-clock') && document.querySelector('.p-clock').textContent !== ''")
+    figures = dict(page.evaluate("[...document.querySelectorAll('.p-readings tr')].map((r) => [r.children[0].innerText, r.children[1].innerText])"))
+    planned, seen = figures["planned, perceived (dashed)"].split(" m, ")
+    assert float(planned) > 1 and seen == "1", figures
+    drawn = '''(() => { const c = document.querySelector('.p-scene'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+      const n = [0, 0]; for (let i = 0; i < d.length; i += 4) [[11, 127, 171], [154, 106, 0]].forEach((k, j) => {
+        if (Math.hypot(d[i] - k[0], d[i + 1] - k[1], d[i + 2] - k[2]) < 12) n[j]++; }); return n; })()'''
+    plan, perceived = page.evaluate(drawn)
+    assert plan > 20 and perceived > 20, (plan, perceived)
+    other = stage.open(stage.outcome("hit", "brake"))
+    assert other.evaluate(drawn)[0] == 0 and "planned" not in other.text(".p-readings")
+    assert page.problems == [], page.problems
+    # The same in a file for Foxglove: a message of the topic each tick, whose line begins near ego.
+    subprocess.run([SWERVE, "export", "1", "--store", "plan.db", "--format", "mcap", "-o", "plan.mcap"], check=True, stdout=subprocess.DEVNULL)
+    data = unpacked_chunks(pathlib.Path("plan.mcap").read_bytes())
+    assert data.count(b'"id":"plan"') == data.count(b"perceived 0") > 10, (data.count(b'"id":"plan"'), data.count(b"perceived 0"))
+
+
 def figures_of_two_fit_beside_the_road(stage):
     for width in (1400, 420):
         page = stage.open(stage.outcome("hit", "brake"), width=width, height=900)
@@ -328,4 +368,5 @@ browser.tests([the_page_runs_clean_and_hostile_titles_are_text, every_rollout_pl
                keys_and_scrubbing_move_one_time, failures_come_first_and_no_table_repeats_the_total,
                it_opens_before_what_was_decided, it_plays_to_the_end_and_pauses, the_picture_changes_with_time,
                stop_lines_have_the_colours_of_their_lights, two_rollouts_lie_over_one_another, escape_closes_and_the_address_opens, the_filter_reaches_every_table,
-               a_long_table_is_shown_in_parts, figures_of_two_fit_beside_the_road, nothing_overflows_a_narrow_screen, a_server_plays_to_those_with_a_token], setup)
+               a_long_table_is_shown_in_parts, plans_and_what_was_perceived_are_drawn,
+               figures_of_two_fit_beside_the_road, nothing_overflows_a_narrow_screen, a_server_plays_to_those_with_a_token], setup)

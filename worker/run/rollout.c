@@ -550,6 +550,8 @@ void rollout_plan(struct rollout *rollout, const struct swerve_observation *obse
     } else {
         plans_add(&rollout->plans, observation->tick, observation, wheelbase_m, answer);
     }
+    trace_keep_plan(&rollout->trace, observation->tick,
+                    (struct vec2){observation->x_m, observation->y_m}, answer, &rollout->around);
     if (rollout->stage != NULL) {
         stage_plan(rollout->stage, observation->tick, observation, answer);
     }
