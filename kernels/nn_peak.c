@@ -114,23 +114,31 @@ void nn_peak_race(enum nn_precision precision, uint32_t flags, uint32_t turns,
     }
 }
 
-uint32_t nn_peak_winner(const struct nn_peaks *race)
+double nn_peak_best(const struct nn_peaks *race)
 {
     double best = 0.0;
-    uint32_t winner = race->count - 1;
     for (uint32_t i = 0; i < race->count; i++) {
         best = race->tables[i].flops > best ? race->tables[i].flops : best;
     }
+    return best;
+}
+
+uint32_t nn_peak_winner(const struct nn_peaks *race)
+{
+    double best = nn_peak_best(race);
+    uint32_t winner = race->count - 1;
     while (winner > 0 && race->tables[winner].flops < 0.95 * best) {
         winner--;
     }
     return winner;
 }
 
-uint32_t nn_peak_flags(enum nn_precision precision, uint32_t flags, const struct clock *clock)
+uint32_t nn_peak_flags(enum nn_precision precision, uint32_t flags, const struct clock *clock,
+                       double *peak_flops)
 {
     struct nn_peaks race;
-    uint32_t chosen = precision == NN_INT8 ? nn_peak_flags(NN_BF16, flags, clock) : 0;
+    uint32_t chosen = precision == NN_INT8 ? nn_peak_flags(NN_BF16, flags, clock, peak_flops) : 0;
     nn_peak_race(precision, flags, NN_PEAK_TURNS, clock, &race);
+    *peak_flops = nn_peak_best(&race);
     return chosen | race.tables[nn_peak_winner(&race)].flags;
 }

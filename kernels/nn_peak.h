@@ -31,12 +31,17 @@ struct nn_peaks {
 void nn_peak_race(enum nn_precision precision, uint32_t flags, uint32_t turns,
                   const struct clock *clock, struct nn_peaks *out);
 
+/* What the fastest reaches. */
+double nn_peak_best(const struct nn_peaks *race);
+
 /* Index of the fastest. Of tables within a twentieth of it the widest: that needs fewer
  * instructions around its products. */
 uint32_t nn_peak_winner(const struct nn_peaks *race);
 
 /* The flags with which nn_kernels_init takes the fastest tables here: of NN_INT8 those of its own
- * members and of NN_BF16's. Bits do not depend on them. */
-uint32_t nn_peak_flags(enum nn_precision precision, uint32_t flags, const struct clock *clock);
+ * members and of NN_BF16's. Bits do not depend on them. *peak_flops: what the fastest of the
+ * precision reached. */
+uint32_t nn_peak_flags(enum nn_precision precision, uint32_t flags, const struct clock *clock,
+                       double *peak_flops);
 
 #endif

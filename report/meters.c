@@ -66,8 +66,7 @@ static void quantiles(double *values, uint32_t count, double out[METER_QUANTILES
     }
 }
 
-static struct meter meter_make(const struct summary *summary, const struct entry *entries,
-                               uint32_t count, double *scratch)
+static struct meter meter_make(const struct entry *entries, uint32_t count, double *scratch)
 {
     const struct outcome *first = entries[0].outcome;
     struct meter meter = {.tier = first->tier, .rollouts = count};
@@ -78,11 +77,7 @@ static struct meter meter_make(const struct summary *summary, const struct entry
     uint32_t pages_used_percent = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct outcome *outcome = entries[i].outcome;
-        meter.work.ticks += own_ticks(outcome);
-        meter.work.metres_mm += outcome->metres_mm;
-        meter.work.device_ns += outcome->device_ns;
-        meter.work.mflop += outcome->mflop;
-        meter.work.usd += entries[i].usd;
+        summary_add_work(&meter.work, outcome, own_ticks(outcome), entries[i].usd);
         if (outcome->pages_used_percent > pages_used_percent) {
             pages_used_percent = outcome->pages_used_percent;
         }
@@ -95,8 +90,6 @@ static struct meter meter_make(const struct summary *summary, const struct entry
         scratch[i] = (double)entries[i].outcome->device_ns / (double)NS_PER_S;
     }
     quantiles(scratch, count, meter.rollout_s);
-    double could = summary_peak_flops(summary, first) * (double)meter.work.device_ns / NS_PER_S;
-    meter.mfu = could > 0.0 && meter.work.mflop > 0 ? (double)meter.work.mflop * 1e6 / could : NAN;
     return meter;
 }
 
@@ -127,7 +120,7 @@ enum status meters_of(const struct summary *summary, struct meter **out, uint32_
         }
         status = array_room(&meters, made, sizeof *meters, error);
         if (status == STATUS_OK) {
-            meters[made++] = meter_make(summary, entries + first, end - first, scratch);
+            meters[made++] = meter_make(entries + first, end - first, scratch);
         }
     }
     free(entries);
@@ -184,16 +177,17 @@ json_t *meters_json(const struct summary *summary)
         const struct meter *meter = &meters[i];
         json_array_append_new(
             list,
-            json_pack(
-                "{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "pool",
-                meter->pool, "device", meter->device, "tier", tier_names[meter->tier], "model",
-                meter->model_hash, "sampler", meter->sampler, "rollouts",
-                (json_int_t)meter->rollouts, "miles", miles_of(meter), "device_s",
-                (double)meter->work.device_ns / (double)NS_PER_S, "miles_per_device_hour",
-                json_finite_new(meter_miles_per_hour(meter)), "usd_per_mile",
-                json_finite_new(meter_usd_per_mile(meter)), "mfu", json_finite_new(meter->mfu),
-                "pages_free_min", json_finite_new(meter->pages_free_min), "tick_ms",
-                quantiles_json(meter->tick_ms), "rollout_s", quantiles_json(meter->rollout_s)));
+            json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}",
+                      "pool", meter->pool, "device", meter->device, "tier", tier_names[meter->tier],
+                      "model", meter->model_hash, "sampler", meter->sampler, "rollouts",
+                      (json_int_t)meter->rollouts, "miles", miles_of(meter), "device_s",
+                      (double)meter->work.device_ns / (double)NS_PER_S, "miles_per_device_hour",
+                      json_finite_new(meter_miles_per_hour(meter)), "usd_per_mile",
+                      json_finite_new(meter_usd_per_mile(meter)), "mfu",
+                      json_finite_new(summary_mfu(&meter->work)), "pages_free_min",
+                      json_finite_new(meter->pages_free_min), "tick_ms",
+                      quantiles_json(meter->tick_ms), "rollout_s",
+                      quantiles_json(meter->rollout_s)));
     }
     free(meters);
     return list;
@@ -226,7 +220,8 @@ void meter_words_of(const struct meter *meter, struct meter_words *out)
              summary_number_text(meter_miles_per_hour(meter), text));
     snprintf(out->usd, sizeof out->usd, "%s",
              summary_rate_text(meter->work.usd, miles_of(meter), text));
-    snprintf(out->mfu, sizeof out->mfu, isnan(meter->mfu) ? "-" : "%.0f%%", 100.0 * meter->mfu);
+    double mfu = summary_mfu(&meter->work);
+    snprintf(out->mfu, sizeof out->mfu, isnan(mfu) ? "-" : "%.0f%%", 100.0 * mfu);
     snprintf(out->pages_free, sizeof out->pages_free, isnan(meter->pages_free_min) ? "-" : "%.0f%%",
              100.0 * meter->pages_free_min);
     triple_text(meter->tick_ms, out->tick_ms);

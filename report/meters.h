@@ -20,7 +20,6 @@ struct meter {
     char sampler[LIMIT_ID_BYTES];
     int64_t rollouts; /* that simulated a tick of their own */
     struct summary_work work;
-    double mfu;            /* NAN: no peak of its device and precision */
     double pages_free_min; /* share of frame pages that was free at the fullest; NAN: it has none */
     double tick_ms[METER_QUANTILES];   /* of rollouts' mean ticks, by nearest rank */
     double rollout_s[METER_QUANTILES]; /* device time of what a rollout drove itself */

@@ -100,7 +100,6 @@ static void write_meters(struct report *report)
 void report_tiers(struct report *report)
 {
     struct html *html = &report->html;
-    const struct summary_peak *peak = &report->summary->peak;
     html_raw(html, "<div class=\"card\">");
     page_table(&report->page, " class=\"tiers\"",
                "tier|#pass|#fail|#error|#flagged|#ticks|#device time|#ms/tick|#TFLOP|#?MFU|#miles|"
@@ -110,12 +109,8 @@ void report_tiers(struct report *report)
     }
     page_table_end(&report->page);
     models_list(report);
-    if (peak->bf16_flops > 0) {
-        html_format(html,
-                    "<p class=\"soft\">MFU against the peak of a core of the machine that wrote "
-                    "this: %.0f GFLOP/s in bf16, %.0f in fp32, %.0f in int8, measured then.</p>",
-                    peak->bf16_flops / 1e9, peak->fp32_flops / 1e9, peak->int8_flops / 1e9);
-    }
+    html_raw(html, "<p class=\"soft\">MFU: of the peak of a core of the machine that drove, in the "
+                   "model's precision, measured when it opened the model.</p>");
     html_raw(html, "</div>");
     write_meters(report);
 }

@@ -62,6 +62,26 @@ static struct summary_row *find_row(struct summary *summary, const char *group, 
 
 /* ---- rows ---- */
 
+void summary_add_work(struct summary_work *work, const struct outcome *outcome, int64_t ticks,
+                      double usd)
+{
+    work->ticks += ticks;
+    work->metres_mm += outcome->metres_mm;
+    work->device_ns += outcome->device_ns;
+    work->mflop += outcome->mflop;
+    work->usd += usd;
+    if (outcome->peak_mflops > 0) {
+        double device_s = (double)outcome->device_ns / (double)NS_PER_S;
+        work->peaked_flop += (double)outcome->mflop * 1e6;
+        work->peak_flop += (double)outcome->peak_mflops * 1e6 * device_s;
+    }
+}
+
+double summary_mfu(const struct summary_work *work)
+{
+    return work->peak_flop > 0 ? work->peaked_flop / work->peak_flop : NAN;
+}
+
 void summary_add_counts(struct summary_row *row, const struct outcome *outcome, double usd)
 {
     row->verdicts[outcome->verdict]++;
@@ -70,11 +90,7 @@ void summary_add_counts(struct summary_row *row, const struct outcome *outcome, 
     row->main_passed += summary_is_sample(outcome) && outcome->verdict == VERDICT_PASS;
     bool flagged = outcome->verdict == VERDICT_FLAGGED;
     struct summary_work *work = flagged ? &row->flagged : &row->work;
-    work->ticks += outcome->ticks - outcome->prefix_ticks;
-    work->metres_mm += outcome->metres_mm;
-    work->device_ns += outcome->device_ns;
-    work->mflop += outcome->mflop;
-    work->usd += usd;
+    summary_add_work(work, outcome, (int64_t)outcome->ticks - outcome->prefix_ticks, usd);
     row->prefix_ticks += flagged ? 0 : outcome->prefix_ticks;
     row->learned += summary_is_learned(outcome);
     row->caught += outcome->tier >= TIER_STUDENT && summary_is_caught(outcome);

@@ -31,7 +31,11 @@ struct summary_work {
     int64_t metres_mm;
     int64_t device_ns;
     int64_t mflop; /* of learned worlds, counted from the shapes of the model */
-    double usd;    /* device_ns at today's price of its pool; the ledger has the bill */
+    /* For MFU, of those whose machine's peak is known: operations, and what a core of that machine
+     * could have done in their device time. */
+    double peaked_flop;
+    double peak_flop;
+    double usd; /* device_ns at today's price of its pool; the ledger has the bill */
 };
 
 /* Main lines without a result, by what became of them. */
@@ -91,13 +95,6 @@ struct summary_agreement {
     struct agreement agreement;
 };
 
-/* Operations per second that one core or device of this machine sustains, 0: not measured. */
-struct summary_peak {
-    double fp32_flops;
-    double bf16_flops;
-    double int8_flops;
-};
-
 struct summary {
     struct summary_row total;
     uint32_t row_count;
@@ -129,7 +126,6 @@ struct summary {
     struct summary_agreement *agreement; /* owned; grouped like rows */
     uint32_t pair_count;
     struct agreement_pair *pairs; /* owned; into outcomes */
-    struct summary_peak peak;     /* the caller's to fill; for MFU */
     uint32_t ledger_count;
     struct store_ledger_row *ledger; /* owned */
     double *ledger_usd;              /* owned; device_ns of each ledger row at today's price, as
@@ -236,6 +232,12 @@ const char *summary_interval_text(const struct rate_estimate *at, char out[SUMMA
 /* The largest logical scenario's share of the rate, where it is a quarter or more; else "". */
 const char *summary_weight_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES]);
 
+/* Conclusion of the suite in a sentence: how many main lines failed, by what most of them, how many
+ * have no result, what is not finished. Returns out. */
+enum { SUMMARY_CONCLUSION_BYTES = 400 };
+const char *summary_conclusion_text(const struct summary *summary,
+                                    char out[SUMMARY_CONCLUSION_BYTES]);
+
 /* Seeds, as a sentence; "": no scenario was driven more than once. */
 const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
 
@@ -271,16 +273,13 @@ int64_t summary_unfinished(const struct summary *summary);
 
 double summary_miles(const struct summary_row *row);
 
-/* Model FLOP utilisation: operations of a row's results over what the machine's peak could have
- * done in their device time. The peak is that of the precision that the row's samplers name; NAN
- * without operations, device time or a peak. */
-double summary_mfu(const struct summary *summary, const struct summary_row *row);
+/* Adds what an outcome took, of which so many ticks are its own. */
+void summary_add_work(struct summary_work *work, const struct outcome *outcome, int64_t ticks,
+                      double usd);
 
-/* Peak of this machine in the precision of an outcome's sampler; 0: not known, as of devices. */
-double summary_peak_flops(const struct summary *summary, const struct outcome *outcome);
-
-/* Measures the machine's peak, for MFU, unless no model computed anything. */
-void summary_measure_peak(struct summary *summary);
+/* Model FLOP utilisation: operations over what a core of the machine that drove could have done in
+ * their device time at its peak, which stands in the outcome; NAN where none has one. */
+double summary_mfu(const struct summary_work *work);
 
 /* The row of a tier, or NULL. */
 const struct summary_row *summary_tier(const struct summary *summary, enum tier tier);

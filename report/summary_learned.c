@@ -5,7 +5,6 @@
 #include "report/summary.h"
 
 #include "base/units.h"
-#include "engine/bench/machine.h"
 #include "scheduler/day.h"
 #include "schemas/scenario_json.h"
 
@@ -235,51 +234,6 @@ enum status summary_learned(struct summary *summary, struct error *error)
 
 /* ---- what it took ---- */
 
-/* An outcome that the row counts and that a model computed; NULL: none. */
-static const struct outcome *computed(const struct summary *summary, const struct summary_row *row)
-{
-    bool tier = strcmp(row->group, "tier") == 0;
-    for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
-        if (outcome->mflop > 0 &&
-            (tier ? strcmp(row->value, tier_names[outcome->tier]) == 0
-                  : outcome->sampler[0] != '\0' && strstr(row->value, outcome->sampler) != NULL)) {
-            return outcome;
-        }
-    }
-    return NULL;
-}
-
-void summary_measure_peak(struct summary *summary)
-{
-    if (summary->status.mflop > 0) {
-        summary->peak = (struct summary_peak){
-            .fp32_flops = machine_peak_flops(NN_FP32),
-            .bf16_flops = machine_peak_flops(NN_BF16),
-            .int8_flops = machine_peak_flops(NN_INT8),
-        };
-    }
-}
-
-double summary_peak_flops(const struct summary *summary, const struct outcome *outcome)
-{
-    return strcmp(outcome->backend, "cpu") != 0       ? 0.0
-           : strstr(outcome->sampler, "fp32") != NULL ? summary->peak.fp32_flops
-           : strstr(outcome->sampler, "int8") != NULL ? summary->peak.int8_flops
-                                                      : summary->peak.bf16_flops;
-}
-
-double summary_mfu(const struct summary *summary, const struct summary_row *row)
-{
-    const struct outcome *outcome = computed(summary, row);
-    if (outcome == NULL || row->work.device_ns <= 0) {
-        return NAN;
-    }
-    double peak = summary_peak_flops(summary, outcome);
-    double device_s = (double)row->work.device_ns / (double)NS_PER_S;
-    return peak > 0 ? (double)row->work.mflop * 1e6 / (device_s * peak) : NAN;
-}
-
 struct summary_overhead summary_overhead(const struct summary *summary, enum tier tier)
 {
     struct summary_overhead sum = {0};
@@ -329,7 +283,7 @@ bool summary_tier_cost(const struct summary *summary, enum tier tier, struct sum
         .row = row,
         .device_s = device_s,
         .tick_ms = row->work.ticks > 0 ? 1000 * device_s / (double)row->work.ticks : NAN,
-        .mfu = summary_mfu(summary, row),
+        .mfu = summary_mfu(&row->work),
         .miles = summary_miles(row),
         .with_retries_usd = row->work.usd + over.flagged_usd + over.failed_usd,
         .over = over,
@@ -453,10 +407,5 @@ bool summary_learned_json(const struct summary *summary, json_t *json)
                         json_pack("{s:I, s:I}", "teacher", (json_int_t)summary->frozen_answers,
                                   "in_flight", (json_int_t)summary->in_flight));
     json_object_set_new(json, "audit_rollouts", json_integer((json_int_t)summary->audit_count));
-    if (summary->peak.fp32_flops > 0) {
-        json_object_set_new(json, "peak_flops",
-                            json_pack("{s:f, s:f, s:f}", "fp32", summary->peak.fp32_flops, "bf16",
-                                      summary->peak.bf16_flops, "int8", summary->peak.int8_flops));
-    }
     return true;
 }

@@ -123,14 +123,7 @@ static void print_tiers(const struct summary *summary, FILE *stream)
     }
     text_print(stream, "$/1000 miles: of the world; what a planner computes in a process of its "
                        "own is not in it\n");
-    if (summary->peak.bf16_flops > 0) {
-        text_print(
-            stream,
-            "MFU against this machine's peak, measured now: %.0f GFLOP/s bf16, %.0f fp32, %.0f "
-            "int8 a core\n",
-            summary->peak.bf16_flops / 1e9, summary->peak.fp32_flops / 1e9,
-            summary->peak.int8_flops / 1e9);
-    }
+    text_print(stream, "MFU: of the peak of a core of the machine that drove\n");
 }
 
 /* Whom the store's freezes had answer. */

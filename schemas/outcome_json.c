@@ -108,6 +108,7 @@ static const struct json_field outcome_fields[] = {
     JSON_FIELD_OPTIONAL(struct outcome, shadow, JSON_FIELD_BOOL),
     JSON_FIELD_OPTIONAL(struct outcome, at_ms, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct outcome, pages_used_percent, JSON_FIELD_U32),
+    JSON_FIELD_OPTIONAL(struct outcome, peak_mflops, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct outcome, freeze, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct outcome, in_flight, JSON_FIELD_BOOL),
     OUTCOME(given, JSON_FIELD_TEXT),

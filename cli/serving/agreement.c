@@ -45,7 +45,7 @@ static int concern(const struct table_row *row)
     return row->verdict.monitor.alarm != TRUST_QUIET || row->flags.alarm != TRUST_QUIET ? 1 : 2;
 }
 
-/* Rows that matter come first; the arbiter was not asked, so nothing is said of it. */
+/* Rows that matter come first. */
 static json_t *document_of(const struct table *table, const struct decisions *decisions,
                            int64_t up_to, uint32_t *order)
 {
@@ -61,7 +61,6 @@ static json_t *document_of(const struct table *table, const struct decisions *de
         for (uint32_t i = 0; i < table->count; i++) {
             if (concern(&table->rows[i]) == wanted) {
                 json_t *row = json_array_get(rows, i);
-                json_object_del(row, "object");
                 json_array_append(ordered, row);
                 order[placed++] = i;
             }

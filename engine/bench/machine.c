@@ -11,20 +11,24 @@
 
 enum { PEAK_TURNS = 100 };
 
+struct machine_choice machine_choose(enum nn_precision precision)
+{
+    struct machine_choice choice;
+    choice.cpu_flags =
+        nn_peak_flags(precision, cpu_flags_detect(), clock_system(), &choice.peak_flops);
+    return choice;
+}
+
 uint32_t machine_cpu_flags(enum nn_precision precision)
 {
-    return nn_peak_flags(precision, cpu_flags_detect(), clock_system());
+    return machine_choose(precision).cpu_flags;
 }
 
 double machine_peak_flops(enum nn_precision precision)
 {
     struct nn_peaks race;
-    double best = 0.0;
     nn_peak_race(precision, cpu_flags_detect(), PEAK_TURNS, clock_system(), &race);
-    for (uint32_t i = 0; i < race.count; i++) {
-        best = race.tables[i].flops > best ? race.tables[i].flops : best;
-    }
-    return best;
+    return nn_peak_best(&race);
 }
 
 void machine_describe(char *text, size_t text_bytes)

@@ -9,9 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The instruction sets that model_open should use here: enum cpu_flag bits of the tables whose
- * products were the fastest just now (kernels/nn_peak.h). Bits are those of any others. Takes about
- * a millisecond. */
+/* What model_open should be given here: the instruction sets of the tables whose products were the
+ * fastest just now (kernels/nn_peak.h), whose bits are those of any others. Takes about a
+ * millisecond. */
+struct machine_choice {
+    uint32_t cpu_flags; /* enum cpu_flag */
+    double peak_flops;  /* multiplications and additions a second of one core by these */
+};
+struct machine_choice machine_choose(enum nn_precision precision);
+
+/* Its instruction sets alone. */
 uint32_t machine_cpu_flags(enum nn_precision precision);
 
 /* Multiplications and additions per second of one core by the best of all instructions that this

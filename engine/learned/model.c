@@ -80,6 +80,7 @@ static enum status model_new(const struct model_open_options *options, struct mo
     TRY(memory_check(model, error, "no memory for a model"));
     nn_kernels_init(&model->kernels, options->precision, options->cpu_flags);
     model->device = options->device && options->precision == NN_BF16;
+    model->peak_flops = options->peak_flops;
     *out = model;
     return STATUS_OK;
 }
@@ -165,6 +166,11 @@ static void part_flop(const struct model_part *part, double positions, double to
                  matmul_flop(&part->mid, positions) + matmul_flop(&part->head, positions) +
                  matmul_flop(&part->out, positions) + matmul_flop(&part->embed, tokens) +
                  matmul_flop(&part->unembed, tokens);
+}
+
+double model_peak_flops(const struct model *model)
+{
+    return model->peak_flops;
 }
 
 double model_tick_flop(const struct model *model)

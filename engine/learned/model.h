@@ -32,7 +32,8 @@ struct model_config {
 
 struct model_open_options {
     enum nn_precision precision;
-    uint32_t cpu_flags; /* enum cpu_flag; callers pass machine_cpu_flags(precision) */
+    uint32_t cpu_flags; /* enum cpu_flag; callers pass machine_choose(precision)'s .. */
+    double peak_flops;  /* .. and what a core reaches by them; 0: not measured */
     bool device;        /* keep the weights for devices too; NN_BF16 alone */
 };
 
@@ -57,5 +58,7 @@ void model_sampler(const struct model *model, enum conditioning conditioning,
                    char out[LIMIT_ID_BYTES]);
 /* Multiplications and additions of one tick of one slot, from the shapes. */
 double model_tick_flop(const struct model *model);
+/* As it was opened with. */
+double model_peak_flops(const struct model *model);
 
 #endif

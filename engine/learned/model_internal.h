@@ -58,6 +58,7 @@ struct model {
     struct model_config config;
     struct nn_kernels kernels;
     bool device; /* plain weights are there */
+    double peak_flops;
     char hash[SHA256_HEX_BYTES];
     struct model_matmul time1, time2, ada, final;
     const float *pos; /* [216][d] */

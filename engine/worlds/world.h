@@ -30,6 +30,7 @@ struct world;
 struct model;
 struct device;
 struct foreign;
+struct raster_rays; /* engine/sensors/raster.h */
 
 #define WORLD_HOST_DEFAULT SIZE_MAX
 
@@ -53,8 +54,9 @@ struct world_config {
 
 /* Cost of running so far; all slots together. */
 struct world_cost {
-    double flop;             /* counted from the model's shapes */
-    uint64_t ticks;          /* slot-ticks */
+    double flop;       /* counted from the model's shapes */
+    double peak_flops; /* that a core does in a second at the most; 0: not known, as of devices */
+    uint64_t ticks;    /* slot-ticks */
     uint64_t pages_shared;   /* pages that forks, parking and equal starts did not have to copy */
     uint64_t page_bytes;     /* of one page */
     uint64_t pages_peak;     /* in use at once */
@@ -126,6 +128,11 @@ struct world_ops {
      * nothing is seen, and frame statistics say so.) */
     void (*slot_observe)(const struct world *world, uint32_t slot,
                          const struct observation_buffers *buffers);
+
+    /* Draws what a camera of any rig sees now into rgb [height][width][3]. Pure. NULL member: a
+     * world that shows the sensors of the built-in rig alone. */
+    void (*slot_picture)(const struct world *world, uint32_t slot, const struct raster_rays *camera,
+                         uint8_t *rgb);
 
     /* Views on the device of this world, numbered below `count`, with a grid, cameras or both; once
      * per world. STATUS_DEVICE: it is on none. STATUS_NO_MEMORY. This member and the next three are

@@ -315,6 +315,7 @@ static void cost(const struct world *world, struct world_cost *out)
     struct device_stats device = backend_stats(self->backend);
     *out = (struct world_cost){
         .flop = model_tick_flop(self->model) * (double)self->ticks,
+        .peak_flops = backend_backing(self->backend) == NULL ? model_peak_flops(self->model) : 0.0,
         .ticks = self->ticks,
         .pages_shared = stats.shared,
         .page_bytes = page_bytes(self->model),

@@ -54,8 +54,8 @@ static const struct definition {
     {"comfort", "nuPlan's seven bounds on filtered acceleration, jerk and yaw."},
     {"miles", "Driven in simulation, what branches share counted once."},
     {"MFU",
-     "Model FLOP utilisation: operations of the model, counted from its shapes, over what the "
-     "machine's measured peak could have done in the device time."},
+     "Model FLOP utilisation: operations of the model, counted from its shapes, over what a "
+     "core of the machine that drove could have done in the device time at its measured peak."},
     {"$/1000 miles",
      "Device time of the results at the price of their pool, over the miles that they drove. What "
      "a "

@@ -4,6 +4,7 @@
 #include "report/trust/follow.h"
 
 #include "base/array.h"
+#include "report/trust/arbiter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,9 @@ struct follow {
     int64_t redrives;   /* store_ops.redrives as it was; -1: not asked yet */
     struct pairs pairs; /* of audits and shadows in the order of outcomes; `missing` is unused */
     uint32_t waiting_count;
-    uint32_t *waiting;    /* owned; into pairs: one side is not there yet */
-    struct outcome *page; /* owned */
+    uint32_t *waiting;       /* owned; into pairs: one side is not there yet */
+    struct outcome *page;    /* owned */
+    struct arbiter *arbiter; /* owned */
 };
 
 enum status follow_create(const struct trust_policy *policy, struct follow **out,
@@ -27,6 +29,7 @@ enum status follow_create(const struct trust_policy *policy, struct follow **out
     TRY(memory_check(follow, error, "agreement: out of memory"));
     follow->page = malloc(PAGE_OUTCOMES * sizeof *follow->page);
     enum status status = memory_check(follow->page, error, "agreement: out of memory");
+    THEN(status, arbiter_create(&follow->arbiter, error));
     if (status != STATUS_OK) {
         follow_destroy(follow);
         return status;
@@ -43,6 +46,7 @@ void follow_destroy(struct follow *follow)
         pairs_finish(&follow->pairs);
         free(follow->waiting);
         free(follow->page);
+        arbiter_destroy(follow->arbiter);
         free(follow);
     }
 }
@@ -126,6 +130,7 @@ static enum status look_for_redrives(struct follow *follow, struct store *store,
         follow->pairs.decisions = (struct decisions){.count = 0};
         pairs_finish(&follow->pairs);
         follow->pairs = (struct pairs){.decisions = decisions};
+        arbiter_clear(follow->arbiter);
         follow->waiting_count = 0;
         follow->up_to = 0;
     }
@@ -151,6 +156,8 @@ enum status follow_step(struct follow *follow, struct store *store, uint32_t out
                 status = add_repeat(follow, store, &lookup, outcome, error);
             } else if (outcome->model_hash[0] != '\0') {
                 status = add_answer(follow, outcome, error);
+            } else {
+                arbiter_add(follow->arbiter, outcome);
             }
             follow->up_to = status == STATUS_OK ? outcome->id : follow->up_to;
         }
@@ -178,7 +185,8 @@ enum status follow_table(const struct follow *follow, struct table *out, struct 
     TRY(memory_check(whole.pairs, error, "agreement: out of memory"));
     for (uint32_t i = 0; i < all->count; i++) {
         if (pairs_complete(&all->pairs[i])) {
-            whole.pairs[whole.count++] = all->pairs[i];
+            whole.pairs[whole.count] = all->pairs[i];
+            arbiter_ask(follow->arbiter, &whole.pairs[whole.count++]);
         }
     }
     enum status status = table_make_by_day(&whole, &follow->policy, DAY_NEVER, out, error);

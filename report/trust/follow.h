@@ -1,8 +1,8 @@
 /*
  * Following: agreement in a store that goes on, read in steps. Each outcome is read once, and what
  * an audit or a shadow repeats is looked up where it came earlier, so that a step costs what is
- * new. It comes to what `swerve agreement` makes of the same store, without the arbiter (the object
- * world's answers of other suites).
+ * new. It comes to what `swerve agreement` makes of the same store, as long as that holds no more
+ * of the object world's answers than are kept (report/trust/arbiter.h).
  *
  * Invariant: between two steps, every outcome up to follow_up_to() is counted, and none after it.
  * A step that fails can be repeated.

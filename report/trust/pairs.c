@@ -22,7 +22,7 @@ static void add_text(struct sha256 *hash, const char *text)
     sha256_update(hash, text, strlen(text) + 1);
 }
 
-static uint64_t question_of(const struct outcome *outcome)
+uint64_t pairs_question(const struct outcome *outcome)
 {
     struct sha256 hash;
     uint8_t digest[SHA256_BYTES];
@@ -45,7 +45,7 @@ static uint64_t asked_of(const struct outcome *outcome)
     return job_context_hash(&context, JOB_CONTEXT_ASKED);
 }
 
-static struct pairs_side side_of(const struct outcome *outcome)
+struct pairs_side pairs_side_of(const struct outcome *outcome)
 {
     const struct metrics *m = &outcome->metrics;
     return (struct pairs_side){
@@ -63,7 +63,7 @@ static struct pairs_side side_of(const struct outcome *outcome)
 
 static void set_student(struct pairs_pair *pair, const struct outcome *student)
 {
-    pair->student = side_of(student);
+    pair->student = pairs_side_of(student);
     pair->in_flight = student->in_flight && !pair->shadow;
     memcpy(pair->student_hash, student->model_hash, sizeof pair->student_hash);
     snprintf(pair->student_sampler, sizeof pair->student_sampler, "%s",
@@ -72,7 +72,7 @@ static void set_student(struct pairs_pair *pair, const struct outcome *student)
 
 static void set_teacher(struct pairs_pair *pair, const struct outcome *teacher)
 {
-    pair->teacher = side_of(teacher);
+    pair->teacher = pairs_side_of(teacher);
     memcpy(pair->teacher_hash, teacher->model_hash, sizeof pair->teacher_hash);
     snprintf(pair->answer_sampler, sizeof pair->answer_sampler, "%s",
              drives_sampler(teacher->sampler));
@@ -88,7 +88,7 @@ struct pairs_pair pairs_pair_of(const struct outcome *repeat)
         .shadow = repeat->shadow,
         .at_ms = repeat->at_ms,
         .job_id = repeat->audit_of,
-        .question = question_of(repeat),
+        .question = pairs_question(repeat),
         .asked = asked_of(repeat),
         .unlike = !repeat->shadow && repeat->tier != TIER_TEACHER,
         .seed = repeat->seed,
@@ -275,13 +275,13 @@ static enum status add_other(void *context, const struct outcome *outcome, struc
     if (outcome->audit_of == 0 && outcome->model_hash[0] != '\0') {
         add_answer(reading, outcome);
     } else if (outcome->audit_of == 0 && outcome->tier == TIER_OBJECT) {
-        uint64_t question = question_of(outcome);
+        uint64_t question = pairs_question(outcome);
         for (uint32_t at = find_question(reading, question); at < reading->out.count; at++) {
             struct pairs_pair *pair = &reading->out.pairs[reading->by_question[at]];
             if (pair->question != question) {
                 break;
             }
-            pair->object = side_of(outcome); /* the newest stays */
+            pair->object = pairs_side_of(outcome); /* the newest stays */
         }
     }
     return STATUS_OK;

@@ -66,6 +66,10 @@ struct pairs {
     struct decisions decisions; /* what the store has decided since */
 };
 
+/* Hash of scenario, planner, seed and branch. */
+uint64_t pairs_question(const struct outcome *outcome);
+struct pairs_side pairs_side_of(const struct outcome *outcome);
+
 /* A pair of the outcome of an audit or a shadow, without the other side. */
 struct pairs_pair pairs_pair_of(const struct outcome *repeat);
 /* That of the job which it repeats; one of another question makes the pair unlike. */

@@ -108,33 +108,6 @@ static int compare_facts(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Collects the facts: the main lines with a verdict on both sides, in the order of audit jobs. */
-static void fill_group(struct group *group)
-{
-    uint32_t logical = 0; /* with a fact */
-    int64_t last = 0;
-    place_group(group);
-    group->fact_count = 0;
-    for (uint32_t i = 0; i < group->count; i++) {
-        const struct pairs_pair *pair = group->placed[i].pair;
-        if (pair->branch_id[0] == '\0' && pairs_judged(pair) && !is_past(group->pairs, pair)) {
-            logical += group->placed[i].logical_key != last;
-            last = group->placed[i].logical_key;
-            group->facts[group->fact_count++] = (struct trust_fact){
-                .outcome_id = pair->teacher.outcome_id,
-                .at_ms = pair->at_ms,
-                .logical = logical - 1,
-                .slice = (char(*)[LIMIT_ID_BYTES])pair->slice,
-                .safety_critical = pair->safety_critical,
-                .agrees = pair->student.verdict == pair->teacher.verdict,
-            };
-        }
-    }
-    qsort(group->facts, group->fact_count, sizeof *group->facts, compare_facts);
-}
-
-/* ---- one row ---- */
-
 static bool agrees(const struct pairs_pair *pair, enum gate_property property)
 {
     const struct pairs_side *a = &pair->student;
@@ -166,6 +139,34 @@ static bool holds(const struct pairs_pair *pair, enum gate_property property)
     arbiter.teacher = pair->object;
     return agrees(pair, property) || (has_verdict(&pair->object) && agrees(&arbiter, property));
 }
+
+/* Collects the facts: the main lines with a verdict on both sides, in the order of audit jobs. What
+ * the object world confirms is no disagreement of the student's. */
+static void fill_group(struct group *group)
+{
+    uint32_t logical = 0; /* with a fact */
+    int64_t last = 0;
+    place_group(group);
+    group->fact_count = 0;
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct pairs_pair *pair = group->placed[i].pair;
+        if (pair->branch_id[0] == '\0' && pairs_judged(pair) && !is_past(group->pairs, pair)) {
+            logical += group->placed[i].logical_key != last;
+            last = group->placed[i].logical_key;
+            group->facts[group->fact_count++] = (struct trust_fact){
+                .outcome_id = pair->teacher.outcome_id,
+                .at_ms = pair->at_ms,
+                .logical = logical - 1,
+                .slice = (char(*)[LIMIT_ID_BYTES])pair->slice,
+                .safety_critical = pair->safety_critical,
+                .agrees = holds(pair, GATE_VERDICT),
+            };
+        }
+    }
+    qsort(group->facts, group->fact_count, sizeof *group->facts, compare_facts);
+}
+
+/* ---- one row ---- */
 
 static bool is_optimistic(const struct pairs_pair *pair)
 {

@@ -86,8 +86,7 @@ static bool is_derived(const char *name)
 {
     return strcmp(name, "id") == 0 || strcmp(name, "parent_job_id") == 0 ||
            strcmp(name, "audit_of") == 0 || strcmp(name, "shadow") == 0 ||
-           strcmp(name, "at_ms") == 0 || strcmp(name, "freeze") == 0 ||
-           strcmp(name, "in_flight") == 0;
+           strcmp(name, "freeze") == 0 || strcmp(name, "in_flight") == 0;
 }
 
 static void digest_both(const struct outcome *outcome, const struct job_spec *spec,
@@ -108,30 +107,54 @@ static void digest_both(const struct outcome *outcome, const struct job_spec *sp
     sha256_final(&hash, out->bytes);
 }
 
-void digest_outcome(const struct outcome *outcome, const struct job_spec *spec, struct digest *out)
+/* Forms of an outcome's digest, the present one first. */
+enum digest_form { FORM_NOW, FORM_TIMELESS, FORM_KEYED, FORM_COUNT };
+
+static void digest_in_form(const struct outcome *outcome, const struct job_spec *spec,
+                           enum digest_form form, struct digest *out)
 {
     struct job_spec kept = *spec;
+    struct outcome shown = *outcome;
 
-    job_escalation_clear(&kept);
-    if (kept.audit_key[0] != '\0') {
-        snprintf(kept.audit_key, sizeof kept.audit_key, "audit");
+    shown.at_ms = form == FORM_NOW ? outcome->at_ms : 0;
+    if (form != FORM_KEYED) {
+        job_escalation_clear(&kept);
+        if (kept.audit_key[0] != '\0') {
+            snprintf(kept.audit_key, sizeof kept.audit_key, "audit");
+        }
     }
-    digest_both(outcome, &kept, out);
+    digest_both(&shown, &kept, out);
+}
+
+void digest_outcome(const struct outcome *outcome, const struct job_spec *spec, struct digest *out)
+{
+    digest_in_form(outcome, spec, FORM_NOW, out);
 }
 
 bool digest_outcome_fits(const struct outcome *outcome, const struct job_spec *spec,
                          const void *said, size_t bytes, struct digest *found)
 {
-    struct digest before;
-
-    digest_outcome(outcome, spec, found);
-    bool fits = bytes == sizeof found->bytes && memcmp(said, found->bytes, bytes) == 0;
-    if (!fits && bytes == sizeof before.bytes && spec->audit_key[0] != '\0') {
-        digest_both(outcome, spec, &before);
-        fits = memcmp(said, before.bytes, bytes) == 0;
-        *found = fits ? before : *found;
+    int forms = spec->audit_key[0] != '\0' ? FORM_COUNT : FORM_KEYED;
+    for (int form = FORM_NOW; form < forms && bytes == sizeof found->bytes; form++) {
+        digest_in_form(outcome, spec, (enum digest_form)form, found);
+        if (memcmp(said, found->bytes, bytes) == 0) {
+            return true;
+        }
     }
-    return fits;
+    digest_outcome(outcome, spec, found);
+    return false;
+}
+
+void digest_suite(const char *name, const char *tenant, int64_t submitted_s, struct digest *out)
+{
+    struct sha256 hash;
+
+    sha256_init(&hash);
+    sha256_update(&hash, "suite", sizeof "suite");
+    add_text(&hash, "name", name, LIMIT_ID_BYTES);
+    add_text(&hash, "tenant", tenant, LIMIT_ID_BYTES);
+    add_number(&hash, "submitted_s", KIND_INTEGER, (uint64_t)submitted_s);
+    sha256_final(&hash, out->bytes);
 }
 
 void digest_model(const struct model_version *version, struct digest *out)

@@ -30,13 +30,13 @@ struct digest {
     uint8_t bytes[SHA256_BYTES];
 };
 
-/* The outcome as it is read back under its own job, whose spec is `spec`. Its id, and what the
- * store derives from other rows (parent_job_id, audit_of, shadow) or its clock says, are not part
- * of it; nor is the key of the job that an audit job repeats, which changes when that one moves to
- * another model, nor who answers if the job is flagged, which may be filled in later. */
+/* The outcome as it is read back under its own job, whose spec is `spec`. Its id and what the
+ * store derives from other rows (parent_job_id, audit_of, shadow) are not part of it; nor is the
+ * key of the job that an audit job repeats, which changes when that one moves to another model, nor
+ * who answers if the job is flagged, which may be filled in later. */
 void digest_outcome(const struct outcome *outcome, const struct job_spec *spec, struct digest *out);
-/* Whether said[bytes] is its digest: as *found, or as earlier versions made it, with that key; then
- * *found is that one. */
+/* Whether said[bytes] is its digest: as *found, or as earlier versions made it, with that key or
+ * without the time; then *found is that one. */
 bool digest_outcome_fits(const struct outcome *outcome, const struct job_spec *spec,
                          const void *said, size_t bytes, struct digest *found);
 
@@ -45,6 +45,9 @@ void digest_model(const struct model_version *version, struct digest *out);
 void digest_golden(const struct golden_set *set, struct digest *out);
 void digest_model_event(const struct model_event *event, struct digest *out);
 void digest_trust_event(const struct trust_event *event, struct digest *out);
+
+/* Of a suite: its name, whose it is ("": nobody's) and when it was submitted. */
+void digest_suite(const char *name, const char *tenant, int64_t submitted_s, struct digest *out);
 
 /* Adds an outcome to a suite's digest, which begins as zeros. */
 void digest_add_outcome(struct digest *suite, const struct digest *outcome, int64_t outcome_id);

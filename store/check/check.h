@@ -44,12 +44,21 @@ struct store_check_summary {
     struct digest digest;        /* sum of the suites' digests: equal for equal stores */
 };
 
+/* A suite as it is in the store. */
+struct store_check_suite {
+    char name[LIMIT_ID_BYTES];
+    int64_t outcomes;     /* of its own, with a digest */
+    struct digest digest; /* of itself and of these */
+};
+
 struct store_check_options {
     bool skip_artifacts;   /* leaves out reading them */
     int64_t wait_ms;       /* for a program that has the store to itself */
     uint32_t findings_max; /* of one kind; further ones are only counted. 0: 20 */
     /* NULL: findings are only counted. */
     void (*found)(void *context, const struct store_check_finding *finding);
+    /* NULL: nobody asks. Of each suite, by id; another status than OK ends the check. */
+    enum status (*suite)(void *context, const struct store_check_suite *suite, struct error *error);
     void *context;
 };
 

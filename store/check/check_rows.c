@@ -72,10 +72,53 @@ static struct suite_sum *sum_of(const struct suite_sums *sums, int64_t id)
     return bsearch(&key, sums->rows, sums->count, sizeof key, compare_sums);
 }
 
+/* Takes the suite's own digest, its tenant's name and when it was submitted. *digested: a suite
+ * with a digest came before. */
+static void compare_suite(struct check *check, struct query *query, const struct suite_sum *sum,
+                          bool *digested, struct digest *out)
+{
+    char tenant[LIMIT_ID_BYTES];
+    char place[128];
+    size_t bytes = 0;
+    struct digest found;
+    struct digest said = {.bytes = {0}};
+    bool undigested = query_column_is_null(query, query->column);
+    const void *blob = query_column_blob(query, query->column++, &bytes);
+
+    if (blob != NULL && bytes == sizeof said.bytes) {
+        memcpy(said.bytes, blob, bytes);
+    }
+    query_take_text(query, tenant, sizeof tenant);
+    digest_suite(sum->name, tenant, query_take_int(query), &found);
+    if (undigested && !*digested) { /* submitted before suites had digests */
+        return;
+    }
+    *digested = true;
+    digest_add(out, &said);
+    if (memcmp(said.bytes, found.bytes, sizeof said.bytes) != 0) {
+        snprintf(place, sizeof place, "suite %s", sum->name);
+        check_fault(check, "suite digest", place,
+                    "its name, tenant or time of submission is not what was stored");
+    }
+}
+
+/* Adds the suite to the store's digest, and shows it to who asks. */
+static enum status show_suite(struct check *check, const struct suite_sum *sum,
+                              const struct digest *digest, struct error *error)
+{
+    struct store_check_suite suite = {.outcomes = sum->said[COUNT_DIGESTED], .digest = *digest};
+    digest_add(&check->summary->digest, digest);
+    memcpy(suite.name, sum->name, sizeof suite.name);
+    return check->options->suite != NULL
+               ? check->options->suite(check->options->context, &suite, error)
+               : STATUS_OK;
+}
+
 static enum status read_suites(struct check *check, struct suite_sums *sums, struct error *error)
 {
     struct query query = query_begin(check->db, STATEMENT_CHECK_SUITES);
     enum status status = STATUS_OK;
+    bool digested = false;
 
     while (status == STATUS_OK && query_row(&query)) {
         status = array_room(&sums->rows, sums->count, sizeof *sums->rows, error);
@@ -90,11 +133,13 @@ static enum status read_suites(struct check *check, struct suite_sums *sums, str
         for (int i = 0; i < COUNTS; i++) {
             sum->said[i] = query_take_int(&query);
         }
-        const void *digest = query_column_blob(&query, query.column, &bytes);
+        const void *digest = query_column_blob(&query, query.column++, &bytes);
         if (digest != NULL && bytes == sizeof sum->said_digest) {
             memcpy(sum->said_digest.bytes, digest, bytes);
         }
-        digest_add(&check->summary->digest, &sum->said_digest);
+        struct digest whole = sum->said_digest;
+        compare_suite(check, &query, sum, &digested, &whole);
+        status = show_suite(check, sum, &whole, error);
     }
     enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
     check->summary->suites = (int64_t)sums->count;

@@ -31,6 +31,7 @@
 /* Of one rollout: 10,000 km in the 10 minutes that one lasts at most, so that a suite of 900
  * million rollouts still counts its metres. */
 #define OUTCOME_MM_MAX (INT64_C(10000) * 1000000)
+#define OUTCOME_PEAK_MFLOPS_MAX INT64_C(1000000000000)
 
 /* From a number's least to its greatest; of a text that of its bytes. */
 struct invariant {
@@ -54,6 +55,7 @@ extern const struct invariants invariants_model;
 extern const struct invariants invariants_model_event;
 extern const struct invariants invariants_trust_event;
 extern const struct invariants invariants_golden;
+extern const struct invariants invariants_label;
 
 /* Every member of the record; the sentence says which one, its range and what was found. BAD_INPUT,
  * or LIMIT: a text does not end. */

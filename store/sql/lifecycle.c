@@ -151,6 +151,7 @@ static enum status insert_outcomes(struct complete_call *call, const struct leas
         .at_ms = wall_ms(call->store),
         .floor = call->store->outcome_floor,
         .evidence = evidence,
+        .partials = job->partials,
     };
     struct door_scenario scenario = {.known = false};
     enum status status = tally_suite(&call->tally, job->suite, &counters, error);

@@ -236,6 +236,7 @@ static struct outcome as_stored(const struct record_outcome_place *place,
     memcpy(stored.suite_id, place->spec->suite_id, sizeof stored.suite_id);
     stored.verdict = place->evidence ? VERDICT_FLAGGED : outcome->verdict;
     stored.device_ns = place->device_ns;
+    stored.at_ms = place->at_ms;
     if (place->slices != NULL) {
         memcpy(stored.slice, place->slices->value, sizeof stored.slice);
         stored.safety_critical = place->slices->safety_critical;
@@ -249,12 +250,29 @@ static struct outcome as_stored(const struct record_outcome_place *place,
     return stored;
 }
 
+/* When a partial outcome of the same rollout came, if there was one. */
+static enum status partial_time(struct db *db, const struct record_outcome_place *place,
+                                struct outcome *stored, struct error *error)
+{
+    if (!place->partials) {
+        return STATUS_OK;
+    }
+    struct query query = query_begin(db, STATEMENT_PARTIAL_TIME);
+    query_int(&query, place->job_id);
+    query_text(&query, stored->branch_id);
+    if (query_row(&query) && !query_column_is_null(&query, 0)) {
+        stored->at_ms = query_column_int(&query, 0);
+    }
+    return query_end(&query, error);
+}
+
 enum status record_outcome_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct digest *suite_digest,
                                   struct error *error)
 {
     struct digest digest;
     struct outcome stored = as_stored(place, outcome);
+    TRY(partial_time(db, place, &stored, error));
     digest_outcome(&stored, place->spec, &digest);
     struct query query = query_begin(db, STATEMENT_OUTCOME_INSERT);
     query_int(&query, place->job_id);
@@ -264,7 +282,7 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
     query_text(&query, stored.branch_id);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
     bind_health(&query, &stored);
-    query_int_or_null(&query, place->at_ms);
+    query_int_or_null(&query, stored.at_ms);
     record_write(&query, RECORD_OUTCOME, &stored);
     TRY(query_run(&query, error));
     int64_t id = db_last_id(db);
@@ -323,6 +341,7 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
     /* The digest is of what will be read: texts that are not UTF-8 are mended on the way. */
     enum status status = read_text("partial outcome", text, strlen(text), &stored, error);
     if (status == STATUS_OK) {
+        stored.at_ms = place->at_ms;
         digest_outcome(&stored, place->spec, &digest);
         struct query query = query_begin(db, STATEMENT_PARTIAL_ADD);
         query_int(&query, place->job_id);
@@ -355,6 +374,7 @@ enum status record_partial_read(struct query *query, const struct job_spec *spec
     snprintf(place, sizeof place, "job %" PRId64 ", branch \"%s\": partial outcome", job_id,
              branch_id);
     TRY(read_text(place, text, bytes, outcome, error));
+    outcome->at_ms = query_column_int(query, 5);
     if (outcome->job_id != job_id || outcome->epoch != epoch ||
         strcmp(outcome->branch_id, branch_id) != 0 ||
         !digest_outcome_fits(outcome, spec, said, digest_bytes, &digest)) {
@@ -363,7 +383,6 @@ enum status record_partial_read(struct query *query, const struct job_spec *spec
                          "spec was changed",
                          place);
     }
-    outcome->at_ms = query_column_int(query, 5);
     return STATUS_OK;
 }
 

@@ -53,6 +53,7 @@ struct record_outcome_place {
     int64_t floor;               /* ids up to here were given out */
     const struct slices *slices; /* of its rollout; NULL: as the outcome says */
     bool evidence;               /* stored as flagged, whatever its verdict says */
+    bool partials;               /* the job may have partial outcomes */
 };
 
 /* A partial outcome of the same rollout lends its time. Also adds the outcome to the digest of its

@@ -95,11 +95,15 @@ static enum status insert_suite(struct db *db, const struct clock *clock,
         TRY(find_tenant(db, suite->asked, &tenant, error));
         snprintf(suite->name, sizeof suite->name, "%s", suite->asked);
     }
+    struct digest digest;
+    int64_t submitted_s = clock_wall_ns(clock) / NS_PER_S;
+    digest_suite(suite->suite_id, suite->name, submitted_s, &digest);
     struct query insert = query_begin(db, STATEMENT_SUITE_INSERT);
     query_text(&insert, suite->suite_id);
     query_int(&insert, suite->weight);
-    query_int(&insert, clock_wall_ns(clock) / NS_PER_S);
+    query_int(&insert, submitted_s);
     query_int_or_null(&insert, tenant);
+    query_blob(&insert, digest.bytes, sizeof digest.bytes);
     enum status status = query_run(&insert, error);
     *id = db_last_id(db);
     return status;

@@ -1,5 +1,6 @@
 /*
- * Texts of the kept statements, but for those of models (statements_models.c). State and verdict
+ * Texts of the kept statements, but for those of models and of what
+ * suites are called (statements_models.c). State and verdict
  * numbers are written as literals where a partial index must be recognised: 0 queued, 1 leased, 2
  * done, 4 dead, 5 cancelled; so is due_ns.
  *
@@ -24,6 +25,7 @@
     " WHERE health_hash <> ''"                                                              \
     " UNION ALL SELECT report_hash, 0 FROM model_events WHERE report_hash <> ''"            \
     " UNION ALL SELECT hash, 0 FROM goldens UNION ALL SELECT hash, 0 FROM golden_artifacts" \
+    " UNION ALL SELECT substr(text, 66), 0 FROM labels WHERE kind = 4"                      \
     " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.artifact_hash') AS hash, 0"  \
     " FROM partial_outcomes WHERE json_valid(outcome)) p WHERE hash <> ''"                  \
     " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.evidence_hash') AS hash, 0"  \
@@ -162,7 +164,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT u.id, u.weight, u.tenant, t.name FROM suites u LEFT JOIN tenants t ON t.id = u.tenant"
         " WHERE u.name = ?1",
     [STATEMENT_SUITE_INSERT] =
-        "INSERT INTO suites (name, weight, submitted_s, tenant) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO suites (name, weight, submitted_s, tenant, digest) VALUES (?1, ?2, ?3, ?4, ?5)",
     [STATEMENT_SUITE_WEIGHT] = "UPDATE suites SET weight = ?2 WHERE id = ?1",
     [STATEMENT_SUITE_COUNT] =
         "UPDATE suites SET jobs_queued = jobs_queued + ?2, jobs_leased = jobs_leased + ?3,"
@@ -178,8 +180,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " outcomes_digest = COALESCE(?20, outcomes_digest) WHERE id = ?1",
     [STATEMENT_SUITE_DIGEST] = "SELECT outcomes_digest FROM suites WHERE id = ?1",
     [STATEMENT_POOL_COUNT] =
-        "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3)"
-        " ON CONFLICT (pool, state) DO UPDATE SET jobs = pool_jobs.jobs + ?3",
+        "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3), (?1, ?4, ?5)"
+        " ON CONFLICT (pool, state) DO UPDATE SET jobs = pool_jobs.jobs + excluded.jobs",
     [STATEMENT_SUITE_STATUS] =
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
@@ -354,9 +356,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_OUTCOME_INSERT] =
         "INSERT INTO outcomes (job, epoch, suite, context, branch_id, digest, health_check, health_tick,"
         " health_value, health_threshold, evidence_hash, at_ms, {outcome names})"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
-        " COALESCE((SELECT p.at_ms FROM partial_outcomes p CROSS JOIN jobs j ON j.id = p.job WHERE p.job = ?1"
-        " AND p.branch_id = ?5 AND " ONE_PARTY("p.worker", "j.worker") "), ?12), {outcome ?13})",
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, {outcome ?13})",
     [STATEMENT_LEASED_OF_WORKER] =
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
@@ -426,6 +426,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest, at_ms, worker)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (job, branch_id) DO UPDATE SET epoch = ?3, outcome = ?4,"
         " digest = ?5, at_ms = ?6, worker = ?7 WHERE NOT " ONE_PARTY("partial_outcomes.worker", "?7"),
+    [STATEMENT_PARTIAL_TIME] = "SELECT p.at_ms FROM partial_outcomes p CROSS JOIN jobs j ON j.id = p.job WHERE p.job = ?1"
+        " AND p.branch_id = ?2 AND " ONE_PARTY("p.worker", "j.worker"),
     [STATEMENT_PARTIAL_COUNT] = "SELECT COUNT(*) FROM partial_outcomes WHERE job = ?1",
     [STATEMENT_PARTIAL_DROP] = "DELETE FROM partial_outcomes WHERE job = ?1",
 
@@ -575,8 +577,6 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SUITES_OLDER] =
         "SELECT name FROM suites WHERE id < (SELECT id FROM suites WHERE name = ?1)"
         " ORDER BY id DESC LIMIT ?2",
-    [STATEMENT_PLANNERS_OF_SUITE] =
-        "SELECT planner FROM suite_planners WHERE suite = ?1 ORDER BY planner",
     [STATEMENT_PROGRESS_OF_SUITE] =
         "SELECT pool, tier, jobs_open, ticks, ticks_open, wall_ns FROM suite_progress"
         " WHERE suite = ?1",
@@ -625,9 +625,9 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " (SELECT COUNT(*) FROM jobs j WHERE j.worker = w.id AND j.state = 1)"
         " FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
     [STATEMENT_CHECK_SUITES] =
-        "SELECT id, name, rollouts_pass, rollouts_fail, rollouts_planner_error, rollouts_flagged,"
-        " rollouts_invalid, rollouts_audit, ticks, prefix_ticks_saved, metres_mm, outcomes_digested, outcomes_digest"
-        " FROM suites ORDER BY id",
+        "SELECT u.id, u.name, rollouts_pass, rollouts_fail, rollouts_planner_error, rollouts_flagged,"
+        " rollouts_invalid, rollouts_audit, ticks, prefix_ticks_saved, metres_mm, outcomes_digested, outcomes_digest,"
+        " digest, COALESCE(t.name, ''), submitted_s FROM suites u LEFT JOIN tenants t ON t.id = u.tenant ORDER BY u.id",
     [STATEMENT_CHECK_OUTCOMES] =
         "SELECT {outcome}, o.suite, " STATEMENT_JOB_KIND ", o.digest FROM outcomes o"
         " CROSS JOIN jobs j ON j.id = o.job" OUTCOME_JOINS(" CROSS JOIN") " ORDER BY o.id",

@@ -20,10 +20,6 @@ def number(least, most):
     return lambda row, value: least <= value <= most
 
 
-def came(row, value):
-    return value is None or 1 <= value <= 10**14
-
-
 def reported(most):  # of a job that was claimed; what a lost attempt was charged is compared
     return lambda row, value: 0 <= value <= most and row["epoch"] > 0 and row["id"] not in lost
 
@@ -34,11 +30,7 @@ def idle(row, value):
 
 UNNOTICED = {
     "suites.weight": ("a wish about the future", number(1, 100)),
-    "suites.submitted_s": ("the date that people are shown", number(0, 10**11)),
-    "outcomes.at_ms": ("when it came: no figure depends on it, and clocks are set", came),
-    "partial_outcomes.at_ms": ("likewise", came),
     "suite_progress.wall_ns": ("how fast jobs went, for estimates", number(0, 2**63 - 1)),
-    "suites.name": ("of a suite that has no outcomes of its own", lambda row, value: row["outcomes_digested"] == 0),
     "workers.id": ("of a worker that nothing refers to", idle),
     "workers.name": ("who did it; no figure depends on it", text(1, 63)),
     "workers.pool": ("of a worker that ended no attempt", idle),

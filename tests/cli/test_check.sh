@@ -243,6 +243,52 @@ check_notices_artifacts() {
     code 0 "$swerve" check --store x.db
     says out "nothing refers to 1 artifacts"
 }
+# What is signed is what a stranger's openssl verifies; each edit of the store, the text, its signature or the key shows.
+a_check_can_be_signed() {
+    fresh
+    openssl genpkey -algorithm ed25519 -out key.pem
+    openssl pkey -in key.pem -pubout -out public.pem
+    code 0 "$swerve" check --store x.db --sign-key key.pem
+    code 0 openssl pkeyutl -verify -rawin -pubin -inkey public.pem -in x.db.statement -sigfile x.db.statement.sig
+    code 0 "$swerve" check --store x.db --verify-key public.pem --json
+    holds 'd["suites_verified"] == 1 and d["faults"] == 0 and not d["signed"]' out
+    openssl genpkey -algorithm ed25519 | openssl pkey -pubout -out other.pem
+    code 1 "$swerve" check --store x.db --verify-key other.pem
+    says err "the signature is not of this text by the key in other.pem"
+    openssl genpkey -algorithm x25519 | openssl pkey -pubout -out wrong.pem
+    code 3 "$swerve" check --store x.db --verify-key wrong.pem
+    says err "wrong.pem: expected a public key of Ed25519, found"
+    code 3 "$swerve" check --store x.db --sign-key public.pem
+    says err "public.pem: expected a private key of Ed25519"
+    cp x.db.statement said
+    cp x.db.statement.sig said.sig
+    code 0 "$swerve" run pair.json --seeds 3 --store x.db
+    code 0 "$swerve" check --store x.db --verify-key public.pem
+    says out "1 of 2 suites were not signed"
+    sql x.db "UPDATE outcomes SET at_ms = at_ms + 1 WHERE id = 1"
+    code 4 "$swerve" check --store x.db --verify-key public.pem
+    says out "outcome 1: is not what was stored"
+    # Digests that fit are forged with the store's own program: a suite of the same name, driven anew.
+    rm -rf y.db*
+    code 0 "$swerve" run pair.json --store y.db
+    code 0 "$swerve" check --store y.db
+    code 4 "$swerve" check --store y.db --statement said --verify-key public.pem
+    says out "is not what was signed: it had 4 outcomes, and has 4, of other figures"
+    sed -i 's/suites 1/suites 2/' said
+    code 1 "$swerve" check --store y.db --statement said --verify-key public.pem
+    : >said.sig
+    code 3 "$swerve" check --store y.db --statement said --verify-key public.pem
+    says err "said.sig: expected 64 bytes, found 0"
+    code 4 "$swerve" check --store x.db --sign-key key.pem
+    says err "not signed: the store has"
+}
+# When a suite was submitted, by whom and under which name is part of what is stored.
+check_notices_another_time_of_submission() {
+    fresh
+    sql x.db "UPDATE suites SET submitted_s = submitted_s + 1"
+    code 4 "$swerve" check --store x.db
+    says out "its name, tenant or time of submission is not what was stored"
+}
 check_reads_a_store_that_is_in_use() {
     fresh
     "$swerve" serve --store x.db --listen 127.0.0.1:0 >serve.out 2>&1 &
@@ -367,7 +413,7 @@ PY
 }
 
 exec >/dev/null 2>&1
-echo 1..15 >&3
+echo 1..17 >&3
 t replay_compares_every_figure
 t replay_names_stored_and_replayed_values
 t replay_misses_deleted_outcomes
@@ -379,6 +425,8 @@ t check_notices_every_edit
 t check_notices_rows_that_come_and_go
 t outcomes_from_before_digests_are_told
 t check_notices_artifacts
+t a_check_can_be_signed
+t check_notices_another_time_of_submission
 t check_reads_a_store_that_is_in_use
 t check_waits_for_a_store_in_use
 t check_of_a_busy_store_finds_nothing

@@ -68,8 +68,8 @@ struct models {
 static enum status engine_open(const char *path, enum nn_precision precision, struct model **out,
                                struct error *error)
 {
-    const struct model_open_options options = {
-        .precision = precision, .cpu_flags = machine_cpu_flags(precision), .device = true};
+    const struct machine_choice here = machine_choose(precision);
+    const struct model_open_options options = {precision, here.cpu_flags, here.peak_flops, true};
     return model_open(path, &options, out, error);
 }
 

@@ -40,6 +40,7 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
         .device_ns = result->device_ns,
         .mflop = (int64_t)(result->flop * 1e-6), /* cut off, so that parts never exceed the whole */
         .pages_used_percent = result->pages_used_percent,
+        .peak_mflops = result->flop > 0.0 ? (int64_t)(result->peak_flops * 1e-6) : 0,
     };
     struct slices slices;
     scenario_slices(job->scenario, rollout, &slices);

@@ -60,6 +60,7 @@ static const char *const not_replayed[] = {
     "scenario_hash",
     "at_ms",
     "pages_used_percent",
+    "peak_mflops",
 };
 
 static bool is_replayed(const char *name)

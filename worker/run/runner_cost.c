@@ -43,6 +43,7 @@ void runner_share_cost(struct runner *runner)
         if (runner->active[i]) {
             runner->slots[i]->flop += each;
             runner->slots[i]->pages_used_percent = pages_used_percent;
+            runner->slots[i]->peak_flops = cost.peak_flops;
         }
     }
 }

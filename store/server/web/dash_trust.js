@@ -48,6 +48,7 @@ const rowColumns = (choose) => [
   ['Rollouts', 'n', (r) => count(r.pairs)],
   ['Agree', 'n', (r) => percent(r.agree.verdict.pairs, r.pairs)],
   ['Student passes alone', 'n', (r) => count(r.optimistic)],
+  ['Teacher wrong', 'n', (r) => (r.object.pairs ? count(r.object.teacher_wrong) : '\u2013')],
   ['Student', 'nowrap', (r) => short(r.student)],
   ['Teacher, or whose answers count', 'nowrap', (r) => short(r.teacher)],
 ];

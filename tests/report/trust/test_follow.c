@@ -82,11 +82,15 @@ static void add(int64_t job, uint32_t scenario, uint32_t branch, enum tier tier,
     outcome->verdict = draw(10) == 0 ? VERDICT_FLAGGED : draw(4) == 0 ? VERDICT_FAIL : VERDICT_PASS;
     outcome->safety_critical = scenario % 2 == 0;
     snprintf(outcome->scenario_id, sizeof outcome->scenario_id, "s%u/x=%u", scenario % 7, scenario);
+    snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "h%u", scenario);
     snprintf(outcome->branch_id, sizeof outcome->branch_id, "%.*s", branch > 0 ? 1 : 0, "b");
     snprintf(outcome->slice[SLICE_WEATHER], LIMIT_ID_BYTES, "w%u", scenario % 3);
-    snprintf(outcome->model_hash, sizeof outcome->model_hash, "%s%u",
-             tier == TIER_STUDENT ? "student" : "teacher", tier == TIER_STUDENT ? scenario % 2 : 0);
-    snprintf(outcome->sampler, sizeof outcome->sampler, "agents/euler2");
+    if (tier != TIER_OBJECT) {
+        snprintf(outcome->model_hash, sizeof outcome->model_hash, "%s%u",
+                 tier == TIER_STUDENT ? "student" : "teacher",
+                 tier == TIER_STUDENT ? scenario % 2 : 0);
+        snprintf(outcome->sampler, sizeof outcome->sampler, "agents/euler2");
+    }
     outcome->metrics.progress_m = draw(100);
     outcome->at_ms = draw(10) == 0 ? 0 : (19000 * 24 + outcome->id) * 3600000;
 }
@@ -137,15 +141,9 @@ static void make_outcomes(uint64_t seed)
     }
 }
 
-/* The table as JSON; without the arbiter, which following leaves out. */
 static char *text_of(struct table *table)
 {
-    size_t at;
-    json_t *row;
     json_t *json = table_json(table, true);
-    json_array_foreach (json_object_get(json, "rows"), at, row) {
-        json_object_del(row, "object");
-    }
     char *text = json_dumps(json, JSON_SORT_KEYS);
     EXPECT(text != NULL);
     json_decref(json);

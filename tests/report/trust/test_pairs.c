@@ -182,6 +182,7 @@ static void what_is_damaged_fails_and_nothing_else(void)
             wet && i % 2 == 0 ? VERDICT_FAIL : pairs.pairs[i].teacher.verdict;
     }
     EXPECT_INT(judge(&pairs, "weather=rain", &row), GATE_BELOW);
+    EXPECT(row.verdict.monitor.bad > 50);
     EXPECT(row.measure[GATE_VERDICT].value < 0.6 && row.measure[GATE_VERDICT].value > 0.5);
     EXPECT_INT(judge(&pairs, "weather=clear", &row), GATE_PASSED);
     EXPECT(judge(&pairs, "all", &row) != GATE_PASSED);
@@ -189,6 +190,7 @@ static void what_is_damaged_fails_and_nothing_else(void)
         pairs.pairs[i].object = pairs.pairs[i].student;
     }
     EXPECT_INT(judge(&pairs, "weather=rain", &row), GATE_PASSED);
+    EXPECT_INT(row.verdict.monitor.bad, 0);
     EXPECT_INT(row.teacher_wrong, row.pessimistic);
     EXPECT(row.teacher_wrong > 50 && row.optimistic == 0);
     for (uint32_t i = 0; i < pairs.count; i++) { /* .. or passes what the student does not */

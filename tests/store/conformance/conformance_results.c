@@ -66,6 +66,7 @@ static void outcomes_come_back(void)
     memset(sent[1].error, 'e', sizeof sent[1].error - 1);
     sent[1].mflop = INT64_C(123456789012345);
     sent[1].pages_used_percent = 97;
+    sent[1].peak_mflops = 5000000;
     make_completion(0, "w", COMPLETION_DONE);
     memcpy(completions[0].artifact_hash, hash, sizeof hash);
     completions[0].outcomes = sent;

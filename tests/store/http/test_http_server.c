@@ -237,6 +237,15 @@ static void pages_go_on_or_are_refused(void)
     EXPECT_TEXT(goldens[0].model_hash, golden.model_hash);
     EXPECT_TEXT(goldens[0].sampler, golden.sampler);
     EXPECT_OK(ops->golden_drop(store, "day", &error), error);
+    struct label label = {.suite = "s/1", .kind = LABEL_NOTE, .text = "as it was"};
+    struct label labels[2];
+    EXPECT_OK(ops->label_add(store, &label, &error), error);
+    EXPECT_OK(ops->labels(store, "note", 0, labels, 2, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(labels[0].suite, label.suite);
+    EXPECT_TEXT(labels[0].text, label.text);
+    EXPECT_OK(ops->labels(store, NULL, labels[0].id, labels, 2, &count, &error), error);
+    EXPECT_INT(count, 0);
     struct trust_event floor = {.kind = TRUST_FLOOR, .audit_rate = 0.25, .evidence = "a test"};
     struct trust_event trusted[2];
     EXPECT_OK(ops->trust_event(store, &floor, &floor, &error), error);
@@ -583,7 +592,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 39);
+    EXPECT_INT(paths, 41);
     stack_stop(&stack);
 }
 
@@ -632,6 +641,7 @@ static void other_records_are_another_version(void)
         &wire_tenant,
         &wire_trust_event,
         &wire_golden,
+        &wire_label,
         &wire_audit,
         &wire_author,
         &wire_planner,
@@ -657,7 +667,7 @@ static void other_records_are_another_version(void)
     sha256_final(&sum, digest);
     sha256_to_hex(digest, hex);
     EXPECT_INT(HTTP_API_VERSION, 5);
-    EXPECT_TEXT(hex, "b4c57e828d39719d0b95b078788195c62bfd6f52ea3f9066046276a40f61fe6a");
+    EXPECT_TEXT(hex, "c4cfe93c1b99b7c53be7a2e0fcab8e28460eeb5d12e021a62c07fcfdb42c0aa8");
 }
 
 int main(int argc, char **argv)
