@@ -11,52 +11,65 @@
 #define BEND_LAT_MPS2 2.0
 #define YELLOW_DECEL_MPS2 3.0
 #define CROSSING_COS 0.5
-#define PLACE_SLACK_M 0.01 /* more than rounding takes from a distance */
+#define ALLOWED_SLACK (1.0 + 1e-9) /* more than rounding takes from a squared speed */
+#define PLACE_SLACK_M 0.01         /* more than rounding takes from a distance */
 
-/* Squared distances from a point of ego's frame to the route's points that are given, and the least
- * of them. Minima are taken of every fourth: each waits for the one before. */
-static double nearest_squared(const struct swerve_observation *seen, double px, double py,
+void planner_route_take(const struct swerve_observation *seen, struct planner_route *out)
+{
+    out->seen = seen;
+    dmath_sincos(seen->heading_rad, &out->sine, &out->cosine);
+    for (uint32_t i = 0; i < seen->route_count; i++) {
+        const struct swerve_route_point *a = &seen->route[i];
+        const struct swerve_route_point *b = i + 1 < seen->route_count ? a + 1 : a;
+        out->x_m[i] = (double)a->x_m;
+        out->y_m[i] = (double)a->y_m;
+        out->dx_m[i] = (double)b->x_m - (double)a->x_m;
+        out->dy_m[i] = (double)b->y_m - (double)a->y_m;
+        out->reach_m[i] = fabs(out->dx_m[i]) + fabs(out->dy_m[i]);
+    }
+}
+
+/* Squared distances from a point of ego's frame to the route's points, and the least of them.
+ * Minima are taken of every fourth: each waits for the one before. */
+static double nearest_squared(const struct planner_route *route, double px, double py,
                               double squared[SWERVE_ROUTE_POINTS])
 {
     double nearest[4] = {1e300, 1e300, 1e300, 1e300};
-    for (uint32_t i = 0; i < seen->route_count; i++) {
-        double x = px - (double)seen->route[i].x_m;
-        double y = py - (double)seen->route[i].y_m;
+    for (uint32_t i = 0; i < route->seen->route_count; i++) {
+        double x = px - route->x_m[i];
+        double y = py - route->y_m[i];
         squared[i] = x * x + y * y;
         nearest[i % 4] = dmath_min(squared[i], nearest[i % 4]);
     }
     return dmath_min(dmath_min(nearest[0], nearest[1]), dmath_min(nearest[2], nearest[3]));
 }
 
-bool planner_place_find(const struct swerve_observation *seen, double x_m, double y_m,
+bool planner_place_find(const struct planner_route *route, double x_m, double y_m,
                         double heading_rad, struct planner_place *out)
 {
-    double sine;
-    double cosine;
+    const struct swerve_observation *seen = route->seen;
     double best = 1e300;
     bool found = false;
     double way_x = 1.0; /* of the nearest piece */
     double way_y = 0.0;
-    dmath_sincos(seen->heading_rad, &sine, &cosine);
-    double px = cosine * (x_m - seen->x_m) + sine * (y_m - seen->y_m);
-    double py = cosine * (y_m - seen->y_m) - sine * (x_m - seen->x_m);
+    double px = route->cosine * (x_m - seen->x_m) + route->sine * (y_m - seen->y_m);
+    double py = route->cosine * (y_m - seen->y_m) - route->sine * (x_m - seen->x_m);
     double squared_m2[SWERVE_ROUTE_POINTS];
-    double reach_m = sqrt(nearest_squared(seen, px, py, squared_m2)) + PLACE_SLACK_M;
+    double near_m = sqrt(nearest_squared(route, px, py, squared_m2)) + PLACE_SLACK_M;
     for (uint32_t i = 0; i + 1 < seen->route_count; i++) {
-        const struct swerve_route_point *a = &seen->route[i];
-        double dx = (double)a[1].x_m - (double)a->x_m;
-        double dy = (double)a[1].y_m - (double)a->y_m;
         /* Pieces all of which lies beyond a point of the route are not the nearest. */
-        double most_m = reach_m + fabs(dx) + fabs(dy);
+        double most_m = near_m + route->reach_m[i];
         if (squared_m2[i] > most_m * most_m) {
             continue;
         }
-        double from_x = px - (double)a->x_m;
-        double from_y = py - (double)a->y_m;
+        double dx = route->dx_m[i];
+        double dy = route->dy_m[i];
         double length = sqrt(dx * dx + dy * dy);
         if (length < 1e-6) {
             continue;
         }
+        double from_x = px - route->x_m[i];
+        double from_y = py - route->y_m[i];
         double along = (from_x * dx + from_y * dy) / length;
         double share = dmath_clamp(along, 0.0, length);
         double ex = from_x - share * dx / length;
@@ -68,8 +81,8 @@ bool planner_place_find(const struct swerve_observation *seen, double x_m, doubl
             way_y = dy;
             out->s_m = i * SWERVE_ROUTE_STEP_M + share;
             out->offset_m = (from_y * dx - from_x * dy) / length;
-            out->left_m = (double)a->left_m;
-            out->right_m = (double)a->right_m;
+            out->left_m = (double)seen->route[i].left_m;
+            out->right_m = (double)seen->route[i].right_m;
             found = (i > 0 || along >= 0.0) && (i + 2 < seen->route_count || along <= length);
         }
     }
@@ -125,19 +138,19 @@ double planner_idm_free(const struct planner_manners *manners, double speed_mps,
 /* Whether the object, going straight on, comes to the route behind the line in less than the
  * critical headway; not one that drives ahead of ego on the route, or behind it. At some signs only
  * if it comes from the right of ego's way at the line, or towards it. */
-static bool has_priority(const struct swerve_observation *seen, const struct swerve_object *object,
+static bool has_priority(const struct planner_route *route, const struct swerve_object *object,
                          double line_m, double width_m, uint32_t sign)
 {
+    const struct swerve_observation *seen = route->seen;
     bool turns = sign == SWERVE_SIGNAL_GIVE_WAY_ONCOMING;
     double headway_s = turns ? TURN_HEADWAY_S : CRITICAL_HEADWAY_S;
     double speed_mps = sqrt(object->vx_mps * object->vx_mps + object->vy_mps * object->vy_mps);
     struct planner_place now;
-    double sine;
-    double cosine;
+    double sine = route->sine;
+    double cosine = route->cosine;
     if (speed_mps < MOVING_MPS) {
         return false;
     }
-    dmath_sincos(seen->heading_rad, &sine, &cosine);
     double dx = object->x_m - seen->x_m;
     double dy = object->y_m - seen->y_m;
     double x_m = cosine * dx + sine * dy;
@@ -156,7 +169,7 @@ static bool has_priority(const struct swerve_observation *seen, const struct swe
             return false;
         }
     }
-    bool leads = planner_place_find(seen, object->x_m, object->y_m, object->heading_rad, &now) &&
+    bool leads = planner_place_find(route, object->x_m, object->y_m, object->heading_rad, &now) &&
                  fabs(now.offset_m) < side_m && now.cosine > CROSSING_COS;
     bool follows =
         ux > CROSSING_COS && x_m * ux + y_m * uy < 0.0 && fabs(x_m * uy - y_m * ux) < side_m;
@@ -191,10 +204,14 @@ bool planner_sign_holds(const struct swerve_observation *seen,
         halts->stood_at = signal->signal + 1;
     }
     bool waits = stop && halts->stood_at != signal->signal + 1;
-    double decide_m = dmath_max(DECIDE_S * seen->speed_mps, DECIDE_M);
-    for (uint32_t i = 0; !waits && gap_m < decide_m && i < around->object_count; i++) {
-        waits =
-            has_priority(seen, &around->objects[i], gap_m + 0.5 * length_m, width_m, signal->light);
+    if (waits || gap_m >= dmath_max(DECIDE_S * seen->speed_mps, DECIDE_M)) {
+        return waits;
+    }
+    struct planner_route route;
+    planner_route_take(seen, &route);
+    for (uint32_t i = 0; !waits && i < around->object_count; i++) {
+        waits = has_priority(&route, &around->objects[i], gap_m + 0.5 * length_m, width_m,
+                             signal->light);
     }
     return waits;
 }
@@ -222,6 +239,12 @@ double planner_idm_signals(const struct planner_manners *manners,
     return accel_mps2;
 }
 
+/* Squared speed at which a turn between two pieces of the route is taken. */
+static double bend_squared(double turn_rad)
+{
+    return BEND_LAT_MPS2 * SWERVE_ROUTE_STEP_M / dmath_max(turn_rad, 1e-4);
+}
+
 double planner_allowed_mps(const struct planner_manners *manners,
                            const struct swerve_observation *seen, double unposted_mps)
 {
@@ -233,10 +256,16 @@ double planner_allowed_mps(const struct planner_manners *manners,
         double ay = (double)at->y_m - (double)at[-1].y_m;
         double bx = (double)at[1].x_m - (double)at->x_m;
         double by = (double)at[1].y_m - (double)at->y_m;
-        double turn_rad = fabs(dmath_atan2(ax * by - ay * bx, ax * bx + ay * by));
-        double bend = BEND_LAT_MPS2 * SWERVE_ROUTE_STEP_M / dmath_max(turn_rad, 1e-4);
+        double cross = ax * by - ay * bx;
+        double dot = ax * bx + ay * by;
         double ahead_m = (i - 1) * SWERVE_ROUTE_STEP_M;
-        allowed = dmath_min(allowed, sqrt(bend + 2.0 * manners->decel_mps2 * ahead_m));
+        double brakes = 2.0 * manners->decel_mps2 * ahead_m;
+        /* An angle is at most its tangent, and few bends matter: most need no angle. */
+        if (dot > 0.0 &&
+            bend_squared(fabs(cross) / dot) + brakes > ALLOWED_SLACK * allowed * allowed) {
+            continue;
+        }
+        allowed = dmath_min(allowed, sqrt(bend_squared(fabs(dmath_atan2(cross, dot))) + brakes));
     }
     return allowed;
 }

@@ -20,9 +20,19 @@ struct planner_place {
     double left_m, right_m; /* to the borders of ego's lane there */
 };
 
+/* The route of one observation, for many places on it. */
+struct planner_route {
+    const struct swerve_observation *seen; /* borrowed */
+    double cosine, sine;                   /* of ego's heading */
+    double x_m[SWERVE_ROUTE_POINTS], y_m[SWERVE_ROUTE_POINTS];
+    double dx_m[SWERVE_ROUTE_POINTS], dy_m[SWERVE_ROUTE_POINTS]; /* to the next point */
+    double reach_m[SWERVE_ROUTE_POINTS];                         /* the next is no farther */
+};
+void planner_route_take(const struct swerve_observation *seen, struct planner_route *out);
+
 /* The foot of a point (world frame) on the route ahead, with the direction of a heading there.
  * False: it lies behind ego's foot point or past the route's end. */
-bool planner_place_find(const struct swerve_observation *seen, double x_m, double y_m,
+bool planner_place_find(const struct planner_route *route, double x_m, double y_m,
                         double heading_rad, struct planner_place *out);
 
 /* Half of what a box takes along and across the route. */

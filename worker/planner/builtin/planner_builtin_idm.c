@@ -81,12 +81,12 @@ static int idm_reset(void *planner, const struct swerve_episode *episode, char *
 
 /* Acceleration that one object asks for, if it is or comes in the way. */
 static double yield_to(const struct idm *self, const struct idm_session *session,
-                       const struct swerve_observation *seen, const struct swerve_object *object)
+                       const struct planner_route *route, const struct swerve_object *object)
 {
-    double speed_mps = seen->speed_mps;
+    double speed_mps = route->seen->speed_mps;
     for (double t_s = 0.0; t_s <= FORESIGHT_S; t_s += FORESIGHT_STEP_S) {
         struct planner_place at;
-        if (!planner_place_find(seen, object->x_m + t_s * object->vx_mps,
+        if (!planner_place_find(route, object->x_m + t_s * object->vx_mps,
                                 object->y_m + t_s * object->vy_mps, object->heading_rad, &at)) {
             continue;
         }
@@ -118,8 +118,10 @@ static struct swerve_action drive(const struct idm *self, struct idm_session *se
                                          planner_allowed_mps(manners, seen, PLANNER_NO_LIMIT_MPS));
     accel_mps2 = dmath_min(accel_mps2, planner_idm_signals(manners, seen, around, session->length_m,
                                                            session->width_m, &session->halts));
+    struct planner_route route;
+    planner_route_take(seen, &route);
     for (uint32_t i = 0; i < around->object_count; i++) {
-        accel_mps2 = dmath_min(accel_mps2, yield_to(self, session, seen, &around->objects[i]));
+        accel_mps2 = dmath_min(accel_mps2, yield_to(self, session, &route, &around->objects[i]));
     }
     return (struct swerve_action){dmath_clamp(accel_mps2, -DECEL_MAX_MPS2, manners->accel_mps2),
                                   planner_keep_lane(seen, session->wheelbase_m, 0.0)};

@@ -136,14 +136,14 @@ static int pdm_reset(void *planner, const struct swerve_episode *episode, char *
 /* ---- what is around ---- */
 
 /* Places of a mover at each step of the simulation, along the route. */
-static void forecast(const struct swerve_observation *seen, const struct swerve_object *object,
+static void forecast(const struct planner_route *route, const struct swerve_object *object,
                      struct mover *mover)
 {
     for (uint32_t k = 0; k < STEPS; k++) {
         struct planner_place at;
         double t_s = k * STEP_S;
         mover->on_route[k] =
-            planner_place_find(seen, object->x_m + t_s * object->vx_mps,
+            planner_place_find(route, object->x_m + t_s * object->vx_mps,
                                object->y_m + t_s * object->vy_mps, object->heading_rad, &at);
         if (mover->on_route[k]) {
             double sine;
@@ -161,9 +161,10 @@ static void forecast(const struct swerve_observation *seen, const struct swerve_
 static void look_around(struct outlook *outlook, const struct swerve_surroundings *around)
 {
     const struct swerve_observation *seen = outlook->seen;
-    double sine;
-    double cosine;
-    dmath_sincos(seen->heading_rad, &sine, &cosine);
+    struct planner_route route;
+    planner_route_take(seen, &route);
+    double sine = route.sine;
+    double cosine = route.cosine;
     for (uint32_t i = 0; i < around->object_count && outlook->count < NEAR_MAX; i++) {
         const struct swerve_object *object = &around->objects[i];
         double dx = object->x_m - seen->x_m;
@@ -186,7 +187,7 @@ static void look_around(struct outlook *outlook, const struct swerve_surrounding
                       STOPPED_MPS * STOPPED_MPS,
         };
         dmath_sincos(object->heading_rad - seen->heading_rad, &mover->sine, &mover->cosine);
-        forecast(seen, object, mover);
+        forecast(&route, object, mover);
     }
     outlook->stop_m = 1e9;
     for (uint32_t i = 0; i < around->signal_count; i++) {

@@ -149,17 +149,17 @@ static int r157_reset(void *planner, const struct swerve_episode *episode, char 
 /* ---- what is seen ---- */
 
 /* False: it is not ahead. */
-static bool look(const struct r157_session *session, const struct swerve_observation *seen,
+static bool look(const struct r157_session *session, const struct planner_route *route,
                  const struct swerve_object *object, struct sight *out)
 {
     struct planner_place at;
-    if (!planner_place_find(seen, object->x_m, object->y_m, object->heading_rad, &at)) {
+    if (!planner_place_find(route, object->x_m, object->y_m, object->heading_rad, &at)) {
         return false;
     }
     struct planner_half half = planner_place_half(&at, object->length_m, object->width_m);
     double sine;
     double cosine;
-    dmath_sincos(seen->heading_rad + at.route_rad, &sine, &cosine);
+    dmath_sincos(route->seen->heading_rad + at.route_rad, &sine, &cosine);
     double side_mps = cosine * object->vy_mps - sine * object->vx_mps;
     *out = (struct sight){
         .gap_m = at.s_m - half.along_m - 0.5 * session->length_m,
@@ -366,12 +366,13 @@ struct conflict {
 };
 
 static void judge(const struct r157 *self, struct r157_session *session,
-                  const struct swerve_observation *seen, const struct swerve_object *object,
+                  const struct planner_route *route, const struct swerve_object *object,
                   struct conflict *conflict)
 {
+    const struct swerve_observation *seen = route->seen;
     struct sight sight;
     double speed_mps = seen->speed_mps;
-    if (!look(session, seen, object, &sight)) {
+    if (!look(session, route, object, &sight)) {
         return;
     }
     struct known *known = recall(session, object->id, seen->tick + 1, &sight);
@@ -407,8 +408,10 @@ static struct swerve_action drive(const struct r157 *self, struct r157_session *
     double cruise_mps2 = planner_idm_free(manners, seen->speed_mps,
                                           planner_allowed_mps(manners, seen, unposted_mps));
     struct conflict conflict = {.follow_mps2 = manners->accel_mps2};
+    struct planner_route route;
+    planner_route_take(seen, &route);
     for (uint32_t i = 0; i < around->object_count; i++) {
-        judge(self, session, seen, &around->objects[i], &conflict);
+        judge(self, session, &route, &around->objects[i], &conflict);
     }
     cruise_mps2 =
         dmath_min(cruise_mps2, planner_idm_signals(manners, seen, around, session->length_m,
