@@ -207,7 +207,7 @@ function suiteHead(suite, status) {
     el('div', {}, plannersOf(status)),
     el('div', {class: 'tiles'},
       ...worldsOf(status).map(([world, m]) => tile(rateText(m), 'of main lines pass in the ' + world + ' world; ' + rateTitle(m))),
-      worldsOf(status).length === 0 && tile('\u2013', 'of main lines pass; see Slices'),
+      worldsOf(status).length === 0 && tile('\u2013', 'of main lines pass; by planner below'),
       tile(count(sum(status.rollouts)) + ' / ' + count(status.rollouts_total), 'rollouts, branches included'),
       tile(percent(p.done, p.of), p.byTick ? 'of planned ticks' : 'of jobs'),
       tile(open(status.jobs) ? duration(etaOf(status)) : 'done', open(status.jobs) ? 'to go' : 'no job is open'),
@@ -362,6 +362,18 @@ async function drawDead(context, suite, place) {
   ], data.jobs, '')), data.jobs.length === 20 ? el('p', {class: 'soft'}, 'The first 20; swerve status lists all.') : '');
 }
 
+/* Suites of one planner have their rates in the head. */
+async function drawMains(context, suite, status, place) {
+  if ((status.planner_count || 0) < 2) return;
+  const data = await get(`v1/suites/${encodeURIComponent(suite)}/mains`, context.signal);
+  place.replaceChildren(el('h2', {}, 'Rates by planner'), el('div', {class: 'card'}, table([
+    ['Planner', 'suite', (r) => el('span', {class: 'mono'}, r.planner)], ['World', '', (r) => r.tier],
+    ['Main lines pass', 'n', (r) => el('span', {title: rateTitle(r.mains)}, rateText(r.mains))],
+    ['Scenarios', 'n', (r) => count(r.mains.scenarios)], ['Logical', 'n', (r) => count(r.mains.logical)],
+    ['Without a result', 'n', (r) => count(lacking(r.mains))],
+  ], data.rows, 'No outcomes yet.')));
+}
+
 async function drawLedger(context, suite, place) {
   const data = await get('v1/ledger?suite=' + encodeURIComponent(suite), context.signal);
   place.replaceChildren(table([
@@ -374,6 +386,7 @@ async function drawLedger(context, suite, place) {
 
 export async function suiteView(context, suite) {
   const head = el('div');
+  const mains = el('div');
   const slices = el('div', {}, el('p', {class: 'soft'}, 'Counting ..'));
   const rollouts = el('div', {class: 'card'});
   const dead = el('div');
@@ -383,11 +396,12 @@ export async function suiteView(context, suite) {
   let seen = JSON.stringify([status.jobs, status.rollouts]);
   page.path([[suite, suiteLink(suite)]]);
   head.replaceChildren(...suiteHead(suite, status).filter(Boolean));
-  context.main.replaceChildren(head, el('h2', {}, 'Rollouts'), filterForm(suite, context.query), rollouts,
+  context.main.replaceChildren(head, mains, el('h2', {}, 'Rollouts'), filterForm(suite, context.query), rollouts,
     el('h2', {}, 'Slices'), slices, dead, el('h2', {}, 'Cost'), ledger);
   await Promise.all([
     drawRollouts(context, suite, rollouts),
     countSlices(context, suite, slices).catch((e) => told(e, slices)),
+    drawMains(context, suite, status, mains).catch((e) => told(e, mains)),
     drawDead(context, suite, dead).catch((e) => told(e, dead)),
     drawLedger(context, suite, ledger).catch((e) => told(e, ledger)),
   ]);
