@@ -124,10 +124,10 @@ enum status cli_store_open(const char *given, struct store **store, struct error
     return store_open(url, &config, store, error);
 }
 
-enum { NAMED_LOOKED_AT = 1000, NAMED_DIGITS = 8 };
+enum { NAMED_LOOKED_AT = 1000, NAMED_DIGITS = 8, LABELS_PAGE = 100 };
 
 /* "NAME-78370180", and "NAME-78370180-2" of jobs that were dead the first time. */
-static bool is_run_of(const char *id, const char *name)
+bool cli_is_run_of(const char *id, const char *name)
 {
     size_t bytes = strlen(name);
     return strncmp(id, name, bytes) == 0 && id[bytes] == '-' &&
@@ -135,8 +135,38 @@ static bool is_run_of(const char *id, const char *name)
            (id[bytes + 1 + NAMED_DIGITS] == '\0' || id[bytes + 1 + NAMED_DIGITS] == '-');
 }
 
-enum status cli_suites_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
-                             uint32_t max, uint32_t *count, struct error *error)
+enum status cli_baseline_find(struct store *store, const char *name, char id[LIMIT_ID_BYTES],
+                              struct error *error)
+{
+    const char *kind = label_kind_names[LABEL_BASELINE];
+    uint32_t count = LABELS_PAGE;
+    int64_t after = 0;
+    struct label *page = calloc(LABELS_PAGE, sizeof *page);
+    TRY(memory_check(page, error, "baselines: out of memory"));
+    enum status status = STATUS_OK;
+    id[0] = '\0';
+    while (status == STATUS_OK && count == LABELS_PAGE) {
+        status = store->ops->labels(store, kind, after, page, LABELS_PAGE, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            after = page[i].id;
+            if (strcmp(page[i].text, name) != 0) {
+                continue;
+            }
+            if (id[0] != '\0') {
+                status = error_set(error, STATUS_USAGE,
+                                   "baseline %s: two tenants have one of this name, suites %s and "
+                                   "%s: name the suite",
+                                   name, id, page[i].suite);
+            }
+            memcpy(id, page[i].suite, sizeof page[i].suite);
+        }
+    }
+    free(page);
+    return status;
+}
+
+enum status cli_runs_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
+                           uint32_t max, uint32_t *count, struct error *error)
 {
     struct store_suite_status ignored;
     struct error unneeded;
@@ -153,12 +183,20 @@ enum status cli_suites_named(struct store *store, const char *name, char (*ids)[
     TRY(memory_check(listed, error, "suites: out of memory"));
     enum status status = store->ops->suites(store, listed, NAMED_LOOKED_AT, &all, error);
     for (uint32_t i = 0; status == STATUS_OK && i < all && *count < max; i++) {
-        if (is_run_of(listed[i], name)) {
+        if (cli_is_run_of(listed[i], name)) {
             memcpy(ids[(*count)++], listed[i], LIMIT_ID_BYTES);
         }
     }
     free(listed);
     return status;
+}
+
+enum status cli_suites_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
+                             uint32_t max, uint32_t *count, struct error *error)
+{
+    TRY(cli_baseline_find(store, name, ids[0], error));
+    *count = ids[0][0] != '\0' ? 1 : 0;
+    return *count > 0 ? STATUS_OK : cli_runs_named(store, name, ids, max, count, error);
 }
 
 enum status cli_suite_id(struct store *store, const char *url, const char *given,

@@ -62,8 +62,20 @@ const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES]);
 /* The suite, scenario or folder of scenarios of that name, which may be the library's. */
 enum status cli_suite_load(const char *given, struct suite **out, struct error *error);
 
-/* Suites that a name stands for, newest first: the one with that id, else those whose id is the
- * name with the eight digits behind it that a run adds ("nightly-78370180"). *count <= max. */
+/* The suite that is the baseline of that name; "": none is. USAGE: suites of two tenants are. */
+enum status cli_baseline_find(struct store *store, const char *name, char id[LIMIT_ID_BYTES],
+                              struct error *error);
+
+/* Whether a suite's id is a run's name with the eight digits behind it that a run adds
+ * ("nightly-78370180"). */
+bool cli_is_run_of(const char *id, const char *name);
+
+/* Runs that a name stands for, newest first: the suite with that id, else the runs of that name.
+ * *count <= max. */
+enum status cli_runs_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
+                           uint32_t max, uint32_t *count, struct error *error);
+
+/* Suites that a name stands for: the baseline of that name, else cli_runs_named. */
 enum status cli_suites_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
                              uint32_t max, uint32_t *count, struct error *error);
 
@@ -95,6 +107,7 @@ int command_capacity(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_avoid(int argc, char **argv);
 int command_compare(int argc, char **argv);
+int command_baseline(int argc, char **argv);
 int command_controls(int argc, char **argv);
 int command_import_controls(int argc, char **argv); /* argv[0]: "controls" */
 int command_correlate(int argc, char **argv);

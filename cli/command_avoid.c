@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +239,47 @@ static const char *careful_text(const struct avoid_drive *drive)
                                                               : "fails";
 }
 
+/* The manoeuvre that may begin last, and how that lies to the moment of sight. */
+static void print_sentence(const struct avoidance *found)
+{
+    static const char *const names[AVOIDANCE_MANOEUVRES] = {"braking", "swerving left",
+                                                            "swerving right"};
+    const char *end = found->agent >= 0 ? "the contact" : "the end";
+    char before[16];
+    int best = 0;
+    for (int m = 1; m < AVOIDANCE_MANOEUVRES; m++) {
+        bool later =
+            found->last_tick[m] != UINT32_MAX &&
+            (found->last_tick[best] == UINT32_MAX || found->last_tick[m] > found->last_tick[best]);
+        best = later ? m : best;
+    }
+    uint32_t last = found->last_tick[best];
+    if (last == UINT32_MAX) {
+        text_print(stdout, "        neither braking nor swerving avoids it, whenever it begins\n");
+        return;
+    }
+    bool in_time = avoidance_in_time(found, (enum avoidance_manoeuvre)best);
+    text_print(stdout, "        %s %s %s s before %s", names[best],
+               in_time ? "avoids it when it begins by" : "had to begin by",
+               before_text(found, last, before), end);
+    if (found->agent < 0) {
+        text_print(stdout, "\n");
+    } else if (found->visible_tick == UINT32_MAX) {
+        text_print(stdout, ", and the hazard never came in sight\n");
+    } else {
+        text_print(stdout, ", %.1f s %s the hazard came in sight\n",
+                   fabs((double)last - (double)found->visible_tick) * TICK_S,
+                   in_time ? "after" : "before");
+    }
+}
+
+static const char legend[] =
+    "in sight: since when the planner could see the hazard without a break; map: nobody was "
+    "touched\n"
+    "brake, swerve left, swerve right: the last moment at which that still avoids it; -: none\n"
+    "careful driver: a model of UN R157 in the planner's place; not in time: avoidable only before "
+    "it was in sight\n";
+
 static void print_unsafe(const struct avoid *avoid)
 {
     text_print(stdout, "seconds before the contact or the end%25s %9s %9s %12s %12s %14s\n", "",
@@ -261,7 +303,9 @@ static void print_unsafe(const struct avoid *avoid)
                            avoidance_in_time(found, AVOIDANCE_SWERVE_RIGHT)
                        ? ""
                        : "  not in time");
+        print_sentence(found);
     }
+    text_print(stdout, "\n%s", legend);
 }
 
 static void print_drives(const struct avoid *avoid, const struct avoid_rates *rates)

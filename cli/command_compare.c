@@ -1,10 +1,14 @@
 /*
  * swerve compare: two planners, models or revisions that drove the same scenarios (report/compare).
+ *
+ * swerve baseline: names for the runs that others are compared with, kept as labels of suites.
  */
 #include "cli/cli.h"
+#include "cli/label/label_options.h"
 #include "report/compare/compare.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "store/api/store_url.h"
 
@@ -20,6 +24,8 @@ struct compare_options {
     const char *store_url; /* NULL: A and B are stores */
     const char *suite;
     const char *report;
+    const char *summary; /* Markdown */
+    const char *junit;
     const char *margin_text;
     struct compare_limits limits;
     bool gate;
@@ -171,6 +177,33 @@ static enum status load_side(const struct compare_options *options, struct store
                              error);
 }
 
+/* The form of one of the files for a CI system. */
+typedef void write_form(const struct compare *compare, const char *regression, FILE *out);
+
+static void write_junit(const struct compare *compare, const char *regression, FILE *out)
+{
+    (void)regression;
+    compare_junit(compare, out);
+}
+
+static enum status write_file(const struct compare *compare, const char *regression,
+                              const char *path, write_form *form, struct error *error)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    if (path == NULL) {
+        return STATUS_OK;
+    }
+    FILE *out = open_memstream(&text, &bytes);
+    TRY(memory_check(out, error, "compare: out of memory"));
+    form(compare, regression, out);
+    enum status status = fclose(out) == 0
+                             ? file_replace(path, text, bytes, 0644, error)
+                             : error_set(error, STATUS_NO_MEMORY, "compare: out of memory");
+    free(text);
+    return status;
+}
+
 static enum status show(const struct compare_options *options, const struct compare *compare,
                         struct error *error)
 {
@@ -179,6 +212,8 @@ static enum status show(const struct compare_options *options, const struct comp
         TRY(compare_html(compare, options->report, error));
     }
     compare_regression(compare, &options->limits, regression);
+    TRY(write_file(compare, regression, options->summary, compare_markdown, error));
+    TRY(write_file(compare, regression, options->junit, write_junit, error));
     if (options->json) {
         json_t *json = compare_json(compare);
         json_object_set_new(json, "regression", json_string(regression));
@@ -201,39 +236,45 @@ static enum status show(const struct compare_options *options, const struct comp
     return STATUS_OK;
 }
 
-static enum status run_compare(const struct compare_options *options, const char *const names[2],
-                               struct error *error)
+/* Sides of the stores that they name, or of the one they share. */
+static enum status compare_sides(const struct compare_options *options, struct store *shared,
+                                 const char *const names[2], struct error *error)
 {
-    struct store *shared = NULL;
     struct compare compare = {0};
     struct named_side *sides = calloc(2, sizeof *sides);
-    enum status status =
-        sides == NULL ? error_set(error, STATUS_NO_MEMORY, "compare: out of memory") : STATUS_OK;
-    if (status == STATUS_OK && options->store_url != NULL) {
-        status = cli_store_open(options->store_url, &shared, error);
-    }
+    TRY(memory_check(sides, error, "compare: out of memory"));
+    enum status status = STATUS_OK;
     for (int i = 0; status == STATUS_OK && i < 2; i++) {
         sides[i].name = names[i];
         sides[i].before = i == 0 && shared != NULL && strcmp(names[0], names[1]) == 0;
         status = load_side(options, shared, &sides[i], error);
     }
-    if (status == STATUS_OK) {
-        status = compare_make(&sides[0].side, &sides[1].side, &compare, error);
-    }
+    THEN(status, compare_make(&sides[0].side, &sides[1].side, &compare, error));
     if (status == STATUS_OK) {
         status = show(options, &compare, error);
         compare_finish(&compare);
     }
-    for (int i = 0; sides != NULL && i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         compare_side_finish(&sides[i].side);
         if (sides[i].opened != NULL) {
             sides[i].opened->ops->close(sides[i].opened);
         }
     }
+    free(sides);
+    return status;
+}
+
+static enum status run_compare(const struct compare_options *options, const char *const names[2],
+                               struct error *error)
+{
+    struct store *shared = NULL;
+    if (options->store_url != NULL) {
+        TRY(cli_store_open(options->store_url, &shared, error));
+    }
+    enum status status = compare_sides(options, shared, names, error);
     if (shared != NULL) {
         shared->ops->close(shared);
     }
-    free(sides);
     return status;
 }
 
@@ -254,25 +295,46 @@ static enum status read_margin(struct compare_options *options, struct error *er
     return STATUS_OK;
 }
 
+/* What is written and judged of a comparison; `which`: verbs that have it, NULL: any. */
+#define COMPARE_OPTION_ROWS(options, which)                                                        \
+    {"--report", "FILE", "HTML with the frames of both sides", .text = &(options).report,          \
+     .verbs = (which)},                                                                            \
+        {"--summary", "FILE.md", "Markdown for a CI page or a comment",                            \
+         .text = &(options).summary, .verbs = (which)},                                            \
+        {"--junit", "FILE.xml", "JUnit for a CI system: what broke is a failure",                  \
+         .text = &(options).junit, .verbs = (which)},                                              \
+        {"--fail-on-regression", NULL,                                                             \
+         "exit 1 when a main line passes with A and not with B, or has no result there",           \
+         .flag = &(options).gate, .verbs = (which)},                                               \
+        {"--margin", "SHARE", "with it: what breaks counts when the rate of passes falls by more", \
+         .text = &(options).margin_text, .verbs = (which)},                                        \
+    {                                                                                              \
+        "--allow-invalid", "N", "with it: as many passes of A may have no result with B (0)",      \
+            .number = &(options).limits.allow_invalid, .verbs = (which)                            \
+    }
+
+static enum status check_limits(struct compare_options *options, struct error *error)
+{
+    TRY(read_margin(options, error));
+    if (!options->gate && (options->margin_text != NULL || options->limits.allow_invalid > 0)) {
+        return error_set(error, STATUS_USAGE, "%s: expected --fail-on-regression with it",
+                         options->margin_text != NULL ? "--margin" : "--allow-invalid");
+    }
+    return STATUS_OK;
+}
+
 int command_compare(int argc, char **argv)
 {
     struct compare_options options = {0};
     const struct cli_option rows[] = {
         {"--store", "URL",
-         "A and B are suites or runs of this store, or planners of --suite; of one name twice A is "
-         "the one before",
+         "A and B are suites, baselines or runs of this store, or planners of --suite; of one name "
+         "twice A is the one before",
          .text = &options.store_url},
         {"--suite", "ID", "of the stores, or of the planners (else the newest that it drove)",
          .text = &options.suite},
-        {"--report", "FILE", "HTML with the frames of both sides", .text = &options.report},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
-        {"--fail-on-regression", NULL,
-         "exit 1 when a main line passes with A and not with B, or has no result there",
-         .flag = &options.gate},
-        {"--margin", "SHARE", "with it: what breaks counts when the rate of passes falls by more",
-         .text = &options.margin_text},
-        {"--allow-invalid", "N", "with it: as many passes of A may have no result with B (0)",
-         .number = &options.limits.allow_invalid},
+        COMPARE_OPTION_ROWS(options, NULL),
     };
     const struct cli_command command = {
         "compare",
@@ -283,14 +345,160 @@ int command_compare(int argc, char **argv)
     const char *names[2];
     struct error error;
     CLI_PARSE(&command, argc, argv, names, NULL);
-    enum status status = read_margin(&options, &error);
-    if (status == STATUS_OK && !options.gate &&
-        (options.margin_text != NULL || options.limits.allow_invalid > 0)) {
-        status = error_set(&error, STATUS_USAGE, "%s: expected --fail-on-regression with it",
-                           options.margin_text != NULL ? "--margin" : "--allow-invalid");
+    enum status status = check_limits(&options, &error);
+    THEN(status, run_compare(&options, names, &error));
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}
+
+/* ---- baselines ---- */
+
+enum { BASELINES_PAGE = 100 };
+
+/* The baseline's suite, or what baselines there are instead. */
+static enum status expect_baseline(struct store *store, const char *name, char id[LIMIT_ID_BYTES],
+                                   struct error *error)
+{
+    struct label *page = calloc(BASELINES_PAGE, sizeof *page);
+    char known[512] = "";
+    uint32_t count = 0;
+    TRY(memory_check(page, error, "baselines: out of memory"));
+    enum status status = cli_baseline_find(store, name, id, error);
+    if (status == STATUS_OK && id[0] == '\0') {
+        status = store->ops->labels(store, label_kind_names[LABEL_BASELINE], 0, page,
+                                    BASELINES_PAGE, &count, error);
+        for (uint32_t i = 0; i < count; i++) {
+            size_t used = strlen(known);
+            snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", page[i].text);
+        }
+        if (status == STATUS_OK) {
+            status = error_set(error, STATUS_NOT_FOUND,
+                               "baseline %s: the store has none of that name; expected %s", name,
+                               count > 0 ? known : "one that \"swerve baseline set\" made");
+        }
     }
+    free(page);
+    return status;
+}
+
+static enum status set_baseline(const struct compare_options *options, struct store *store,
+                                const char *name, const char *run, struct error *error)
+{
+    char before[LIMIT_ID_BYTES];
+    char id[1][LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    TRY(label_name_check("baseline", name, error));
+    if (run != NULL) { /* a run before a baseline: "set main main" takes the newest one */
+        TRY(cli_runs_named(store, run, id, 1, &count, error));
+    }
+    if (count == 0) {
+        TRY(cli_suite_id(store, cli_store_url(options->store_url), run, id[0], error));
+    }
+    TRY(cli_baseline_find(store, name, before, error));
+    TRY(label_send(store, id[0], LABEL_BASELINE, name, error));
+    if (options->json) {
+        return cli_write_json(json_pack("{s:s, s:s, s:o}", "baseline", name, "suite", id[0],
+                                        "before",
+                                        before[0] != '\0' ? json_string(before) : json_null()),
+                              error);
+    }
+    bool moved = before[0] != '\0' && strcmp(before, id[0]) != 0;
+    text_print(stdout, "baseline %s: %s%s%s%s\n", name, id[0], moved ? " (was " : "",
+               moved ? before : "", moved ? ")" : "");
+    return STATUS_OK;
+}
+
+/* The baselines of the store, or the one of that name. */
+static enum status show_baselines(const struct compare_options *options, struct store *store,
+                                  const char *name, struct error *error)
+{
+    char id[LIMIT_ID_BYTES];
+    char date[CLI_DATE_BYTES];
+    struct label *page = calloc(BASELINES_PAGE, sizeof *page);
+    json_t *list = json_array();
+    uint32_t count = BASELINES_PAGE;
+    enum status status = page == NULL || list == NULL
+                             ? error_set(error, STATUS_NO_MEMORY, "baselines: out of memory")
+                             : STATUS_OK;
+    if (name != NULL) {
+        THEN(status, expect_baseline(store, name, id, error));
+    }
+    for (int64_t after = 0; status == STATUS_OK && count == BASELINES_PAGE;) {
+        status = store->ops->labels(store, label_kind_names[LABEL_BASELINE], after, page,
+                                    BASELINES_PAGE, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            after = page[i].id;
+            if (name != NULL && strcmp(page[i].text, name) != 0) {
+                continue;
+            }
+            if (options->json) {
+                json_array_append_new(list, json_pack("{s:s, s:s, s:I}", "baseline", page[i].text,
+                                                      "suite", page[i].suite, "set_s",
+                                                      (json_int_t)page[i].at_s));
+            } else {
+                text_print(stdout, "%-24s %-40s set %s\n", page[i].text, page[i].suite,
+                           cli_date(page[i].at_s, date));
+            }
+        }
+    }
+    if (status == STATUS_OK && options->json) {
+        status = cli_write_json(json_pack("{s:O}", "baselines", list), error);
+    }
+    json_decref(list);
+    free(page);
+    return status;
+}
+
+/* As `compare`, whose A is the baseline; B: a suite or run, NULL: the newest suite. */
+static enum status compare_baseline(const struct compare_options *options, struct store *store,
+                                    const char *name, const char *run, struct error *error)
+{
+    char a[LIMIT_ID_BYTES];
+    char b[LIMIT_ID_BYTES];
+    TRY(expect_baseline(store, name, a, error));
+    TRY(cli_suite_id(store, cli_store_url(options->store_url), run, b, error));
+    if (strcmp(a, b) == 0) {
+        return error_set(error, STATUS_USAGE,
+                         "baseline %s: %s is the baseline itself: expected another run", name, a);
+    }
+    const char *const names[2] = {a, b};
+    return compare_sides(options, store, names, error);
+}
+
+int command_baseline(int argc, char **argv)
+{
+    struct compare_options options = {0};
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url},
+        {"--json", NULL, "print one JSON object", .flag = &options.json},
+        COMPARE_OPTION_ROWS(options, "compare"),
+    };
+    const struct cli_command command = {
+        "baseline",
+        "set NAME [RUN] | show [NAME] | compare NAME [RUN] [--store URL] [options]",
+        "Names for runs that later ones are compared with. set names a suite, or the newest run "
+        "of\n"
+        "that name (the newest of all); a name that another suite has moves. compare is that of "
+        "the\n"
+        "baseline, A, with a run, B (the newest).",
+        CLI_ROWS(rows, 1, 3),
+    };
+    const char *words[3] = {NULL, NULL, NULL};
+    struct error error;
+    struct store *store = NULL;
+    CLI_PARSE(&command, argc, argv, words, NULL);
+    bool set = strcmp(words[0], "set") == 0;
+    bool compares = strcmp(words[0], "compare") == 0;
+    bool shows = strcmp(words[0], "show") == 0 && words[2] == NULL;
+    enum status status =
+        shows || ((set || compares) && words[1] != NULL)
+            ? check_limits(&options, &error)
+            : error_set(&error, STATUS_USAGE, "baseline: expected %s", command.usage);
+    THEN(status, cli_store_open(options.store_url, &store, &error));
     if (status == STATUS_OK) {
-        status = run_compare(&options, names, &error);
+        status = set        ? set_baseline(&options, store, words[1], words[2], &error)
+                 : compares ? compare_baseline(&options, store, words[1], words[2], &error)
+                            : show_baselines(&options, store, words[1], &error);
+        store->ops->close(store);
     }
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

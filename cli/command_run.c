@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/gate_options.h"
+#include "cli/label/label_options.h"
 #include "cli/pool.h"
 #include "cli/serving/serving.h"
 #include "cli/suite_options.h"
@@ -47,6 +48,7 @@ struct run_options {
     const char *summary; /* Markdown */
     const char *junit;
     struct gate_options gate;
+    struct label_options labels;
     struct serving_options dashboard; /* without an address: none */
     int64_t workers;
     int64_t slots;
@@ -98,8 +100,8 @@ static enum status try_planners(const struct submission *submission,
                                 const struct planner_confinement *confinement, struct error *error)
 {
     struct trials trials = {0};
-    for (uint32_t i = 0; i < submission->job_count; i++) {
-        const struct job_spec *spec = &submission->specs[i];
+    for (uint32_t i = 0; i < submission->kind_count; i++) {
+        const struct job_spec *spec = &submission->kinds[i];
         bool exec = strncmp(planner_spec_bare(spec->planner), "exec:", strlen("exec:")) == 0;
         if (!exec && !tried(&trials, spec)) {
             TRY(planner_try(spec->planner, confinement, is_on_device(spec), PLANNER_TRY_MS, NULL,
@@ -180,8 +182,8 @@ static enum status supervise(struct pools *pools, struct store *store, const cha
 static const char *device_of(const struct run_options *options, const struct submission *submission)
 {
     const char *given = options->suite.device;
-    for (uint32_t i = 0; i < submission->job_count; i++) {
-        if (strcmp(submission->specs[i].backend, "cpu") != 0) {
+    for (uint32_t i = 0; i < submission->kind_count; i++) {
+        if (strcmp(submission->kinds[i].backend, "cpu") != 0) {
             return strcmp(given, "auto") == 0 ? "cuda:0" : given;
         }
     }
@@ -216,8 +218,8 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     struct pools *pools = calloc(1, sizeof *pools);
     TRY(memory_check(pools, error, "run: out of memory"));
     pools->config = config;
-    for (uint32_t i = 0; i < submission->job_count; i++) {
-        pools_want(pools, submission->specs[i].pool);
+    for (uint32_t i = 0; i < submission->kind_count; i++) {
+        pools_want(pools, submission->kinds[i].pool);
     }
     status = supervise(pools, store, submission->suite_id, error);
     pools_stop(pools);
@@ -507,11 +509,12 @@ static int run(const struct run_options *options, const char *path)
     THEN(status, pool_check_rights(store, &error));
     THEN(status, submission_send(&submission, store, (uint32_t)options->suite.weight, &error));
     bool sent = status == STATUS_OK;
+    THEN(status, label_options_send(&options->labels, store, submission.suite_id, &error));
     struct store_suite_status before = {0};
     THEN(status, store->ops->suite_status(store, submission.suite_id, &before, &error));
     THEN(status, run_jobs(options, store, &submission, &logger, &error));
-    if (status != STATUS_OK && submission.job_count > 0) {
-        explain_world(options, &submission.specs[0], &error);
+    if (status != STATUS_OK && submission.kind_count > 0) {
+        explain_world(options, &submission.kinds[0], &error);
     }
     if (status == STATUS_OK) {
         double wall_s = (double)(clock_now_ns(clock) - start_ns) / (double)NS_PER_S;
@@ -565,6 +568,7 @@ static enum status check_options(struct run_options *options, struct error *erro
                          POOL_WORKERS_MAX, LIMIT_SLOTS);
     }
     options->suite.store_url = options->store_url;
+    TRY(label_options_check(&options->labels, error));
     TRY(check_dashboard(options, error));
     return gate_options_read(&options->gate, error);
 }
@@ -579,11 +583,13 @@ int command_run(int argc, char **argv)
         .planner_deadline_ms = 1000,
         .keep_every_ms = KEEP_EVERY_MS,
         .gate = GATE_OPTIONS_DEFAULT,
+        .labels = LABEL_OPTIONS_DEFAULT,
     };
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options.suite),
         SUITE_OPTION_ROW_EVALUATION(options.suite),
         CHOICE_OPTION_ROWS(options.suite.choice),
+        LABEL_OPTION_ROWS(options.labels),
         {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url,
          .group = "Store and workers"},
         {"--workers", "N", "worker processes (one per core)", .number = &options.workers},

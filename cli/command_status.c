@@ -17,13 +17,18 @@
 #include <string.h>
 #include <time.h>
 
-enum { SUITES_MAX = 256 };
+enum { SUITES_MAX = 1000, HASH_DIGITS_MIN = 6 };
 
 struct suite_query {
     const char *store_url;
     const char *suite; /* NULL: the newest, or all for `status` */
     const char *report;
     bool json;
+    /* Of `status`: suites that are meant, NULL: any; and one line a rate instead of all. */
+    const char *name;
+    const char *tag;
+    const char *planner; /* its spec, or how its hash begins */
+    bool trend;
 };
 
 #define QUERY_ROWS(query)                                                                        \
@@ -110,6 +115,27 @@ static void progress_json(json_t *json, const struct store_suite_status *status,
                             : json_null());
 }
 
+/* A list of names with ", " between them. */
+static json_t *names_json(const char *names)
+{
+    json_t *list = json_array();
+    for (const char *at = names; *at != '\0';) {
+        size_t bytes = strcspn(at, ",");
+        json_array_append_new(list, json_stringn(at, bytes));
+        at += bytes + strspn(at + bytes, ", ");
+    }
+    return list;
+}
+
+static void labels_json(json_t *json, const struct store_suite_status *status)
+{
+    json_object_set_new(json, "planner_hash", json_string(status->planner_hash));
+    json_object_set_new(json, "commit", json_string(status->commit));
+    json_object_set_new(json, "note", json_string(status->note));
+    json_object_set_new(json, "tags", names_json(status->tags));
+    json_object_set_new(json, "baselines", names_json(status->baselines));
+}
+
 static json_t *status_json(const char *id, const struct store_suite_status *status,
                            const struct planner_rates *rates)
 {
@@ -129,6 +155,7 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
     json_object_set_new(json, "unstarted_hosts", json_integer((json_int_t)status->unstarted_hosts));
     json_object_set_new(json, "unstarted", json_string(status->unstarted));
     progress_json(json, status, rates);
+    labels_json(json, status);
     json_object_set_new(json, "tflop", json_real((double)status->mflop / 1e6));
     json_object_set_new(json, "miles",
                         json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
@@ -195,6 +222,27 @@ static void progress_line(const struct store_suite_status *status)
     text_print(stdout, "\n");
 }
 
+/* What people say of the run, and where it came from. */
+static void label_line(const struct store_suite_status *status)
+{
+    const struct {
+        const char *what, *text;
+    } rows[] = {{"baseline", status->baselines},
+                {"tags", status->tags},
+                {"commit", status->commit},
+                {"note", status->note}};
+    bool any = false;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (rows[i].text[0] != '\0') {
+            text_print(stdout, "  %s: %s", rows[i].what, rows[i].text);
+            any = true;
+        }
+    }
+    if (any) {
+        text_print(stdout, "\n");
+    }
+}
+
 static void status_line(const char *id, const struct store_suite_status *status,
                         const struct planner_rates *rates)
 {
@@ -215,6 +263,7 @@ static void status_line(const char *id, const struct store_suite_status *status,
                (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
                summary_uusd_text(status->cost_uusd, bill));
     progress_line(status);
+    label_line(status);
     rate_lines(id, status, rates);
     if (status->unstarted_hosts > 0 && store_jobs_open(status) > 0) {
         text_print(stdout, "  a planner does not start on %lld host%s: %s\n",
@@ -231,20 +280,93 @@ static enum status commits_lost(struct store *store, int64_t *count, struct erro
     return status == STATUS_NOT_FOUND ? STATUS_OK : status; /* an older server does not say */
 }
 
-/* One suite: a line, or a member of the list. */
-static enum status tell_suite(const struct suite_query *query, struct store *store, const char *id,
-                              struct planner_rates *rates, json_t *list, struct error *error)
+/* Whether a list of names with ", " between them has this one. */
+static bool has_name(const char *names, const char *name)
 {
-    struct store_suite_status suite;
-    rates->count = 0;
-    TRY(store->ops->suite_status(store, id, &suite, error));
-    if (suite.planner_count > 1) {
-        TRY(store->ops->mains(store, id, rates->rows, PLANNER_RATES_MAX, &rates->count, error));
+    size_t bytes = strlen(name);
+    for (const char *at = names; *at != '\0';) {
+        size_t one = strcspn(at, ",");
+        if (one == bytes && strncmp(at, name, bytes) == 0) {
+            return true;
+        }
+        at += one + strspn(at + one, ", ");
     }
-    if (query->json) {
-        json_array_append_new(list, status_json(id, &suite, rates));
-    } else {
-        status_line(id, &suite, rates);
+    return false;
+}
+
+static bool is_meant(const struct suite_query *query, const struct store_suite_status *status)
+{
+    bool tagged = query->tag == NULL || has_name(status->tags, query->tag);
+    if (query->planner == NULL || !tagged || strcmp(query->planner, status->planner) == 0) {
+        return tagged;
+    }
+    size_t bytes = strlen(query->planner);
+    return bytes >= HASH_DIGITS_MIN && strncmp(status->planner_hash, query->planner, bytes) == 0;
+}
+
+/* The rate of each world of a run, and how far it moved since the run before. */
+static void trend_lines(const char *id, const struct store_suite_status *status,
+                        double before[TIER_COUNT])
+{
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        const struct store_mains *mains = &status->mains[tier];
+        char date[CLI_DATE_BYTES];
+        char moved[16] = "-";
+        char range[24] = "-";
+        if (mains->scenarios == 0) {
+            continue;
+        }
+        if (isfinite(before[tier])) {
+            snprintf(moved, sizeof moved, "%+.1f", 100 * (mains->rate - before[tier]));
+        }
+        if (lacking(mains) > 0) {
+            snprintf(range, sizeof range, "%.1f to %.1f%%", 100 * mains->worst, 100 * mains->best);
+        }
+        before[tier] = mains->rate;
+        text_print(stdout, "%-23s  %-32s  %-12.12s  %-12.12s  %-7s  %5lld  %6.1f%%  %6s  %s%s%s\n",
+                   cli_date(status->submitted_s, date), id,
+                   status->planner_hash[0] != '\0' ? status->planner_hash : "-",
+                   status->commit[0] != '\0' ? status->commit : "-", tier_names[tier],
+                   (long long)mains->scenarios, 100 * mains->rate, moved, range,
+                   status->note[0] != '\0' ? "  " : "", status->note);
+    }
+}
+
+/* Asks for the suites that are meant, and shows each: newest first, of a trend last. */
+static enum status show_suites(const struct suite_query *query, struct store *store,
+                               char (*ids)[LIMIT_ID_BYTES], uint32_t count, json_t *list,
+                               struct planner_rates *rates, struct error *error)
+{
+    double before[TIER_COUNT];
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        before[tier] = NAN;
+    }
+    if (query->trend && !query->json) {
+        text_print(stdout, "%-23s  %-32s  %-12s  %-12s  %-7s  %5s  %7s  %6s  %s\n", "submitted",
+                   "run", "planner", "commit", "world", "count", "pass", "points",
+                   "range, where some have no result");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const char *id = ids[query->trend ? count - 1 - i : i];
+        struct store_suite_status suite;
+        if (query->name != NULL && !cli_is_run_of(id, query->name)) {
+            continue;
+        }
+        TRY(store->ops->suite_status(store, id, &suite, error));
+        if (!is_meant(query, &suite)) {
+            continue;
+        }
+        rates->count = 0;
+        if (suite.planner_count > 1) {
+            TRY(store->ops->mains(store, id, rates->rows, PLANNER_RATES_MAX, &rates->count, error));
+        }
+        if (query->json) {
+            json_array_append_new(list, status_json(id, &suite, rates));
+        } else if (query->trend) {
+            trend_lines(id, &suite, before);
+        } else {
+            status_line(id, &suite, rates);
+        }
     }
     return STATUS_OK;
 }
@@ -256,16 +378,15 @@ static enum status print_status(const struct suite_query *query, struct store *s
     uint32_t count = 0;
     enum status status = STATUS_OK;
     if (query->suite != NULL) {
-        snprintf(ids[count++], LIMIT_ID_BYTES, "%s", query->suite);
+        status = cli_suite_id(store, cli_store_url(query->store_url), query->suite, ids[0], error);
+        count = 1;
     } else {
         status = store->ops->suites(store, ids, SUITES_MAX, &count, error);
     }
     json_t *list = json_array();
     struct planner_rates *rates = malloc(sizeof *rates);
     THEN(status, memory_check(rates, error, "status: out of memory"));
-    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-        status = tell_suite(query, store, ids[i], rates, list, error);
-    }
+    THEN(status, show_suites(query, store, ids, count, list, rates, error));
     free(rates);
     int64_t lost = 0;
     THEN(status, commits_lost(store, &lost, error));
@@ -355,11 +476,20 @@ static int with_store(const struct suite_query *query,
 int command_status(int argc, char **argv)
 {
     struct suite_query query = {0};
-    const struct cli_option rows[] = {QUERY_ROWS(query)};
+    const struct cli_option rows[] = {
+        QUERY_ROWS(query),
+        {"--name", "NAME", "runs of this name (run --name)", .text = &query.name},
+        {"--tag", "NAME", "runs with this tag (run --tag)", .text = &query.tag},
+        {"--planner", "SPEC|HASH", "runs of this planner, or of one whose hash begins so",
+         .text = &query.planner},
+        {"--trend", NULL, "a line for each rate, oldest first, and how far it moved",
+         .flag = &query.trend},
+    };
     const struct cli_command command = {
         "status",
-        "[SUITE] --store URL",
-        "Suites of a store and how far they are.",
+        "[SUITE] [--name NAME] [--tag NAME] [--planner SPEC] [--trend] --store URL",
+        "Suites of a store and how far they are: the newest 1,000, or those of them that are "
+        "meant.",
         CLI_ROWS(rows, 0, 1),
     };
     CLI_PARSE(&command, argc, argv, &query.suite, NULL);

@@ -6,6 +6,7 @@
  * own, driven by the planner as it is now; the first suite stays as it is.
  */
 #include "cli/cli.h"
+#include "cli/label/label_options.h"
 #include "cli/suite_options.h"
 #include "worker/run/submission.h"
 
@@ -17,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static int submit(const struct suite_options *options, const char *url, const char *tenant,
-                  const char *path, bool json)
+static int submit(const struct suite_options *options, const struct label_options *labels,
+                  const char *url, const char *tenant, const char *path, bool json)
 {
     struct error error;
     struct suite *suite = NULL;
@@ -33,6 +34,7 @@ static int submit(const struct suite_options *options, const char *url, const ch
     if (status == STATUS_OK) {
         submission.tenant = tenant;
         status = submission_send(&submission, store, (uint32_t)options->weight, &error);
+        THEN(status, label_options_send(labels, store, submission.suite_id, &error));
         store->ops->close(store);
     }
     int code = 0;
@@ -60,6 +62,7 @@ int command_submit(int argc, char **argv)
 {
     struct suite_options options = SUITE_OPTIONS_DEFAULT;
     options.untried = true;
+    struct label_options labels = LABEL_OPTIONS_DEFAULT;
     const char *url = NULL;
     const char *tenant = NULL;
     bool json = false;
@@ -67,6 +70,7 @@ int command_submit(int argc, char **argv)
         SUITE_OPTION_ROWS(options),
         SUITE_OPTION_ROW_EVALUATION(options),
         CHOICE_OPTION_ROWS(options.choice),
+        LABEL_OPTION_ROWS(labels),
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url,
          .group = "Store"},
         {"--tenant", "NAME", "whose suite it is (a server takes it from the token)",
@@ -80,9 +84,12 @@ int command_submit(int argc, char **argv)
         CLI_ROWS(rows, 1, 1),
     };
     const char *path = NULL;
+    struct error error;
     CLI_PARSE(&command, argc, argv, &path, NULL);
     options.store_url = url;
-    return submit(&options, url, tenant, path, json);
+    return label_options_check(&labels, &error) == STATUS_OK
+               ? submit(&options, &labels, url, tenant, path, json)
+               : cli_fail(&error);
 }
 
 /* ---- retry ---- */

@@ -35,6 +35,7 @@ enum status confinement_options_settle(struct confinement_options *options, cons
         {"--planner-start-ms", options->start_ms, 1, INT64_C(86400000)},
         {"--planner-processes", options->processes, 1, 1 << 20},
         {"--planner-tmp-mib", options->tmp_mib, 1, INT64_C(1) << 30},
+        {"--planner-sensors-mib", options->sensors_mib, 1, 1 << 12},
     };
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         if (numbers[i].value < numbers[i].min || numbers[i].value > numbers[i].max) {
@@ -68,9 +69,13 @@ enum status confinement_options_settle(struct confinement_options *options, cons
         .start_ms = options->start_ms,
         .processes = (uint32_t)options->processes,
         .tmp_bytes = options->tmp_mib << 20,
+        .egodrivers = {options->egodrivers.values, options->egodrivers.count,
+                       options->allow_remote},
+        .sensor_bytes = options->sensors_mib << 20,
         /* A store in sight would be open to whoever can connect to its socket. */
         .secrets = {getenv("SWERVE_TOKEN_FILE"), shared ? NULL : store_url},
     };
+    TRY(egodriver_places_check(&options->confinement.egodrivers, error));
     if (sandbox) {
         TRY(planner_confinement_check(&options->confinement, error));
     }

@@ -28,6 +28,7 @@ static const struct {
     {"report", command_report, "tables and HTML report of a suite in a store"},
     {"show", command_show, "one outcome with its metrics, trace or scenario"},
     {"compare", command_compare, "two planners, models or revisions on the same scenarios"},
+    {"baseline", command_baseline, "runs that later ones are compared with, by name"},
     {"capacity", command_capacity,
      "whether the teacher keeps up with audits, flags and frozen slices"},
     {"agreement", command_agreement, "how well students agree with teachers, and what sounds"},

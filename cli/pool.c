@@ -26,7 +26,7 @@ enum {
     POOLS_STOP_GRACE_MS = 5000,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
-    ARGUMENTS_MAX = 48 + 4 * CLI_TEXTS_MAX,
+    ARGUMENTS_MAX = 49 + 6 * CLI_TEXTS_MAX,
 };
 
 /* Says how a child ended that nobody had asked to: also with status 0, as a plugin that calls
@@ -50,13 +50,15 @@ static void log_death(const struct pool *pool, const struct pool_worker *worker,
 }
 
 /* `numbers` holds the texts of numbers for as long as argv is used. */
-static void add_confinement(const struct planner_confinement *confinement, char numbers[4][24],
+static void add_confinement(const struct planner_confinement *confinement, char numbers[5][24],
                             const char **argv, size_t *argc)
 {
     static const char *const limits[] = {"--planner-memory-mib", "--planner-processes",
-                                         "--planner-tmp-mib", "--planner-start-ms"};
+                                         "--planner-tmp-mib", "--planner-start-ms",
+                                         "--planner-sensors-mib"};
     const int64_t values[] = {confinement->memory_bytes >> 20, confinement->processes,
-                              confinement->tmp_bytes >> 20, confinement->start_ms};
+                              confinement->tmp_bytes >> 20, confinement->start_ms,
+                              confinement->sensor_bytes >> 20};
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         if (values[i] > 0) {
             snprintf(numbers[i], sizeof numbers[i], "%lld", (long long)values[i]);
@@ -66,13 +68,23 @@ static void add_confinement(const struct planner_confinement *confinement, char 
     }
     argv[(*argc)++] = "--planner-sandbox";
     argv[(*argc)++] = confinement->sandbox ? "on" : "off";
-    for (uint32_t i = 0; i < confinement->path_count; i++) {
-        argv[(*argc)++] = "--planner-path";
-        argv[(*argc)++] = confinement->paths[i];
+    const struct {
+        const char *option;
+        const char *const *values;
+        uint32_t count;
+    } lists[] = {
+        {"--planner-path", confinement->paths, confinement->path_count},
+        {"--planner-env", confinement->environment, confinement->environment_count},
+        {"--egodriver", confinement->egodrivers.bindings, confinement->egodrivers.count},
+    };
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        for (uint32_t j = 0; j < lists[i].count; j++) {
+            argv[(*argc)++] = lists[i].option;
+            argv[(*argc)++] = lists[i].values[j];
+        }
     }
-    for (uint32_t i = 0; i < confinement->environment_count; i++) {
-        argv[(*argc)++] = "--planner-env";
-        argv[(*argc)++] = confinement->environment[i];
+    if (confinement->egodrivers.allow_remote) {
+        argv[(*argc)++] = "--allow-remote";
     }
 }
 
@@ -104,7 +116,7 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     char world_deadline[24];
     char keep_every[24];
     char words[16];
-    char limits[4][24];
+    char limits[5][24];
     snprintf(worker->worker_id, sizeof worker->worker_id, "%.24s-%d-%llx-%u", config->pool,
              (int)getpid(), (unsigned long long)pool->started_ms, pool->spawned++);
     snprintf(slots, sizeof slots, "%u", config->slot_count);

@@ -230,13 +230,11 @@ static enum status check_degraded(const struct suite_options *options,
 }
 
 /* Goldens answer what they were recorded of, and nothing else. */
-static enum status check_goldens(struct models *models, const struct submission *submission,
-                                 struct error *error)
+static enum status check_golden_page(const struct golden_list *list,
+                                     const struct submission *submission, struct error *error)
 {
-    const struct golden_library *library = golden_library_lent(models);
-    for (uint32_t i = 0; library != NULL && i < submission->job_count; i++) {
+    for (uint32_t i = 0; i < submission->page_count; i++) {
         const struct job_spec *spec = &submission->specs[i];
-        const struct golden_list *list = golden_library_list(library);
         const struct golden_entry *entry = golden_list_find(list, spec->scenario_id, spec->seed);
         if (spec->tier == TIER_GOLDEN && entry == NULL) {
             return error_set(error, STATUS_BAD_INPUT,
@@ -252,6 +250,17 @@ static enum status check_goldens(struct models *models, const struct submission 
                              spec->scenario_id, list->name, entry->scenario_hash,
                              spec->scenario_hash);
         }
+    }
+    return STATUS_OK;
+}
+
+static enum status check_goldens(struct models *models, struct submission *submission,
+                                 struct error *error)
+{
+    const struct golden_library *library = golden_library_lent(models);
+    bool more = library != NULL && submission_first(submission);
+    for (; more; more = submission_next(submission)) {
+        TRY(check_golden_page(golden_library_list(library), submission, error));
     }
     return STATUS_OK;
 }
@@ -537,10 +546,10 @@ static void name_untried(struct models *models, const struct submission_options 
         enum nn_precision precision = build->precision;
         struct error ignored;
         uint32_t i = 0;
-        while (i < submission->job_count && submission->specs[i].tier != tier) {
+        while (i < submission->kind_count && submission->kinds[i].tier != tier) {
             i++;
         }
-        if (i == submission->job_count ||
+        if (i == submission->kind_count ||
             models_promoted(models, tier, build->precision, &model, &ignored) != STATUS_OK ||
             model->foreign != NULL) {
             continue;

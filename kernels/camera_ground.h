@@ -156,49 +156,95 @@ BOTH_FN float ground_paint(const struct ground_map *ground, uint16_t *tiles,
     return (float)count * (1.0f / PICTURE_SCALE) * (1.0f - line->blend) + marking * line->blend;
 }
 
-/* Adds what a line sees in image column `col`. */
-BOTH_FN void ground_add(const struct ground_map *ground, uint16_t *tiles,
-                        const struct ground_line *line, int32_t col, struct ground_sum *sum)
+/* Map at a sample. */
+struct ground_cell {
+    uint64_t texel; /* kernels/raster.h */
+    int material;
+};
+
+/* The sample's coverage is that of the texel half a texel below it. */
+BOTH_FN struct ground_cell ground_cell_at(const struct ground_map *ground, uint16_t *tiles,
+                                          int32_t x, int32_t y)
 {
     const int32_t half_texel = 1 << (GROUND_TEXEL_BITS - 1);
-    const float unit = 1.0f / (255.0f * 65536.0f);
-    int32_t first_x = line->x + col * PICTURE_SCALE * line->dx;
-    int32_t first_y = line->y + col * PICTURE_SCALE * line->dy;
-    int32_t x = first_x + line->offset * line->dx;
-    int32_t y = first_y + line->offset * line->dy;
     int32_t low_x = x - half_texel;
     int32_t low_y = y - half_texel;
-    uint64_t texel =
+    struct ground_cell cell;
+    cell.texel =
         ground->map->texels[ground_tile_at(ground, tiles, low_x, low_y) * RASTER_TILE_CELLS +
                             ground_texel_index(low_x, low_y)];
-    int material = ground->map->details[ground_tile_at(ground, tiles, x, y)]
-                       .material[ground_texel_index(x, y)];
-    float drivable = 0.0f;
-    float cover = 0.0f;
-    if (texel != 0) {
-        uint64_t both = ground_interpolate(texel, low_x, low_y);
-        drivable = (float)(int32_t)(uint32_t)both * unit;
-        /* No coverage within half a metre: no paint in the pixel, as long as that is narrower. */
-        if (texel >> 32 != 0 || line->blend > 0.0f) {
-            float marking = (float)(int32_t)(uint32_t)(both >> 32) * unit;
-            cover = ground_paint(ground, tiles, line, first_x, first_y, marking);
-        }
-    }
+    cell.material = ground->map->details[ground_tile_at(ground, tiles, x, y)]
+                        .material[ground_texel_index(x, y)];
+    return cell;
+}
+
+/* Whether samples of a line look alike wherever they lie in the cell: one coverage, no paint. */
+BOTH_FN bool ground_cell_is_flat(const struct ground_cell *cell, const struct ground_line *line)
+{
+    return cell->texel == 0 ||
+           (line->blend <= 0.0f && cell->texel == (cell->texel & 255) * UINT64_C(0x01010101));
+}
+
+/* Weights of a sample, and the colours that they are of. */
+struct ground_share {
+    const float *off, *on; /* [4], rows of ground_map.colours */
+    float off_weight, on_weight, paint;
+};
+
+BOTH_FN struct ground_share ground_share_make(const struct ground_map *ground,
+                                              const struct ground_line *line, int material,
+                                              float drivable, float cover)
+{
     float road = (drivable - 0.5f) * line->sharp + 0.5f;
     road = road < 0.0f ? 0.0f : road > 1.0f ? 1.0f : road;
     road = material > MATERIAL_CYCLE ? 1.0f : road; /* a patch shows wherever it lies */
     bool pavement = material == MATERIAL_SIDEWALK || (ground->place->paved && drivable > 0.01f);
-    const float *off = ground->colours[pavement ? MATERIAL_SIDEWALK : MATERIAL_NONE];
-    const float *on = ground->colours[material > MATERIAL_SIDEWALK ? material : MATERIAL_ROAD];
-    float paint = cover * ground->place->paint * line->weight;
-    float bare = line->weight - paint;
-    float on_weight = bare * road;
-    float off_weight = bare - on_weight;
-    for (int k = 0; k < 4; k++) {
-        sum->off[k] += off[k] * off_weight;
-        sum->on[k] += on[k] * on_weight;
+    struct ground_share share;
+    share.off = ground->colours[pavement ? MATERIAL_SIDEWALK : MATERIAL_NONE];
+    share.on = ground->colours[material > MATERIAL_SIDEWALK ? material : MATERIAL_ROAD];
+    share.paint = cover * ground->place->paint * line->weight;
+    float bare = line->weight - share.paint;
+    share.on_weight = bare * road;
+    share.off_weight = bare - share.on_weight;
+    return share;
+}
+
+/* View of a line in the three canvas columns from (x, y) on; `cell` lies at its offset. */
+BOTH_FN struct ground_share ground_share_at(const struct ground_map *ground, uint16_t *tiles,
+                                            const struct ground_line *line, int32_t x, int32_t y,
+                                            const struct ground_cell *cell)
+{
+    const int32_t half_texel = 1 << (GROUND_TEXEL_BITS - 1);
+    const float unit = 1.0f / (255.0f * 65536.0f);
+    float drivable = 0.0f;
+    float cover = 0.0f;
+    if (cell->texel != 0) {
+        uint64_t both = ground_interpolate(cell->texel, x + line->offset * line->dx - half_texel,
+                                           y + line->offset * line->dy - half_texel);
+        drivable = (float)(int32_t)(uint32_t)both * unit;
+        /* No coverage within half a metre: no paint in the pixel, as long as that is narrower. */
+        if (cell->texel >> 32 != 0 || line->blend > 0.0f) {
+            float marking = (float)(int32_t)(uint32_t)(both >> 32) * unit;
+            cover = ground_paint(ground, tiles, line, x, y, marking);
+        }
     }
-    sum->paint += paint;
+    return ground_share_make(ground, line, cell->material, drivable, cover);
+}
+
+/* Adds what a line sees in image column `col`. */
+BOTH_FN void ground_add(const struct ground_map *ground, uint16_t *tiles,
+                        const struct ground_line *line, int32_t col, struct ground_sum *sum)
+{
+    int32_t x = line->x + col * PICTURE_SCALE * line->dx;
+    int32_t y = line->y + col * PICTURE_SCALE * line->dy;
+    const struct ground_cell cell =
+        ground_cell_at(ground, tiles, x + line->offset * line->dx, y + line->offset * line->dy);
+    const struct ground_share share = ground_share_at(ground, tiles, line, x, y, &cell);
+    for (int k = 0; k < 4; k++) {
+        sum->off[k] += share.off[k] * share.off_weight;
+        sum->on[k] += share.on[k] * share.on_weight;
+    }
+    sum->paint += share.paint;
 }
 
 BOTH_FN int32_t ground_position(double metres)

@@ -50,21 +50,26 @@ BOTH_FN float sky_scale(const struct camera_view *view, double right)
     return (float)(1.0 / view->focal / sqrt(1.0 + right * right));
 }
 
+/* Glow of the sun at an azimuth of the world. */
+BOTH_FN float sky_halo(const struct picture *picture, double azimuth_rad)
+{
+    double low_sun = 1.0 - picture->mood.sun_direction.z;
+    double off = inline_wrap_angle(azimuth_rad - picture->sky.sun_rad);
+    return (float)(0.9 * low_sun * low_sun * inline_exp(-off * off * 1.2));
+}
+
 /* Fills column `i` of a tile, which looks at an azimuth of the world. */
 BOTH_FN void sky_column_at(const struct picture *picture, double azimuth_rad, float scale,
                            int32_t i, struct sky_columns *out)
 {
-    const struct mood *mood = &picture->mood;
-    double low_sun = 1.0 - mood->sun_direction.z;
     double sine;
     double cosine;
     inline_sincos(azimuth_rad, &sine, &cosine);
-    double off = inline_wrap_angle(azimuth_rad - picture->sky.sun_rad);
     out->azimuth_rad[i] = (float)azimuth_rad;
     out->cosine[i] = (float)cosine;
     out->sine[i] = (float)sine;
     out->skyline[i] = (float)sky_skyline(azimuth_rad, picture->sky.town);
-    out->halo[i] = (float)(0.9 * low_sun * low_sun * inline_exp(-off * off * 1.2));
+    out->halo[i] = sky_halo(picture, azimuth_rad);
     out->scale[i] = scale;
 }
 

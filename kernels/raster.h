@@ -17,6 +17,8 @@
 #include "base/geom.h"
 #include "base/rng.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -135,10 +137,10 @@ struct raster_marks {
 };
 
 struct raster_kernels {
-    /* Writes rows * cols bytes to each of a and b, row-major without padding, no byte more.
-     * Interpolated with 6-bit weights, rounded to nearest. The outputs alias nothing. */
-    void (*sample)(const struct raster_window *window, uint32_t rows, uint32_t cols, uint8_t *a,
-                   uint8_t *b);
+    /* Writes rows x cols bytes to each of a and b, row-major, rows `stride` >= cols bytes apart, no
+     * byte more. Interpolated with 6-bit weights, rounded to nearest. The outputs alias nothing. */
+    void (*sample)(const struct raster_window *window, uint32_t rows, uint32_t cols, size_t stride,
+                   uint8_t *a, uint8_t *b);
 
     /* Sets the marks of the region's columns, clipped to 0..127, in rows first <= r < end; other
      * marks and rows keep their bits. */
@@ -154,20 +156,24 @@ struct raster_kernels {
 void raster_kernels_init(struct raster_kernels *kernels, uint32_t flags);
 
 /* The variants, for tables and tests; the x86 ones exist only there and need their flag. */
-void raster_sample_ref(const struct raster_window *window, uint32_t rows, uint32_t cols, uint8_t *a,
-                       uint8_t *b);
+void raster_sample_ref(const struct raster_window *window, uint32_t rows, uint32_t cols,
+                       size_t stride, uint8_t *a, uint8_t *b);
 void raster_shade_ref(const struct raster_region *region, uint32_t first, uint32_t end,
                       const struct raster_marks *marks);
 void raster_expand_ref(const struct raster_marks *marks, uint32_t rows, uint32_t cols,
                        uint8_t *out);
 void raster_sample_avx2(const struct raster_window *window, uint32_t rows, uint32_t cols,
-                        uint8_t *a, uint8_t *b);
+                        size_t stride, uint8_t *a, uint8_t *b);
 void raster_shade_avx2(const struct raster_region *region, uint32_t first, uint32_t end,
                        const struct raster_marks *marks);
 void raster_expand_avx2(const struct raster_marks *marks, uint32_t rows, uint32_t cols,
                         uint8_t *out);
+/* `sample` with AVX2, for grids of whole 8 x 8 blocks whose rows or columns go along the texture's
+ * lines, a texel a cell. False: this one is none; nothing is written. */
+bool raster_sample_straight(const struct raster_window *window, uint32_t rows, uint32_t cols,
+                            size_t stride, uint8_t *a, uint8_t *b);
 void raster_sample_avx512(const struct raster_window *window, uint32_t rows, uint32_t cols,
-                          uint8_t *a, uint8_t *b);
+                          size_t stride, uint8_t *a, uint8_t *b);
 void raster_shade_avx512(const struct raster_region *region, uint32_t first, uint32_t end,
                          const struct raster_marks *marks);
 void raster_expand_avx512(const struct raster_marks *marks, uint32_t rows, uint32_t cols,

@@ -27,7 +27,7 @@
 
 struct writer {
     struct json_text *text;
-    const struct report_drive *drive;
+    struct report_drive *drive;
     const struct outcome *outcomes;
     uint32_t outcome_count;
     const struct drive_json_options *options;
@@ -409,7 +409,7 @@ static bool put_png(struct writer *writer, const char *key, const uint8_t *rgb, 
 static void put_frame(struct writer *writer, int32_t rollout, uint32_t tick, uint64_t seed,
                       bool *any)
 {
-    const struct report_drive *drive = writer->drive;
+    struct report_drive *drive = writer->drive;
     uint8_t *rgb = malloc((size_t)BEV_CELLS * 3);
     if (rgb == NULL) {
         writer->text->failed = true;
@@ -596,7 +596,7 @@ static size_t longest(const struct report_drive *drive)
     return most > LIMIT_MAP_POINTS ? most : LIMIT_MAP_POINTS; /* of a polygon */
 }
 
-enum status drive_json_encode(const struct report_drive *drive, const struct outcome *outcomes,
+enum status drive_json_encode(struct report_drive *drive, const struct outcome *outcomes,
                               uint32_t count, const struct drive_json_options *options,
                               struct json_text *text, struct error *error)
 {

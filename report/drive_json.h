@@ -31,7 +31,7 @@ struct drive_json_options {
 /* The document of an opened drive. outcomes[count]: those of its job, in any order; rollouts of the
  * trace without an outcome are shown too. LIMIT when what was asked for is larger than the bound.
  * text is empty before and owned by the caller, also on failure. */
-enum status drive_json_encode(const struct report_drive *drive, const struct outcome *outcomes,
+enum status drive_json_encode(struct report_drive *drive, const struct outcome *outcomes,
                               uint32_t count, const struct drive_json_options *options,
                               struct json_text *text, struct error *error);
 

@@ -6,8 +6,12 @@
   // ---- filter ----
 
   const filter = byId("filter");
+  const table = byId("rollouts");
+  const more = byId("more");
+  const STEP = 500; // rows that a press of the button adds
+  const rows = table ? [...table.tBodies[0].rows] : [];
+  let limit = rows.filter((row) => !row.hidden).length; // of rows that are shown; a table of thousands takes seconds
   const groups = [
-    ["rollouts", [...document.querySelectorAll("#rollouts tbody tr")]],
     ["failures", [...document.querySelectorAll("table.filtered tbody tr")]],
     ["cards", [...document.querySelectorAll("article.card")]],
   ].filter(([, items]) => items.length > 0);
@@ -17,40 +21,49 @@
     return texts.get(item);
   };
   const apply = () => {
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const counts = groups.map(([name, items]) => {
-      let shown = 0;
-      for (const item of items) {
-        item.hidden = words.length > 0 && !words.every((word) => textOf(item).includes(word));
-        if (!item.hidden) shown++;
-      }
-      return `${shown} of ${items.length} ${name}`;
-    });
-    byId("shown").textContent = words.length > 0 ? counts.join(", ") : "";
+    const words = filter ? filter.value.toLowerCase().split(/\s+/).filter(Boolean) : [];
+    const fits = (item) => words.every((word) => textOf(item).includes(word));
+    const show = (items, most) => {
+      let fitting = 0;
+      for (const item of items) item.hidden = !fits(item) || ++fitting > most;
+      return fitting;
+    };
+    const fitting = show(rows, limit);
+    const counts = groups.map(([name, items]) => `${show(items, Infinity)} of ${items.length} ${name}`);
+    byId("shown").textContent = words.length > 0 ? [`${fitting} of ${rows.length} rollouts`, ...counts].join(", ") : "";
+    if (more) {
+      more.hidden = fitting <= limit;
+      more.textContent = `Show ${Math.min(STEP, fitting - limit)} more of ${fitting - limit}`;
+    }
   };
-  if (filter && groups.length > 0) {
+  if (filter && (table || groups.length > 0)) {
     filter.hidden = false;
     filter.addEventListener("input", apply);
     filter.addEventListener("keydown", (event) => {
       if (event.key === "Escape") { filter.value = ""; apply(); }
     });
-    // A link may lead to what the filter hides.
-    window.addEventListener("hashchange", () => {
+    // A link may lead to what is hidden.
+    const reveal = () => {
       const target = byId(location.hash.slice(1));
       if (target && target.closest("[hidden]")) {
         filter.value = "";
+        limit = Math.max(limit, rows.indexOf(target) + 1);
         apply();
         target.scrollIntoView();
       }
-    });
+    };
+    window.addEventListener("hashchange", reveal);
+    reveal();
+  }
+  if (more) {
+    more.addEventListener("click", () => { limit += STEP; apply(); });
+    apply();
   }
 
   // ---- sorting ----
 
-  const table = byId("rollouts");
   const sorting = () => {
     const body = table.tBodies[0];
-    const rows = [...body.rows];
     const heads = [...table.tHead.rows[0].cells];
     const value = (row, column) => {
       const text = row.cells[column].textContent.replace("▶", "").trim();
@@ -67,6 +80,7 @@
       heads[column].setAttribute("aria-sort", up ? "ascending" : "descending");
       rows.sort((a, b) => compare(value(a, column), value(b, column)) * (up ? 1 : -1));
       body.append(...rows);
+      apply();
     };
     table.classList.add("sortable");
     heads.forEach((head, column) => {

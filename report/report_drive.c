@@ -10,6 +10,7 @@
 #include "engine/traffic/signals.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,44 +30,47 @@ static void drop_trace(struct report_drive *drive)
     drive->artifact_hash[0] = '\0';
 }
 
-static void drop_scenario(struct report_drive *drive)
+const struct raster_layers *report_drive_layers(struct report_drive *drive)
 {
-    raster_layers_destroy(drive->layers);
-    scenario_destroy(drive->document);
-    drive->layers = NULL;
-    drive->document = NULL;
-    drive->scenario_hash[0] = '\0';
-}
-
-/* The map's layers: those of the scenario before it where that has the same map. */
-static enum status take_layers(const struct map *map, struct raster_layers *before,
-                               struct raster_layers **out, struct error *error)
-{
-    if (before != NULL) {
+    const struct map *map = &drive->document->scenario.map;
+    struct error unneeded;
+    if (drive->layers != NULL) {
         struct raster_key key = raster_key_of(map);
-        if (raster_layers_have(before, &key)) {
-            *out = raster_layers_ref(before);
-            return STATUS_OK;
+        if (raster_layers_have(drive->layers, &key)) {
+            return drive->layers;
         }
     }
-    return raster_layers_create(map, out, error);
+    raster_layers_destroy(drive->layers);
+    drive->layers = NULL;
+    return raster_layers_create(map, &drive->layers, &unneeded) == STATUS_OK ? drive->layers : NULL;
 }
 
-static enum status load_scenario(struct report_drive *drive, struct store *store, const char *hash,
-                                 struct error *error)
+enum status report_drive_scenario(struct report_drive *drive, struct store *store, const char *hash,
+                                  struct scenario_document **out, struct error *error)
 {
     char *body = NULL;
     size_t bytes = 0;
-    struct raster_layers *before = drive->layers;
-    drive->layers = NULL;
-    drop_scenario(drive);
+    for (uint32_t i = 0; i < REPORT_DRIVE_SCENARIOS; i++) {
+        if (drive->scenarios[i].document != NULL && strcmp(drive->scenarios[i].hash, hash) == 0) {
+            *out = drive->scenarios[i].document;
+            return STATUS_OK;
+        }
+    }
+    uint32_t at = drive->scenario_next;
+    struct scenario_document **place = &drive->scenarios[at].document;
+    if (*place != NULL && *place == drive->document) {
+        drop_trace(drive);
+        drive->document = NULL;
+    }
+    scenario_destroy(*place);
+    *place = NULL;
     enum status status = store->ops->scenario_get(store, hash, &body, &bytes, error);
-    THEN(status, scenario_load_text(hash, body, bytes, &drive->document, error));
-    THEN(status, take_layers(&drive->document->scenario.map, before, &drive->layers, error));
-    raster_layers_destroy(before);
+    THEN(status, scenario_load_text(hash, body, bytes, place, error));
     free(body);
     if (status == STATUS_OK) {
-        memcpy(drive->scenario_hash, hash, sizeof drive->scenario_hash);
+        snprintf(drive->scenarios[at].hash, sizeof drive->scenarios[at].hash, "%s", hash);
+        drive->scenario_next = (at + 1) % REPORT_DRIVE_SCENARIOS;
+        *out = *place;
     }
     return status;
 }
@@ -94,10 +98,13 @@ static enum status load_trace(struct report_drive *drive, struct store *store, c
 enum status report_drive_open(struct report_drive *drive, struct store *store,
                               const struct outcome *outcome, struct error *error)
 {
-    enum status status = STATUS_OK;
-    if (strcmp(drive->scenario_hash, outcome->scenario_hash) != 0) {
+    struct scenario_document *document = NULL;
+    enum status status =
+        report_drive_scenario(drive, store, outcome->scenario_hash, &document, error);
+    if (document != drive->document) {
         drop_trace(drive);
-        status = load_scenario(drive, store, outcome->scenario_hash, error);
+        drive->document = document;
+        memcpy(drive->scenario_hash, outcome->scenario_hash, sizeof drive->scenario_hash);
     }
     if (outcome->artifact_hash[0] == '\0') {
         drop_trace(drive);
@@ -110,7 +117,14 @@ enum status report_drive_open(struct report_drive *drive, struct store *store,
 void report_drive_close(struct report_drive *drive)
 {
     drop_trace(drive);
-    drop_scenario(drive);
+    for (uint32_t i = 0; i < REPORT_DRIVE_SCENARIOS; i++) {
+        scenario_destroy(drive->scenarios[i].document);
+        drive->scenarios[i].document = NULL;
+    }
+    drive->document = NULL;
+    drive->scenario_next = 0;
+    raster_layers_destroy(drive->layers);
+    drive->layers = NULL;
 }
 
 int32_t report_drive_rollout(const struct report_drive *drive, const struct outcome *outcome)
@@ -246,8 +260,8 @@ static bool keyframe_pictures(const struct report_drive *drive, int32_t rollout,
     return found;
 }
 
-bool report_drive_bev(const struct report_drive *drive, int32_t rollout, uint32_t tick,
-                      uint64_t seed, uint8_t *rgb)
+bool report_drive_bev(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
+                      uint8_t *rgb)
 {
     struct scene scene;
     uint8_t *bev = calloc(1, BEV_BYTES);
@@ -255,8 +269,11 @@ bool report_drive_bev(const struct report_drive *drive, int32_t rollout, uint32_
     if (bev != NULL && report_drive_has_keyframes(drive)) {
         found = keyframe_pictures(drive, rollout, tick, bev, NULL);
     } else if (bev != NULL && report_drive_scene(drive, rollout, tick, &scene, NULL)) {
-        raster_bev(drive->layers, &drive->document->scenario, &scene, seed, bev);
-        found = true;
+        const struct raster_layers *layers = report_drive_layers(drive);
+        found = layers != NULL;
+        if (found) {
+            raster_bev(layers, &drive->document->scenario, &scene, seed, bev);
+        }
     }
     if (found) {
         picture_bev(bev, 1, rgb);
@@ -265,17 +282,18 @@ bool report_drive_bev(const struct report_drive *drive, int32_t rollout, uint32_
     return found;
 }
 
-bool report_drive_front(const struct report_drive *drive, int32_t rollout, uint32_t tick,
-                        uint64_t seed, uint8_t *rgb)
+bool report_drive_front(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
+                        uint8_t *rgb)
 {
     struct scene scene;
     if (report_drive_has_keyframes(drive)) {
         return keyframe_pictures(drive, rollout, tick, NULL, rgb);
     }
-    if (!report_drive_scene(drive, rollout, tick, &scene, NULL)) {
+    const struct raster_layers *layers = report_drive_layers(drive);
+    if (layers == NULL || !report_drive_scene(drive, rollout, tick, &scene, NULL)) {
         return false;
     }
-    raster_camera(drive->layers, &drive->document->scenario, &scene, seed, CAMERA_FRONT, rgb);
+    raster_camera(layers, &drive->document->scenario, &scene, seed, CAMERA_FRONT, rgb);
     return true;
 }
 
@@ -292,16 +310,17 @@ static void print_bev(const uint8_t *bev, struct html *html)
     free(rgb);
 }
 
-static void draw_bev(const struct report_drive *drive, const struct scene *scene, uint64_t seed,
+static void draw_bev(struct report_drive *drive, const struct scene *scene, uint64_t seed,
                      struct html *html)
 {
+    const struct raster_layers *layers = report_drive_layers(drive);
     uint8_t *bev = malloc(BEV_BYTES);
-    if (bev == NULL) {
+    if (bev != NULL && layers != NULL) {
+        raster_bev(layers, &drive->document->scenario, scene, seed, bev);
+        print_bev(bev, html);
+    } else {
         html->failed = true;
-        return;
     }
-    raster_bev(drive->layers, &drive->document->scenario, scene, seed, bev);
-    print_bev(bev, html);
     free(bev);
 }
 
@@ -332,17 +351,22 @@ static bool show_keyframes(const struct report_drive *drive, int32_t rollout, ui
     return found;
 }
 
-static void draw_camera(const struct report_drive *drive, const struct scene *scene, uint64_t seed,
+static void draw_camera(struct report_drive *drive, const struct scene *scene, uint64_t seed,
                         enum camera_index camera, uint32_t width, const char *alt,
                         struct html *html)
 {
     uint8_t rgb[CAMERA_BYTES];
-    raster_camera(drive->layers, &drive->document->scenario, scene, seed, camera, rgb);
+    const struct raster_layers *layers = report_drive_layers(drive);
+    if (layers == NULL) {
+        html->failed = true;
+        return;
+    }
+    raster_camera(layers, &drive->document->scenario, scene, seed, camera, rgb);
     html_picture(html, rgb, CAMERA_COLS, CAMERA_ROWS, width, alt);
 }
 
-void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint32_t tick,
-                        uint64_t seed, bool camera, struct html *html)
+void report_drive_frame(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
+                        bool camera, struct html *html)
 {
     struct scene scene;
     struct trace_tick at;
@@ -364,8 +388,8 @@ void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint3
                 scene.ego.speed_mps);
 }
 
-void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uint32_t tick,
-                          uint64_t seed, struct html *html)
+void report_drive_cameras(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
+                          struct html *html)
 {
     static const char *const names[CAMERA_COUNT] = {"left camera", "front camera", "right camera"};
     struct scene scene;

@@ -11,11 +11,19 @@
 #include "scenarios/scenarios.h"
 #include "store/api/store.h"
 
+enum { REPORT_DRIVE_SCENARIOS = 256 };
+
 struct report_drive {
-    char scenario_hash[SHA256_HEX_BYTES]; /* of what is loaded, so that neighbours reuse it */
-    char artifact_hash[SHA256_HEX_BYTES];
-    struct scenario_document *document;
-    struct raster_layers *layers;
+    char scenario_hash[SHA256_HEX_BYTES];
+    char artifact_hash[SHA256_HEX_BYTES]; /* of what is loaded, so that neighbours reuse it */
+    struct scenario_document *document;   /* of the drive, among the scenarios; NULL: none */
+    /* Scenarios that were read, the oldest of which makes room for the next. */
+    struct {
+        char hash[SHA256_HEX_BYTES];
+        struct scenario_document *document; /* owned; NULL: none */
+    } scenarios[REPORT_DRIVE_SCENARIOS];
+    uint32_t scenario_next;
+    struct raster_layers *layers; /* see report_drive_layers(); NULL: nothing was drawn yet */
     void *artifact;
     struct trace_reader reader;
 };
@@ -24,6 +32,11 @@ struct report_drive {
 enum status report_drive_open(struct report_drive *drive, struct store *store,
                               const struct outcome *outcome, struct error *error);
 void report_drive_close(struct report_drive *drive);
+
+/* The scenario of that hash, read once for as long as it is kept; the drive is not of it. *out is
+ * the drive's, until another one is read. */
+enum status report_drive_scenario(struct report_drive *drive, struct store *store, const char *hash,
+                                  struct scenario_document **out, struct error *error);
 
 /* Rollout index of the outcome in the trace, -1: not recorded. */
 int32_t report_drive_rollout(const struct report_drive *drive, const struct outcome *outcome);
@@ -56,22 +69,27 @@ uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollo
 /* Whether the frames are those that a model generated. */
 bool report_drive_has_keyframes(const struct report_drive *drive);
 
+/* The layers of the scenario's map, made when something is first drawn; those that were drawn with
+ * before serve where the map is the same. Of the drive's, until another one is opened and drawn.
+ * NULL: memory ran out. */
+const struct raster_layers *report_drive_layers(struct report_drive *drive);
+
 /* Pictures of a tick, RGB: the BEV grid, ego looking up, rgb[BEV_CELLS * 3], and the front camera,
  * rgb[CAMERA_BYTES]. In a learned world those of report_drive_shown_tick(), of whose grid only the
  * kept rows are drawn. False: the tick was not recorded, or memory ran out. */
-bool report_drive_bev(const struct report_drive *drive, int32_t rollout, uint32_t tick,
-                      uint64_t seed, uint8_t *rgb);
-bool report_drive_front(const struct report_drive *drive, int32_t rollout, uint32_t tick,
-                        uint64_t seed, uint8_t *rgb);
+bool report_drive_bev(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
+                      uint8_t *rgb);
+bool report_drive_front(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
+                        uint8_t *rgb);
 
 /* <figure> with the BEV grid at a tick, the time below it, optionally the front camera
  * above; class "guardian" where the guardian would have overridden. */
-void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint32_t tick,
-                        uint64_t seed, bool camera, struct html *html);
+void report_drive_frame(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
+                        bool camera, struct html *html);
 
 /* The three camera images at a tick, side by side; the front one alone where keyframes were kept.
  */
-void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uint32_t tick,
-                          uint64_t seed, struct html *html);
+void report_drive_cameras(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
+                          struct html *html);
 
 #endif

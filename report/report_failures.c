@@ -50,7 +50,7 @@ static void triage_row(struct report *report, const struct report_job *job)
     if (job->failure_card) {
         html_format(html, "<a href=\"#o%lld\">", (long long)outcome->id);
     }
-    html_text(html, outcome->scenario_id);
+    html_name(html, outcome->scenario_id);
     html_raw(html, job->failure_card ? "</a> <span class=\"soft\">" : " <span class=\"soft\">");
     seeds_text(report, job);
     html_raw(html, "</span></td><td>");
@@ -244,7 +244,7 @@ static enum status card(struct report *report, const struct report_job *job, str
     bool there = false;
     html_format(html, "<article class=\"card\" id=\"o%lld\">", (long long)outcome->id);
     TRY(report_open(report, outcome, &there, error));
-    const struct scenario *scenario = report_scenario(report, outcome);
+    const struct scenario *scenario = report_scenario(report);
     bool titled = scenario != NULL && scenario->title[0] != '\0';
     html_raw(html, "<h3>");
     report_play(html, job, outcome);

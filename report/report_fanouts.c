@@ -376,7 +376,7 @@ static enum status card(struct report *report, const struct report_job *job, str
     html_format(html, "<article class=\"card\" id=\"f%lld\">",
                 (long long)fanout.outcomes[0].job_id);
     TRY(report_open(report, &fanout.outcomes[0], &there, error));
-    fanout.scenario = report_scenario(report, &fanout.outcomes[0]);
+    fanout.scenario = report_scenario(report);
     fanout_head(report, job, fanout.scenario);
     fanout.hazard = -1;
     if (fanout.scenario != NULL) {

@@ -285,7 +285,9 @@ static void write_paragraph(struct report *report)
 {
     struct html *html = &report->html;
     const struct report_plan *plan = &report->plan;
-    html_raw(html, "<p class=\"lead\">");
+    char conclusion[SUMMARY_CONCLUSION_BYTES];
+    html_format(html, "<p class=\"conclusion\">%s</p><p class=\"lead\">",
+                summary_conclusion_text(report->summary, conclusion));
     if (report->summary->outcome_count == 0) {
         html_raw(html, "No rollout of this suite has finished yet.</p>");
         return;

@@ -21,6 +21,7 @@ enum {
     REPORT_FANOUT_BRANCHES_MAX = 12, /* of one fanout, with frames */
     REPORT_SLICE_ROWS_MAX = 200,     /* of one slice */
     REPORT_TABLE_ROWS_MAX = 5000,
+    REPORT_TABLE_ROWS_SHOWN = 200, /* the script shows the others when asked */
     REPORT_DEAD_ROWS_MAX = 100,
     REPORT_SCENARIOS_MAX = 5000,    /* scenarios read to name their branches */
     REPORT_PICTURE_BYTES = 6 << 20, /* once the file is this big, cards go without pictures */
@@ -127,8 +128,8 @@ void report_planner_output(struct html *html, const struct report_drive *drive, 
 enum status report_open(struct report *report, const struct outcome *outcome, bool *there,
                         struct error *error);
 
-/* The scenario of an outcome after report_open(), NULL: not readable. */
-const struct scenario *report_scenario(const struct report *report, const struct outcome *outcome);
+/* The scenario of the outcome of the last report_open(), NULL: not readable. */
+const struct scenario *report_scenario(const struct report *report);
 
 /* Whether there is room for more pictures. */
 bool report_pictures(struct report *report);

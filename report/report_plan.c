@@ -123,15 +123,10 @@ static enum status read_scenarios(struct report *report, struct error *error)
                 plan->truncated = true;
                 break;
             }
-            char *body = NULL;
-            size_t bytes = 0;
-            scenario_destroy(document);
             document = NULL;
             loaded = hash;
             read++;
-            status = report->store->ops->scenario_get(report->store, hash, &body, &bytes, error);
-            THEN(status, scenario_load_text(hash, body, bytes, &document, error));
-            free(body);
+            status = report_drive_scenario(&report->drive, report->store, hash, &document, error);
             if (status == STATUS_NOT_FOUND || status == STATUS_BAD_INPUT) {
                 status = STATUS_OK; /* its card says so */
             }
@@ -140,7 +135,6 @@ static enum status read_scenarios(struct report *report, struct error *error)
             count_kinds(report, job, &document->scenario);
         }
     }
-    scenario_destroy(document);
     return status;
 }
 

@@ -316,12 +316,9 @@ enum status report_open(struct report *report, const struct outcome *outcome, bo
     return STATUS_OK;
 }
 
-const struct scenario *report_scenario(const struct report *report, const struct outcome *outcome)
+const struct scenario *report_scenario(const struct report *report)
 {
-    const struct report_drive *drive = &report->drive;
-    bool loaded =
-        drive->document != NULL && strcmp(drive->scenario_hash, outcome->scenario_hash) == 0;
-    return loaded ? &drive->document->scenario : NULL;
+    return report->drive.document != NULL ? &report->drive.document->scenario : NULL;
 }
 
 bool report_pictures(struct report *report)

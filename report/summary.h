@@ -232,6 +232,12 @@ const char *summary_interval_text(const struct rate_estimate *at, char out[SUMMA
 /* The largest logical scenario's share of the rate, where it is a quarter or more; else "". */
 const char *summary_weight_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES]);
 
+/* Conclusion of the suite in a sentence: how many main lines failed, by what most of them, how many
+ * have no result, what is not finished. Returns out. */
+enum { SUMMARY_CONCLUSION_BYTES = 400 };
+const char *summary_conclusion_text(const struct summary *summary,
+                                    char out[SUMMARY_CONCLUSION_BYTES]);
+
 /* Seeds, as a sentence; "": no scenario was driven more than once. */
 const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
 

@@ -260,6 +260,76 @@ const char *summary_weight_text(const struct rate_estimate *at, char out[SUMMARY
     return out;
 }
 
+/* The reason of most failures, and of how many; planners' errors are a reason of their own. */
+static int64_t main_reason(const struct summary *summary, char out[LIMIT_ID_BYTES])
+{
+    int64_t counts[REASON_BIT_COUNT + 1] = {0};
+    int most = 0;
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (!summary_is_sample(outcome)) {
+            continue;
+        }
+        for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
+            counts[bit] += outcome->verdict == VERDICT_FAIL && (outcome->reasons >> bit & 1u) != 0;
+        }
+        counts[REASON_BIT_COUNT] += outcome->verdict == VERDICT_PLANNER_ERROR;
+    }
+    for (int bit = 1; bit <= REASON_BIT_COUNT; bit++) {
+        most = counts[bit] > counts[most] ? bit : most;
+    }
+    snprintf(out, LIMIT_ID_BYTES, "%s",
+             most < REASON_BIT_COUNT ? reason_names[most] : verdict_names[VERDICT_PLANNER_ERROR]);
+    for (char *at = out; (at = strchr(at, '_')) != NULL;) {
+        *at = ' ';
+    }
+    return counts[most];
+}
+
+const char *summary_conclusion_text(const struct summary *summary,
+                                    char out[SUMMARY_CONCLUSION_BYTES])
+{
+    const struct summary_row *total = &summary->total;
+    long long mains = (long long)total->main_total;
+    long long failed = mains - (long long)total->main_passed;
+    int64_t lacking[SUMMARY_LACK_COUNT] = {0};
+    int64_t missing = 0;
+    char reason[LIMIT_ID_BYTES];
+    char names[SUMMARY_SEEDS_BYTES];
+    int64_t by_reason = main_reason(summary, reason);
+    for (uint32_t i = 0; i < total->part_count; i++) {
+        for (int k = 0; k < SUMMARY_LACK_COUNT; k++) {
+            lacking[k] += total->parts[i].lacking[k];
+            missing += total->parts[i].lacking[k];
+        }
+    }
+    char verdict[64] = "No main line has a result";
+    if (failed > 0) {
+        snprintf(verdict, sizeof verdict, "%lld of %lld main lines failed", failed, mains);
+    } else if (mains > 0) {
+        snprintf(verdict, sizeof verdict, "No main line failed, %lld passed", mains);
+    }
+    size_t used = (size_t)snprintf(out, SUMMARY_CONCLUSION_BYTES, "%s", verdict);
+    if (by_reason > 0) {
+        used += (size_t)snprintf(out + used, SUMMARY_CONCLUSION_BYTES - used, ", %lld by %s",
+                                 (long long)by_reason, reason);
+    }
+    if (missing > 0) {
+        used +=
+            (size_t)snprintf(out + used, SUMMARY_CONCLUSION_BYTES - used,
+                             "; %lld %s no result (%.100s)", (long long)missing,
+                             missing == 1 ? "has" : "have", summary_lacking_text(lacking, names));
+    }
+    int64_t open = summary_unfinished(summary);
+    if (open > 0) {
+        used += (size_t)snprintf(out + used, SUMMARY_CONCLUSION_BYTES - used,
+                                 "; %lld job%s not finished", (long long)open,
+                                 open == 1 ? " is" : "s are");
+    }
+    snprintf(out + used, SUMMARY_CONCLUSION_BYTES - used, ".");
+    return out;
+}
+
 const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES])
 {
     long long cases = (long long)summary->seeded_cases;

@@ -55,20 +55,50 @@ enum status scenario_document_create(const char *name, const json_t *resolved, b
     return STATUS_OK;
 }
 
+/* Decodes, completes and validates; *map is known where it is not NULL. */
+static enum status check_imported(const char *name, const json_t *json, const struct map *map,
+                                  struct arena *arena, struct scenario *out, struct error *error)
+{
+    TRY(scenario_decode_on(name, json, map, arena, out, NULL, error));
+    TRY(scenario_route_complete(name, out, arena, error));
+    return scenario_validate_parts(name, out, map != NULL, NULL, error);
+}
+
+enum status scenario_write_json(const char *name, const struct scenario *scenario, json_t **map,
+                                json_t **document, struct error *error)
+{
+    struct arena arena;
+    struct scenario loaded;
+    const struct map *known = *map != NULL ? &scenario->map : NULL;
+    json_t *json = scenario_encode_on(scenario, *map);
+    TRY(memory_check(json, error, "%s: out of memory", name));
+    arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
+    enum status status = check_imported(name, json, known, &arena, &loaded, error);
+    if (status == STATUS_OK) {
+        *document = scenario_encode_on(&loaded, json_object_get(json, "map"));
+        status = memory_check(*document, error, "%s: out of memory", name);
+    }
+    if (status == STATUS_OK && *map == NULL) {
+        *map = json_incref(json_object_get(json, "map"));
+    }
+    json_decref(json);
+    arena_finish(&arena);
+    return status;
+}
+
 enum status scenario_write_text(const char *name, const struct scenario *scenario, char **text,
                                 struct error *error)
 {
-    struct scenario_document *document = NULL;
-    json_t *json = scenario_encode(scenario);
-    TRY(memory_check(json, error, "%s: out of memory", name));
-    enum status status = scenario_document_create(name, json, false, &document, NULL, error);
-    json_decref(json);
-    if (status != STATUS_OK) {
-        return status;
+    json_t *map = NULL;
+    json_t *document = NULL;
+    enum status status = scenario_write_json(name, scenario, &map, &document, error);
+    if (status == STATUS_OK) {
+        *text = json_canonical_text(document);
+        status = memory_check(*text, error, "%s: out of memory", name);
     }
-    *text = strdup(document->canonical);
-    scenario_destroy(document);
-    return memory_check(*text, error, "%s: out of memory", name);
+    json_decref(document);
+    json_decref(map);
+    return status;
 }
 
 /* The values with which the document was resolved: what a suite covers of its parameters. */

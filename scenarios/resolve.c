@@ -101,18 +101,22 @@ static enum status check_map_file(const struct map_file *file, struct error *err
     return status;
 }
 
-static enum status read_map_file(struct map_file *file, struct error *error)
+static enum status read_part_file(struct map_file *file, struct error *error)
 {
     struct symbol_table none = {0};
     TRY(json_read_file(file->path, LIMIT_DOCUMENT_BYTES, &file->map, error));
+    if (file->kind == PART_PATH) {
+        return STATUS_OK;
+    }
     TRY(parameters_substitute(file->path, file->map, false, &none, NULL, error));
     struct json_cursor map = json_cursor_root(file->path, file->map);
     TRY(complete_map(&map, &file->lanes, error));
     return check_map_file(file, error);
 }
 
-static enum status find_map_file(const struct json_cursor *reference, char path[LIMIT_PATH_BYTES],
-                                 struct stat *info, struct error *error)
+static enum status find_part_file(const struct json_cursor *reference, const char *what,
+                                  char path[LIMIT_PATH_BYTES], struct stat *info,
+                                  struct error *error)
 {
     char name[LIMIT_SPEC_BYTES];
     TRY(file_reference_check(reference, name, error));
@@ -123,20 +127,21 @@ static enum status find_map_file(const struct json_cursor *reference, char path[
         }
     }
     return json_fail_status(reference, STATUS_NOT_FOUND, error,
-                            "expected a map file in the document's directory or the two above it, "
+                            "expected a %s file in the document's directory or the two above it, "
                             "found no \"%s\"",
-                            name);
+                            what, name);
 }
 
 /* Files are told apart by inode: documents of several directories share one map. */
-static enum status cached_map(const struct json_cursor *reference, struct map_cache *cache,
-                              const struct map_file **out, struct error *error)
+static enum status cached_part(const struct json_cursor *reference, enum part_kind kind,
+                               struct map_cache *cache, const struct map_file **out,
+                               struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
     struct stat info;
-    TRY(find_map_file(reference, path, &info, error));
+    TRY(find_part_file(reference, kind == PART_MAP ? "map" : "path", path, &info, error));
     for (const struct map_file *file = cache->files; file != NULL; file = file->next) {
-        if (file->device == info.st_dev && file->inode == info.st_ino) {
+        if (file->kind == kind && file->device == info.st_dev && file->inode == info.st_ino) {
             *out = file;
             return STATUS_OK;
         }
@@ -145,11 +150,12 @@ static enum status cached_map(const struct json_cursor *reference, struct map_ca
     if (file == NULL) {
         return no_memory(reference, error);
     }
+    file->kind = kind;
     file->device = info.st_dev;
     file->inode = info.st_ino;
     file->path = strdup(path);
     enum status status =
-        file->path == NULL ? no_memory(reference, error) : read_map_file(file, error);
+        file->path == NULL ? no_memory(reference, error) : read_part_file(file, error);
     if (status != STATUS_OK) {
         struct map_cache failed = {.files = file};
         map_cache_finish(&failed);
@@ -191,11 +197,35 @@ static enum status resolve_map_reference(const struct json_cursor *map, struct m
     struct json_cursor reference = json_cursor_member(map, "file");
     struct lane_table borrowed;
     TRY(json_object_begin(map, keys, error));
-    TRY(cached_map(&reference, cache, file, error));
+    TRY(cached_part(&reference, PART_MAP, cache, file, error));
     borrowed = (*file)->lanes; /* only its count of made points is written to */
     borrowed.points_made = 0;
     TRY(lane_table_resolve_bands(map, &borrowed, error));
     return merge_map(map, *file, error);
+}
+
+/* Paths of a storyboard that stand in files of their own; what is wrong with their form is found
+ * where the document is decoded. */
+static enum status resolve_paths(const struct json_cursor *top, struct map_cache *cache,
+                                 struct error *error)
+{
+    struct json_cursor story = json_cursor_member(top, "storyboard");
+    struct json_cursor list = json_cursor_member(&story, "paths");
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        static const char *const keys[] = {"file", NULL};
+        const struct map_file *file;
+        struct json_cursor path = json_cursor_element(&list, i);
+        struct json_cursor reference = json_cursor_member(&path, "file");
+        if (!json_cursor_present(&reference)) {
+            continue;
+        }
+        TRY(json_object_begin(&path, keys, error));
+        TRY(cached_part(&reference, PART_PATH, cache, &file, error));
+        if (json_array_set(mutable(list.value), i, file->map) != 0) {
+            return no_memory(&path, error);
+        }
+    }
+    return STATUS_OK;
 }
 
 /* ---- the document ---- */
@@ -242,6 +272,7 @@ enum status scenario_resolve(const struct json_cursor *written, struct symbol_ta
         json_object_set_new(root, "id", json_string(id)) != 0) {
         status = no_memory(written, error);
     }
+    THEN(status, resolve_paths(&top, cache, error));
     THEN(status, resolve_in_place(&top, cache, map_checked, errors, error));
     if (status != STATUS_OK) {
         json_decref(root);

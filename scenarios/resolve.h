@@ -104,13 +104,16 @@ enum status scenario_place(const struct json_cursor *scenario, const struct lane
 
 /* ---- resolve.c ---- */
 
+enum part_kind { PART_MAP, PART_PATH /* of a storyboard */ };
+
 struct map_file {
     struct map_file *next;
+    enum part_kind kind;
     char *path;
     dev_t device;
     ino_t inode;
-    json_t *map; /* resolved; shared, never changed */
-    struct lane_table lanes;
+    json_t *map;             /* or path; resolved; shared, never changed */
+    struct lane_table lanes; /* of a map */
 };
 
 struct map_cache {
@@ -219,7 +222,13 @@ enum status scenario_document_create(const char *name, const json_t *resolved, b
                                      struct scenario_document **out, struct errors *errors,
                                      struct error *error);
 
-/* Encodes a scenario that was imported and loads it; *text is its canonical text, malloc'ed. */
+/* Encodes a scenario that was imported and loads it; *document is what it then is, a reference of
+ * the caller's. *map is that of its map where one with the same was written before, so that neither
+ * is looked at again, else NULL, and then a reference of the caller's. */
+enum status scenario_write_json(const char *name, const struct scenario *scenario, json_t **map,
+                                json_t **document, struct error *error);
+
+/* The same of a scenario whose map is its own; *text is its canonical text, malloc'ed. */
 enum status scenario_write_text(const char *name, const struct scenario *scenario, char **text,
                                 struct error *error);
 

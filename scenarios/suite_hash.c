@@ -4,6 +4,7 @@
  * its files lie.
  */
 #include "scenarios/resolve.h"
+#include "schemas/scenario_id.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,15 +58,7 @@ void suite_name_directory(struct suite *suite, const char *path)
         start--;
     }
     snprintf(name, sizeof name, "%.*s", (int)(bytes - start), path + start);
-    size_t used = 0;
-    for (const char *c = name; *c != '\0' && used + 1 < sizeof suite->id; c++) {
-        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                     (*c >= '0' && *c <= '9') || *c == '_' || *c == '-';
-        suite->id[used++] = plain ? *c : '_';
-    }
-    if (used == 0) {
-        strcpy(suite->id, "suite");
-    }
+    scenario_id_make(name[0] != '\0' ? name : "suite", "", suite->id);
     snprintf(suite->title, sizeof suite->title, "%s", name);
 }
 

@@ -15,6 +15,9 @@
  * trajectories. It changes no record of versions 1 and 2: what is new comes in records of its own
  * beside them (surroundings, answers), or at the end of one that is passed by address.
  *
+ * Version 4 adds the sensors of a rig (schemas/rig/rig.schema.json) of any size, picked by their
+ * ids. It too changes no record of the versions before.
+ *
  * A plugin exports `const struct swerve_planner_ops *swerve_planner_entry(void)`. This header is
  * self-contained: C11 or C++11, libc types only. Units: metres, seconds, radians; x ahead, y left.
  */
@@ -27,7 +30,7 @@
 extern "C" {
 #endif
 
-#define SWERVE_PLANNER_ABI_VERSION 3u /* of this header; plugins of 1 and 2 run unchanged */
+#define SWERVE_PLANNER_ABI_VERSION 4u /* of this header; plugins of 1 to 3 run unchanged */
 
 enum { SWERVE_ROUTE_POINTS = 32 }; /* spaced SWERVE_ROUTE_STEP_M apart, from ego's foot point on */
 #define SWERVE_ROUTE_STEP_M 4.0
@@ -301,6 +304,53 @@ struct swerve_answer {
     struct swerve_trajectory_point points[SWERVE_TRAJECTORY_POINTS];
 };
 
+/* ---- version 4: sensors of a rig ---- */
+
+enum {
+    SWERVE_SENSOR_ID_BYTES = 48, /* terminator included */
+    SWERVE_SENSOR_FRAMES = 12,   /* of one tick, at most */
+};
+
+enum swerve_sensor_format {
+    SWERVE_FORMAT_RGB8 = 0, /* [height][width][3], row 0 at the top */
+    SWERVE_FORMAT_JPEG,     /* a JPEG file */
+    SWERVE_FORMAT_GRID,     /* [BEV_CHANNELS][height][width]: see observation.h */
+    SWERVE_FORMAT_COUNT
+};
+
+/* Frames that one sensor has taken, the newest last. One that is dark keeps its last frame. */
+struct swerve_sensor {
+    char id[SWERVE_SENSOR_ID_BYTES];
+    uint32_t format; /* enum swerve_sensor_format */
+    uint32_t width, height;
+    uint32_t count;        /* of frames */
+    const uint8_t *frames; /* frame i begins at i * stride */
+    uint64_t stride;
+    uint32_t bytes[SWERVE_SENSOR_FRAMES];  /* of each frame */
+    int64_t time_ns[SWERVE_SENSOR_FRAMES]; /* when its first row was taken, simulated; -1: never,
+                                              and the frame is black */
+    int64_t shutter_ns;                    /* from the first row to the last; 0: all rows at once */
+    uint32_t shutter; /* which row is the first: 1 top, 2 bottom, 3 left, 4 right; 0: all */
+    uint32_t reserved[3];
+};
+
+/* Sensors of one observation, in the order in which they were picked. Valid during drive() only. */
+struct swerve_sensors {
+    uint32_t count;
+    uint32_t reserved;
+    const struct swerve_sensor *sensors;
+};
+
+/* Offer to a planner when it is opened; valid during open_rig() only. */
+struct swerve_offer {
+    const char *rig;    /* rig.json of the job's sensors, terminated */
+    const char *config; /* as in open */
+    uint32_t session_count;
+    uint32_t choice_bytes; /* room of choice */
+    char *choice; /* out: JSON, terminated: {"sensors": ["front", {"id": "left", "encoding":
+                     "jpeg:90"}], "rig": {..}}; "rig" where the planner has one of its own */
+};
+
 /* All functions return 0 on success; on failure they return non-zero and, where given, write a
  * terminated sentence to error_text. Calls on one instance never overlap. */
 struct swerve_planner_ops {
@@ -336,6 +386,16 @@ struct swerve_planner_ops {
                 uint8_t *failed, char *error_text, uint32_t error_bytes);
     uint32_t history_ticks; /* earlier ticks to be shown, at most SWERVE_HISTORY_TICKS */
     uint32_t tracker;       /* enum swerve_tracker of its trajectories */
+    /* ---- version 4 ---- */
+    /* Called in place of open and open_on, which may be NULL then; needs drive. wants has neither
+     * BEV nor CAMERAS: sensors are those of the choice. */
+    int (*open_rig)(void **planner, const struct swerve_offer *offer, char *error_text,
+                    uint32_t error_bytes);
+    /* Called in place of plan, with the sensors of each observation; needs open_rig. */
+    int (*drive)(void *planner, uint32_t count, const struct swerve_observation *observations,
+                 const struct swerve_surroundings *surroundings,
+                 const struct swerve_sensors *sensors, struct swerve_answer *answers,
+                 uint8_t *failed, char *error_text, uint32_t error_bytes);
 };
 
 typedef const struct swerve_planner_ops *(*swerve_planner_entry_fn)(void);

@@ -320,6 +320,11 @@ static json_t *encode_branches(struct json_builder *builder, const struct scenar
 
 json_t *scenario_encode(const struct scenario *scenario)
 {
+    return scenario_encode_on(scenario, NULL);
+}
+
+json_t *scenario_encode_on(const struct scenario *scenario, json_t *map)
+{
     struct json_builder builder = {0};
     json_t *root = json_object();
     build_member(&builder, root, "id", json_string(scenario->id));
@@ -334,7 +339,8 @@ json_t *scenario_encode(const struct scenario *scenario)
         0) {
         build_member(&builder, root, "traceability", encode_traceability(&builder, scenario));
     }
-    build_member(&builder, root, "map", encode_map(&builder, &scenario->map));
+    build_member(&builder, root, "map",
+                 map != NULL ? json_incref(map) : encode_map(&builder, &scenario->map));
     build_member(&builder, root, "ego", encode_ego(&builder, &scenario->map, &scenario->ego));
     build_member(&builder, root, "agents", encode_agents(&builder, scenario));
     if (scenario->storyboard != NULL) {

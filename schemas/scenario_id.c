@@ -8,6 +8,26 @@
 
 #include <string.h>
 
+bool scenario_id_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+}
+
+void scenario_id_make(const char *name, const char *marks, char out[LIMIT_ID_BYTES])
+{
+    size_t bytes = 0;
+    for (; bytes + 1 < LIMIT_ID_BYTES && name[bytes] != '\0'; bytes++) {
+        char c = name[bytes];
+        bool stays = scenario_id_plain(c) || (bytes > 0 && strchr(marks, c) != NULL);
+        out[bytes] = stays ? c : '_';
+    }
+    if (bytes == 0) {
+        out[bytes++] = '_';
+    }
+    out[bytes] = '\0';
+}
+
 /* One "name=value" at `text`, up to a comma or the end; names are those of expressions. */
 static bool read_parameter(const char *text, struct scenario_id_parameter *out)
 {

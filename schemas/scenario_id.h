@@ -7,6 +7,8 @@
 #ifndef SWERVE_SCHEMAS_SCENARIO_ID_H
 #define SWERVE_SCHEMAS_SCENARIO_ID_H
 
+#include "schemas/limits.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,6 +18,16 @@ struct scenario_id_parameter {
     const char *value;
     size_t value_bytes;
 };
+
+/* Letters of ASCII, digits, _ and -: what may stand anywhere in an id. */
+bool scenario_id_plain(char c);
+
+/* Marks that may stand in an id behind its first character. */
+#define SCENARIO_ID_MARKS "./=,+:"
+
+/* An id of a name from elsewhere, cut to fit: plain characters and, behind the first, those of
+ * `marks` ("": none) stay, each other byte becomes _, and nothing does too. */
+void scenario_id_make(const char *name, const char *marks, char out[LIMIT_ID_BYTES]);
 
 /* Bytes of the logical scenario's name at the start of the id. */
 size_t scenario_id_logical_bytes(const char *id);

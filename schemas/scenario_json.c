@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "schemas/scenario_id.h"
 #include "schemas/scenario_members.h"
 
 #include <math.h>
@@ -47,7 +48,8 @@ static enum status decode_scene(const struct json_cursor *top, struct scenario_d
 {
     struct error *error = decoder->error;
     struct json_cursor part = json_cursor_member(top, "map");
-    TRY(decode_map(&part, decoder, &out->map));
+    TRY(decoder->map != NULL ? adopt_map(&part, decoder, &out->map)
+                             : decode_map(&part, decoder, &out->map));
     uint32_t before = errors_count(decoder->errors);
     part = json_cursor_member(top, "ego");
     TRY(errors_keep(decoder->errors, decode_ego(&part, decoder, &out->ego), error));
@@ -107,10 +109,17 @@ static enum status decode_head(const struct json_cursor *top, struct scenario_de
 enum status scenario_decode_all(const char *file, const json_t *root, struct arena *arena,
                                 struct scenario *out, struct errors *errors, struct error *error)
 {
+    return scenario_decode_on(file, root, NULL, arena, out, errors, error);
+}
+
+enum status scenario_decode_on(const char *file, const json_t *root, const struct map *map,
+                               struct arena *arena, struct scenario *out, struct errors *errors,
+                               struct error *error)
+{
     static const char *const no_keys[] = {NULL};
     struct scenario scenario = {.question = QUESTION_PLANNING};
     struct scenario_decoder decoder = {
-        .arena = arena, .error = error, .errors = errors, .scenario = &scenario};
+        .arena = arena, .error = error, .errors = errors, .map = map, .scenario = &scenario};
     struct json_cursor top = json_cursor_root(file, root);
     uint32_t before = errors_count(errors);
     if (!json_is_object(root)) {
@@ -326,9 +335,7 @@ void *decoder_alloc(struct scenario_decoder *decoder, const struct json_cursor *
 
 static bool id_character(char c, bool first)
 {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                 c == '_' || c == '-';
-    return plain || (!first && c != '\0' && strchr("./=,+:", c) != NULL);
+    return scenario_id_plain(c) || (!first && c != '\0' && strchr(SCENARIO_ID_MARKS, c) != NULL);
 }
 
 enum status scenario_decode_id(const struct json_cursor *cursor, char out[LIMIT_ID_BYTES],

@@ -23,6 +23,12 @@ enum status scenario_decode(const char *file, const json_t *root, struct arena *
 enum status scenario_decode_all(const char *file, const json_t *root, struct arena *arena,
                                 struct scenario *out, struct errors *errors, struct error *error);
 
+/* The same, where `map` (not NULL) is what the document's member "map", which is not looked at, has
+ * been decoded to before; *out borrows what it points to. */
+enum status scenario_decode_on(const char *file, const json_t *root, const struct map *map,
+                               struct arena *arena, struct scenario *out, struct errors *errors,
+                               struct error *error);
+
 /* A map alone, as in a map file. */
 enum status map_decode(const char *file, const json_t *root, struct arena *arena, struct map *out,
                        struct error *error);
@@ -33,6 +39,8 @@ enum status scenario_decode_id(const struct json_cursor *cursor, char out[LIMIT_
 
 /* A new reference that decodes to an equal record; NULL when memory runs out. */
 json_t *scenario_encode(const struct scenario *scenario);
+/* The same with `map`, of which it takes a reference, as the member "map"; NULL: encoded. */
+json_t *scenario_encode_on(const struct scenario *scenario, json_t *map);
 
 enum { SENSOR_KIND_COUNT = 4 }; /* bits of enum sensor_mask */
 

@@ -98,13 +98,19 @@ static enum status decode_links(const struct json_cursor *cursor, struct scenari
                        &out->successors, &out->successor_count);
 }
 
+static enum status index_lanes(const struct json_cursor *list, struct scenario_decoder *decoder,
+                               const struct map *map)
+{
+    return id_index_build(&decoder->lanes, list, decoder, map->lanes, map->lane_count,
+                          sizeof *map->lanes, offsetof(struct lane, id));
+}
+
 static enum status decode_lanes(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                 struct map *out)
 {
     TRY(decode_list(cursor, 1, LIMIT_LANES, decoder, decode_lane, sizeof *out->lanes, &out->lanes,
                     &out->lane_count));
-    TRY(id_index_build(&decoder->lanes, cursor, decoder, out->lanes, out->lane_count,
-                       sizeof *out->lanes, offsetof(struct lane, id)));
+    TRY(index_lanes(cursor, decoder, out));
     uint32_t before = errors_count(decoder->errors);
     for (uint32_t i = 0; i < out->lane_count; i++) {
         struct json_cursor element = json_cursor_element(cursor, i);
@@ -165,5 +171,16 @@ enum status decode_map(const struct json_cursor *cursor, struct scenario_decoder
     struct json_cursor signals = json_cursor_member(cursor, "signals");
     TRY(decode_signals(&signals, decoder, &map));
     *out = map;
+    return STATUS_OK;
+}
+
+enum status adopt_map(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                      struct map *out)
+{
+    struct json_cursor lanes = json_cursor_member(cursor, "lanes");
+    struct json_cursor signals = json_cursor_member(cursor, "signals");
+    TRY(index_lanes(&lanes, decoder, decoder->map));
+    TRY(index_signals(&signals, decoder, decoder->map));
+    *out = *decoder->map;
     return STATUS_OK;
 }

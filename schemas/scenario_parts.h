@@ -27,6 +27,7 @@ struct scenario_decoder {
     struct arena *arena;
     struct error *error;
     struct errors *errors; /* NULL: the first mistake ends it */
+    const struct map *map; /* known before, NULL: the document's */
     uint32_t map_points;   /* so far, bounded by LIMIT_MAP_POINTS */
     struct id_index lanes;
     struct id_index agents;
@@ -85,9 +86,14 @@ enum status decode_route(const struct json_cursor *cursor, uint32_t min,
 
 enum status decode_map(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                        struct map *out);
+/* A map decoded before, with the ids that the rest of the document names. */
+enum status adopt_map(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                      struct map *out);
 /* "signals" of a map; absent: none. */
 enum status decode_signals(const struct json_cursor *list, struct scenario_decoder *decoder,
                            struct map *out);
+enum status index_signals(const struct json_cursor *list, struct scenario_decoder *decoder,
+                          const struct map *map);
 enum status decode_agents(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                           struct scenario *out);
 /* "storyboard", of the agents decoded before it; absent: none. */

@@ -37,13 +37,19 @@ static enum status decode_signal(const struct json_cursor *cursor, struct scenar
                        &out->phases, &out->phase_count);
 }
 
+enum status index_signals(const struct json_cursor *list, struct scenario_decoder *decoder,
+                          const struct map *map)
+{
+    return id_index_build(&decoder->signals, list, decoder, map->signals, map->signal_count,
+                          sizeof *map->signals, offsetof(struct traffic_signal, id));
+}
+
 enum status decode_signals(const struct json_cursor *list, struct scenario_decoder *decoder,
                            struct map *out)
 {
     TRY(decode_list(list, 0, LIMIT_SIGNALS, decoder, decode_signal, sizeof *out->signals,
                     &out->signals, &out->signal_count));
-    return id_index_build(&decoder->signals, list, decoder, out->signals, out->signal_count,
-                          sizeof *out->signals, offsetof(struct traffic_signal, id));
+    return index_signals(list, decoder, out);
 }
 
 static json_t *encode_phases(struct json_builder *builder, const struct traffic_signal *signal)

@@ -19,6 +19,15 @@ Version 3: with `wants = OBJECTS | MAP` an observation has `objects` and an epis
 records, and with numpy as arrays per kind (`observation.object_arrays`, `episode.map.lanes_array`); act() may
 return a trajectory (a list of Point, or an array of rows t_s, x_m, y_m, heading_rad, speed_mps) instead.
 
+Version 4: with `sensors = ["front", ("left", "jpeg:90"), "bev"]` an observation has `sensors`, by their ids in the
+rig of the run (`swerve run --rig`), or in the planner's own, which `rig` names:
+
+    class Eyes(swerve_planner.Planner):
+        rig = "surround.json"
+        sensors = ["front"]
+        def act(self, observation):
+            image = observation.sensors["front"].frame      # [height][width][3]
+
 One Planner object is one session (one rollout). A fork makes a deep copy of the object, so keep the
 session's memory in its attributes and share nothing mutable between objects. For models that want
 the whole batch at once, derive from BatchPlanner instead.
@@ -30,6 +39,7 @@ keeps it with the outcome of the session during whose call it was written.
 import copy
 import hashlib
 import io
+import json
 import logging
 import mmap
 import os
@@ -66,8 +76,10 @@ INTERSECTION, LEFT_OPPOSITE, RIGHT_OPPOSITE, ON_ROUTE = 1, 2, 4, 8  # flags of a
 TRAJECTORY_POINTS = 80
 
 PROTOCOL_VERSION = 1  # that every hello begins with
-PROTOCOL_NEWEST = 3  # with objects, maps and trajectories
-LABELS, LOADED = 1, 2  # features of a worker
+PROTOCOL_PLANS = 3  # with objects, maps and trajectories
+PROTOCOL_SENSORS = 4  # with the sensors of a rig
+LABELS, LOADED, RIG = 1, 2, 4  # features of a worker
+RGB8, JPEG, GRID = range(3)  # formats of frames
 MAGIC = 0x4C505753
 HELLO, WELCOME, RESET, DONE, ACT, ACTIONS, FORK, END, ERROR, BYE = range(1, 11)
 
@@ -76,6 +88,8 @@ _HELLO = struct.Struct("<16I4d15d")
 _WELCOME = struct.Struct("<2H3I")
 _RESET = struct.Struct("<2IQ4d4I")
 _LOG_POINT = struct.Struct("<5d")
+_DIRECTORY = struct.Struct("<2IQ")
+_SENSOR = struct.Struct("<48s4I2Q12I12qq4I")
 _CONTROLS_ROW = struct.Struct("<4d")
 _ACT = struct.Struct("<2I")
 _QUERY = struct.Struct("<2I5q8d2I")
@@ -86,6 +100,8 @@ _MAP = struct.Struct("<8I3d2I")
 _AROUND = struct.Struct("<4Iq")
 _PLAN = struct.Struct("<2I2d2I")
 _POINT = struct.Struct("<5d")
+_DIRECTORY = struct.Struct("<2IQ")
+_SENSOR = struct.Struct("<48s4I2Q12I12qq4I")
 
 # Records of version 3 as (name, format) pairs in their order: struct reads them one by one, numpy whole.
 _OBJECT = (("id", "I"), ("kind", "I")) + tuple((name, "d") for name in (
@@ -258,13 +274,23 @@ class Point(Record):
 class World(Record):
     """Constants of the hello message: session_count, tick_deadline_ms, route_step_m, bev_shape
     (channels, rows, cols), bev_cell_m, bev_x_min_m, bev_y_min_m, camera_shape (rows, cols, 3),
-    cameras (three Record with x_m, y_m, z_m, yaw_rad, hfov_rad)."""
+    cameras (three Record with x_m, y_m, z_m, yaw_rad, hfov_rad), rig (the rig.json of the sensors, a dict; None: the
+    built-in rig, whose cameras these are)."""
+
+
+class Sensor(Record):
+    """Frames that one sensor of a rig has taken: id, width, height, frames (the newest last) and time_ns (of each; -1: it has
+    been dark from the start, and shows black). A frame is [height][width][3] of bytes, RGB; of the grid "bev"
+    [channel][row][col]; of one packed as JPEG the bytes of a JPEG file. shutter_ns is the time from the first row to
+    the last. Frames are views of shared memory that the next tick overwrites."""
+
+    frame = property(lambda self: self.frames[-1])
 
 
 class Observation(Record):
     """One tick of one session: session, tick, time_ns, bev_time_ns, camera_time_ns (3), x_m, y_m,
     heading_rad, speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad, route (list of
-    RoutePoint), bev and camera (3). Where objects were asked for: objects (list of Object), objects_source (of
+    RoutePoint), bev and camera (3). Where sensors were chosen: sensors (Sensor by id). Where objects were asked for: objects (list of Object), objects_source (of
     OBJECT_SOURCES), objects_time_ns, signals (signal: index in the map; light: of LIGHTS; stop_ahead_m: from ego's front along its
     route to the stop line, negative: none). history: earlier observations of this session, oldest first, as many
     as the planner's history_ticks, without pictures.
@@ -275,6 +301,7 @@ class Observation(Record):
     """
 
     history = ()
+    sensors = {}
     objects_source = "none"
     _around = None
 
@@ -301,7 +328,7 @@ class Observation(Record):
     def without_pictures(self):
         """For the history: pictures are views of memory that the next tick overwrites."""
         kept = copy.copy(self)
-        kept.bev, kept.camera, kept.history = None, [None] * 3, ()
+        kept.bev, kept.camera, kept.sensors, kept.history = None, [None] * 3, {}, ()
         return kept
 
 
@@ -313,6 +340,8 @@ class Planner:
     files = ()  # what it reads besides modules (weights, tables): part of the planner's identity
     history_ticks = 0  # of earlier observations, at most 50
     tracker = LQR  # of its trajectories
+    sensors = ()  # ids, or pairs of an id and "rgb" or "jpeg:1" to "jpeg:100"
+    rig = None  # the file, or the dict, that they are of, in place of the rig of the run
 
     def reset(self, episode):
         """A rollout begins."""
@@ -334,6 +363,8 @@ class BatchPlanner:
     files = ()  # as in Planner
     history_ticks = 0  # of earlier observations, at most 50
     tracker = LQR  # of its trajectories
+    sensors = ()  # as in Planner
+    rig = None
 
     def reset(self, session, episode):
         """A rollout begins in `session`."""
@@ -426,6 +457,8 @@ class _Sessions(BatchPlanner):
         self.files = getattr(factory, "files", ())
         self.history_ticks = getattr(factory, "history_ticks", 0)
         self.tracker = getattr(factory, "tracker", LQR)
+        self.sensors = getattr(factory, "sensors", ())
+        self.rig = getattr(factory, "rig", None)
         self.planners = {}
 
     def reset(self, session, episode):
@@ -597,6 +630,8 @@ class _Client:
         self.modules = 0  # how many there were when what is loaded was last looked at
         self.known = set()  # those that count as ours
         self.history = {}  # of each session
+        self.choice = None  # of sensors
+        self.rig = None  # the planner's own
 
     # ---- decoding ----
 
@@ -605,7 +640,9 @@ class _Client:
         if fields[0] != PROTOCOL_VERSION:
             raise RuntimeError(f"expected protocol version {PROTOCOL_VERSION}, found {fields[0]}")
         # An older worker does not know what is newer. Pictures and actions alone need nothing of it.
-        self.version = PROTOCOL_NEWEST if fields[15] >= PROTOCOL_NEWEST else PROTOCOL_VERSION
+        self.version = PROTOCOL_PLANS if fields[15] >= PROTOCOL_PLANS else PROTOCOL_VERSION
+        if self.planner.sensors or self.planner.rig is not None:
+            self.choose_sensors(fields[15])
         if self.version == PROTOCOL_VERSION and self.planner.wants & ~(BEV | CAMERAS):
             raise RuntimeError("this swerve is too old for objects and maps: it speaks protocol version 1 alone")
         if not 0 <= self.planner.history_ticks <= 50:
@@ -627,10 +664,56 @@ class _Client:
             bev_x_min_m=fields[18],
             bev_y_min_m=fields[19],
             cameras=cameras,
+            rig=self.rig or (json.loads(payload[_HELLO.size :]) if self.features & RIG else None),
         )
-        if self.planner.wants & (BEV | CAMERAS):
+        if self.version == PROTOCOL_SENSORS:
+            self.slot_bytes = os.fstat(self.memory_fd).st_size // self.world.session_count
+        if self.planner.wants & (BEV | CAMERAS) or self.version == PROTOCOL_SENSORS:
             size = self.slot_bytes * self.world.session_count
             self.memory = mmap.mmap(self.memory_fd, size, access=mmap.ACCESS_READ)
+
+    def choose_sensors(self, newest):
+        """Fills self.choice, the JSON of the welcome."""
+        if newest < PROTOCOL_SENSORS:
+            raise RuntimeError("this swerve is too old for sensors of a rig: it does not speak protocol version 4")
+        if self.planner.wants & (BEV | CAMERAS):
+            raise RuntimeError('expected the grid and cameras among `sensors` ("bev", "front" ..), found them in `wants`')
+        self.version = PROTOCOL_SENSORS
+        sensors = [
+            each if isinstance(each, str) else {"id": each[0], "encoding": each[1]} for each in self.planner.sensors
+        ]
+        self.choice = {"sensors": sensors}
+        self.rig = self.planner.rig
+        if isinstance(self.rig, (str, os.PathLike)):
+            with open(self.rig, encoding="utf-8") as file:
+                self.rig = json.load(file)
+        if self.rig is not None:
+            self.choice["rig"] = self.rig
+
+    def look(self, session):
+        """Sensors of a session by their ids, from the directory of its slot."""
+        base = session * self.slot_bytes
+        count, record_bytes, _ = _DIRECTORY.unpack_from(self.memory, base)
+        found = {}
+        for i in range(count):
+            fields = _SENSOR.unpack_from(self.memory, base + _DIRECTORY.size + i * record_bytes)
+            name = fields[0].partition(b"\0")[0].decode()
+            form, width, height, frames, offset, stride = fields[1:7]
+            places = [(base + offset + k * stride, fields[7 + k]) for k in range(frames)]
+            found[name] = Sensor(
+                id=name,
+                width=width,
+                height=height,
+                frames=[self.frame(form, place, size, height, width) for place, size in places],
+                time_ns=fields[19 : 19 + frames],
+                shutter_ns=fields[31],
+            )
+        return found
+
+    def frame(self, form, offset, size, height, width):
+        if form == JPEG:
+            return memoryview(self.memory)[offset : offset + size]
+        return self.view(offset, (size // (height * width), height, width) if form == GRID else (height, width, 3))
 
     def view(self, offset, shape):
         """A read-only array over shared memory; made once per place."""
@@ -744,9 +827,10 @@ class _Client:
             loaded = _loaded(getattr(self.planner, "files", ())).encode()
             self.known, self.modules = set(_own_modules()), len(sys.modules)
         name = self.planner.name.encode("ascii", "replace")[:63]
-        tracker = self.planner.tracker if self.version == PROTOCOL_NEWEST else 0
+        tracker = self.planner.tracker if self.version >= PROTOCOL_PLANS else 0
         head = _WELCOME.pack(self.version, tracker, self.planner.wants, len(name), len(loaded))
-        return head + name + loaded
+        choice = json.dumps(self.choice).encode() if self.version == PROTOCOL_SENSORS else b""
+        return head + name + loaded + choice
 
     def note_late_modules(self):
         """Says so where a module comes too late to be part of the planner's identity."""
@@ -764,7 +848,10 @@ class _Client:
         observations = [
             self.observation(payload, _ACT.size + i * record_bytes) for i in range(count)
         ]
-        if self.version == PROTOCOL_NEWEST:
+        if self.version == PROTOCOL_SENSORS:
+            for observation in observations:
+                observation.sensors = self.look(observation.session)
+        if self.version >= PROTOCOL_PLANS:
             at = _ACT.size + count * record_bytes
             for observation in observations:
                 at = self.look_around(payload, at, observation)
@@ -776,7 +863,7 @@ class _Client:
         self.note_late_modules()
         if len(answers) != count:
             raise RuntimeError(f"act() gave {len(answers)} answers to {count} observations")
-        if self.version == PROTOCOL_NEWEST:
+        if self.version >= PROTOCOL_PLANS:
             return self.plans(observations, answers)
         parts = [_ACT.pack(count, _ANSWER.size)]
         for observation, answer in zip(observations, answers):

@@ -6,14 +6,15 @@
 #include <png.h>
 #include <stdlib.h>
 
-enum status png_encode(const uint8_t *rgb, uint32_t width, uint32_t height, uint8_t **png,
-                       size_t *bytes, struct error *error)
+static enum status encode(const uint8_t *rgb, uint32_t width, uint32_t height, uint32_t flags,
+                          uint8_t **png, size_t *bytes, struct error *error)
 {
     png_image image = {
         .version = PNG_IMAGE_VERSION,
         .width = width,
         .height = height,
         .format = PNG_FORMAT_RGB,
+        .flags = flags,
     };
     /* A bound: asking for the size would compress everything as well. */
     png_alloc_size_t needed = PNG_IMAGE_PNG_SIZE_MAX(image);
@@ -30,4 +31,16 @@ enum status png_encode(const uint8_t *rgb, uint32_t width, uint32_t height, uint
     *png = written;
     *bytes = needed;
     return STATUS_OK;
+}
+
+enum status png_encode(const uint8_t *rgb, uint32_t width, uint32_t height, uint8_t **png,
+                       size_t *bytes, struct error *error)
+{
+    return encode(rgb, width, height, 0, png, bytes, error);
+}
+
+enum status png_encode_quick(const uint8_t *rgb, uint32_t width, uint32_t height, uint8_t **png,
+                             size_t *bytes, struct error *error)
+{
+    return encode(rgb, width, height, PNG_IMAGE_FLAG_FAST, png, bytes, error);
 }

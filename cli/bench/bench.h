@@ -32,8 +32,8 @@ struct bench_result *bench_add(struct bench_report *report, double value, const 
                                double baseline, const char *baseline_name, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* The object world on one core: physics alone, frames alone, and the closed loop of physics, BEV
- * grid, reference planner and scoring; medians. A few seconds. */
+/* The object world on one core: physics alone, frames alone, the closed loop of physics, BEV grid,
+ * reference planner and scoring, and sensors of a rig; medians. A few seconds. */
 enum status bench_world(struct bench_report *report, struct error *error);
 
 /* The object and the replay world on the first scenario of a file, on one core. A second or two. */

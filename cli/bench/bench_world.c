@@ -10,8 +10,10 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "engine/bench/bench.h"
+#include "engine/rigs/scan.h"
 #include "engine/sensors/raster.h"
 #include "engine/worlds/world.h"
+#include "schemas/rig/rig.h"
 #include "worker/run/runner.h"
 
 #include <math.h>
@@ -141,6 +143,111 @@ static double memset_rate(struct bench *bench, size_t bytes)
     return BENCH_FRAMES / elapsed_s(start_ns);
 }
 
+/* Sensors of a rig: a picture by rows, one along rays, and a lidar of 1800 x 128 beams. */
+struct bench_sensors {
+    struct raster_rays *level, *leaning;
+    struct scan *scan;
+    uint8_t *picture;
+    struct scan_point *points;
+};
+
+enum { PICTURE_WIDTH = 1280, PICTURE_HEIGHT = 720 };
+
+static void sensors_close(struct bench_sensors *sensors)
+{
+    raster_rays_destroy(sensors->level);
+    raster_rays_destroy(sensors->leaning);
+    scan_destroy(sensors->scan);
+    free(sensors->picture);
+    free(sensors->points);
+}
+
+static enum status sensors_open(struct bench_sensors *sensors, struct error *error)
+{
+    struct rig_camera camera = {.id = "camera",
+                                .width = PICTURE_WIDTH,
+                                .height = PICTURE_HEIGHT,
+                                .rate_hz = 1 / TICK_S,
+                                .pose = {.x_m = 1.2, .z_m = 1.5},
+                                .lens = {.fx = PICTURE_WIDTH / 2.0,
+                                         .fy = PICTURE_WIDTH / 2.0,
+                                         .cx = (PICTURE_WIDTH - 1) / 2.0,
+                                         .cy = (PICTURE_HEIGHT - 1) / 2.0,
+                                         .max_angle_rad = NAN}};
+    struct rig_lidar lidar = {.id = "lidar",
+                              .rate_hz = 1 / TICK_S,
+                              .pose = {.z_m = 1.9},
+                              .azimuths = 1800,
+                              .elevation_count = 128,
+                              .range_m = 200.0};
+    for (uint32_t i = 0; i < lidar.elevation_count; i++) {
+        lidar.elevations_rad[i] = 0.1 - 0.5 * i / lidar.elevation_count;
+    }
+    *sensors = (struct bench_sensors){0};
+    enum status status = raster_rays_create(&camera, 0, &sensors->level, error);
+    camera.pose.pitch_rad = 1e-9;
+    THEN(status, raster_rays_create(&camera, 0, &sensors->leaning, error));
+    THEN(status, scan_create(&lidar, 0, &sensors->scan, error));
+    if (status == STATUS_OK) {
+        sensors->picture = malloc((size_t)PICTURE_WIDTH * PICTURE_HEIGHT * 3);
+        sensors->points = malloc(scan_points_max(sensors->scan) * sizeof *sensors->points);
+        if (sensors->picture == NULL || sensors->points == NULL) {
+            status = error_set(error, STATUS_NO_MEMORY, "bench: out of memory");
+        }
+    }
+    return status;
+}
+
+static double picture_rate(const struct bench *bench, const struct bench_sensors *sensors,
+                           const struct raster_rays *rays)
+{
+    enum { PICTURES = 5 };
+    const struct scene *scene = world_object_ops.slot_scene(bench->world, 0);
+    int64_t start_ns = now_ns();
+    for (int i = 0; i < PICTURES; i++) {
+        raster_rays_draw(bench->layers, &bench->scenario, scene, 0, rays, sensors->picture);
+    }
+    return PICTURES / elapsed_s(start_ns);
+}
+
+static double turn_rate(const struct bench *bench, const struct bench_sensors *sensors)
+{
+    enum { TURNS = 10, AZIMUTHS = 1800 };
+    const struct scene *scene = world_object_ops.slot_scene(bench->world, 0);
+    int64_t start_ns = now_ns();
+    for (int i = 0; i < TURNS; i++) {
+        scan_points(sensors->scan, bench->layers, &bench->scenario, scene, 0, 0, AZIMUTHS,
+                    sensors->points);
+    }
+    return TURNS / elapsed_s(start_ns);
+}
+
+static enum status bench_rig(struct bench *bench, struct bench_report *report, struct error *error)
+{
+    enum { LEVEL, LEANING, TURN, KINDS };
+    static const char *const names[KINDS] = {"rig.picture.rows", "rig.picture.rays", "rig.lidar"};
+    static const char *const units[KINDS] = {"images of 1280 x 720/s/core",
+                                             "images of 1280 x 720/s/core",
+                                             "turns of 1800 x 128 beams/s/core"};
+    double samples[2][KINDS][BENCH_REPEATS];
+    struct bench_sensors sensors;
+    enum status status = sensors_open(&sensors, error);
+    for (int i = 0; status == STATUS_OK && i < 2 * BENCH_REPEATS; i++) {
+        double(*own)[BENCH_REPEATS] = samples[i % 2];
+        raster_layers_use(bench->layers, i % 2 == 0 ? 0 : UINT32_MAX);
+        own[LEVEL][i / 2] = picture_rate(bench, &sensors, sensors.level);
+        own[LEANING][i / 2] = picture_rate(bench, &sensors, sensors.leaning);
+        own[TURN][i / 2] = turn_rate(bench, &sensors);
+    }
+    for (int i = 0; status == STATUS_OK && i < KINDS; i++) {
+        bench_add(report, engine_bench_median(samples[1][i], BENCH_REPEATS), units[i],
+                  engine_bench_median(samples[0][i], BENCH_REPEATS), "the same in plain C", "%s",
+                  names[i]);
+    }
+    sensors_close(&sensors);
+    return status;
+}
+
 /* Rollout-ticks per second of the whole loop as a worker runs it, traces and hashes included. */
 static enum status loop_rate(struct bench *bench, double *rate, struct error *error)
 {
@@ -204,6 +311,7 @@ enum status bench_world(struct bench_report *report, struct error *error)
                   engine_bench_median(samples[rows[i].baseline], BENCH_REPEATS),
                   rows[i].baseline_name, "%s", rows[i].name);
     }
+    THEN(status, bench_rig(&bench, report, error));
     bench_close(&bench);
     return status;
 }

@@ -100,24 +100,6 @@ static enum status pick_failures(const char *url, char suite[LIMIT_ID_BYTES],
     return status;
 }
 
-/* Longest name that leaves room for what a run adds to it. */
-enum { NAME_BYTES = 48 };
-
-static enum status check_name(const char *name, struct error *error)
-{
-    size_t bytes = strlen(name);
-    bool plain =
-        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") ==
-            bytes &&
-        bytes > 0 && name[0] != '.' && name[0] != '-';
-    return plain && bytes < NAME_BYTES
-               ? STATUS_OK
-               : error_set(error, STATUS_USAGE,
-                           "--name: expected 1 to %d of A-Z a-z 0-9 _ - ., the first one a letter, "
-                           "digit or _, found \"%.100s\"",
-                           NAME_BYTES - 1, name);
-}
-
 enum status choice_load(const struct choice_options *options, const char *path,
                         const char *store_url, struct suite **out, struct error *error)
 {
@@ -128,7 +110,8 @@ enum status choice_load(const struct choice_options *options, const char *path,
                                   .ids = options->ids.values};
     struct suite_pick *picks = NULL;
     char suite[LIMIT_ID_BYTES] = "";
-    enum status status = options->name != NULL ? check_name(options->name, error) : STATUS_OK;
+    enum status status =
+        options->name != NULL ? label_name_check("--name", options->name, error) : STATUS_OK;
     if (status == STATUS_OK && options->failed_in != NULL) {
         const char *url = strcmp(options->failed_in, "last") == 0 ? store_url : options->failed_in;
         status = pick_failures(url, suite, &picks, &choice.pick_count, error);

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/draw/draw_choice.h"
 #include "report/draw/draw_scenario.h"
+#include "report/draw/painter.h"
 
 #include "base/check.h"
 #include "base/file.h"
@@ -16,14 +17,10 @@
 static enum status write_picture(const struct scenario *scenario, const char *path,
                                  struct error *error)
 {
-    const char *ending = strrchr(path, '.');
     void *data = NULL;
     size_t bytes = 0;
-    bool svg = ending != NULL && strcmp(ending, ".svg") == 0;
-    if (!svg && (ending == NULL || strcmp(ending, ".png") != 0)) {
-        return error_set(error, STATUS_USAGE, "--output: expected FILE.png or FILE.svg, found %s",
-                         path);
-    }
+    bool svg;
+    TRY(painter_kind("--output", path, &svg, error));
     TRY(draw_scenario_picture(scenario, svg, &data, &bytes, error));
     enum status status = file_replace(path, data, bytes, 0644, error);
     free(data);

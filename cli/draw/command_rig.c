@@ -135,7 +135,7 @@ int command_rig(int argc, char **argv)
 {
     struct rig_command options = {.output = "rig", .outcome = -1, .seed = 1};
     const struct cli_option rows[] = {
-        {"--output", "DIR", "where CAMERA.png of each camera goes (rig) (-o)",
+        {"--output", "DIR", "where SENSOR.png of each camera and lidar goes (rig) (-o)",
          .text = &options.output, .verbs = "draw"},
         {"--scenario", "ID", "which of a suite, by the beginning of its id",
          .text = &options.scenario, .verbs = "draw"},

@@ -119,27 +119,37 @@ static int show_made(const struct golden_command *golden, const struct golden_ma
 
 /* Pictures of a student where it is frozen would answer other planners for as long as they are
  * kept. */
-static enum status check_freezes(const struct golden_command *golden,
-                                 const struct submission *submission, struct error *error)
+static enum status check_freeze(const struct trust_event *event,
+                                const struct submission *submission, struct error *error)
+{
+    for (uint32_t i = 0; i < submission->page_count; i++) {
+        const struct slices *slices = &submission->documents[i]->scenario.slices;
+        char slice[TRUST_SLICE_TEXT_BYTES];
+        if (trust_freeze_is_of(event, &submission->specs[i]) &&
+            trust_find_slice(&event->slice, 1, slices) != NULL) {
+            return error_set(error, STATUS_MISMATCH,
+                             "golden make: scenario \"%s\" is of the slice %s, in which "
+                             "student %.12s is frozen (freeze %lld, swerve trust ls): "
+                             "expected --world teacher, or a suite without such scenarios",
+                             submission->specs[i].scenario_id,
+                             trust_slice_text(&event->slice, slice), event->student_hash,
+                             (long long)event->id);
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status check_freezes(const struct golden_command *golden, struct submission *submission,
+                                 struct error *error)
 {
     struct decisions decisions;
     enum status status = decisions_read(golden->store, &decisions, error);
-    for (uint32_t e = 0; status == STATUS_OK && e < decisions.count; e++) {
-        const struct trust_event *event = &decisions.events[e];
-        for (uint32_t i = 0; decisions_holds(event, NULL) && i < submission->job_count; i++) {
-            const struct slices *slices = &submission->documents[i]->scenario.slices;
-            char slice[TRUST_SLICE_TEXT_BYTES];
-            if (trust_freeze_is_of(event, &submission->specs[i]) &&
-                trust_find_slice(&event->slice, 1, slices) != NULL) {
-                status = error_set(error, STATUS_MISMATCH,
-                                   "golden make: scenario \"%s\" is of the slice %s, in which "
-                                   "student %.12s is frozen (freeze %lld, swerve trust ls): "
-                                   "expected --world teacher, or a suite without such scenarios",
-                                   submission->specs[i].scenario_id,
-                                   trust_slice_text(&event->slice, slice), event->student_hash,
-                                   (long long)event->id);
-                break;
-            }
+    bool more = status == STATUS_OK && submission_first(submission);
+    for (; more; more = status == STATUS_OK && submission_next(submission)) {
+        for (uint32_t e = 0; status == STATUS_OK && e < decisions.count; e++) {
+            const struct trust_event *event = &decisions.events[e];
+            status =
+                decisions_holds(event, NULL) ? check_freeze(event, submission, error) : STATUS_OK;
         }
     }
     decisions_finish(&decisions);

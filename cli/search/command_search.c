@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "cli/confinement_options.h"
+#include "report/draw/painter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +125,10 @@ static enum status check_options(struct search_options *options, struct error *e
                              (long long)rows[i].value);
         }
     }
+    if (options->draw != NULL) {
+        bool svg;
+        TRY(painter_kind("--draw", options->draw, &svg, error));
+    }
     if (options->suite.fresh) {
         return error_set(error, STATUS_USAGE, "--fresh: a search drives every point once");
     }
@@ -151,6 +156,9 @@ static int run_search(struct search_options *options, const char *path)
         code = error.status == STATUS_CANCELLED && atomic_load(run->interrupted) != 0
                    ? 128 + atomic_load(run->interrupted)
                    : code;
+    } else if (options->draw != NULL &&
+               search_draw_picture(run, options->draw, &error) != STATUS_OK) {
+        code = cli_fail(&error);
     } else if (options->json) {
         code = cli_print_json(search_json(run));
     } else {
@@ -179,6 +187,8 @@ int command_search(int argc, char **argv)
         {"--search-seed", "N", "of what the search draws (1)", .number = &options.seed},
         {"--resolution", "N", "boundaries to this part of a parameter's range (200)",
          .number = &options.resolution},
+        {"--draw", "FILE", "boundaries as a picture too: FILE.svg or FILE.png",
+         .text = &options.draw},
         SUITE_OPTION_ROWS(options.suite),
         {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url,
          .group = "Store and workers"},

@@ -160,8 +160,8 @@ static enum status submit(struct search_run *run, const struct suite *suite, str
 {
     struct submission submission = {0};
     TRY(suite_options_build_of(&run->options->suite, suite, &submission, error));
-    for (uint32_t i = 0; i < submission.job_count; i++) {
-        pools_want(&run->pools, submission.specs[i].pool);
+    for (uint32_t i = 0; i < submission.kind_count; i++) {
+        pools_want(&run->pools, submission.kinds[i].pool);
     }
     if (run->suite_id[0] == '\0') {
         /* The first round names what is searched with which planner, world and seed. */

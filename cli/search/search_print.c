@@ -6,25 +6,23 @@
 #include "base/text.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { VALUE_BYTES = 64, KIND_BYTES = 256 };
-
-static const char *value_text(const struct range *range, double at, char out[VALUE_BYTES])
+const char *search_value_text(const struct range *range, double at, char out[SEARCH_VALUE_BYTES])
 {
     json_t *value = range_value(range, at);
     if (json_is_string(value)) {
-        snprintf(out, VALUE_BYTES, "%s", json_string_value(value));
+        snprintf(out, SEARCH_VALUE_BYTES, "%s", json_string_value(value));
     } else {
-        snprintf(out, VALUE_BYTES, "%.6g", json_number_value(value));
+        snprintf(out, SEARCH_VALUE_BYTES, "%.6g", json_number_value(value));
     }
     json_decref(value);
     return out;
 }
 
-/* The cluster's drives: how many, and the hardest. */
-static const struct search_drive *cluster_sum(const struct search_logical *logical,
+const struct search_drive *search_cluster_sum(const struct search_logical *logical,
                                               uint32_t cluster, uint32_t *count)
 {
     const struct search_drive *worst = NULL;
@@ -59,19 +57,19 @@ static double least_margin(const struct search_logical *logical)
     return least;
 }
 
-/* "collision; leader at ego's front, same; ego drives otherwise 2 s before". */
-static void describe(const struct search_drive *drive, char out[KIND_BYTES])
+void search_describe(const struct search_drive *drive, char out[SEARCH_KIND_BYTES])
 {
     const struct search_failure *failure = &drive->failure;
     char reasons[REASONS_TEXT_BYTES];
-    int used = snprintf(out, KIND_BYTES, "%s", reasons_text(failure->reasons, ", ", reasons));
+    int used =
+        snprintf(out, SEARCH_KIND_BYTES, "%s", reasons_text(failure->reasons, ", ", reasons));
     if (failure->agent >= 0) {
-        used +=
-            snprintf(out + used, KIND_BYTES - (size_t)used, "; %s at ego's %s, %s", drive->agent_id,
-                     search_side_names[failure->side], search_way_names[failure->way]);
+        used += snprintf(out + used, SEARCH_KIND_BYTES - (size_t)used, "; %s at ego's %s, %s",
+                         drive->agent_id, search_side_names[failure->side],
+                         search_way_names[failure->way]);
     }
     if (failure->diverged_s >= 0) {
-        snprintf(out + used, KIND_BYTES - (size_t)used, "; ego drives otherwise %d s before",
+        snprintf(out + used, SEARCH_KIND_BYTES - (size_t)used, "; ego drives otherwise %d s before",
                  failure->diverged_s);
     }
 }
@@ -81,16 +79,16 @@ static const char *const line_words[] = {"not tried", "not finished", "found", "
 static void print_boundary(const struct search_logical *logical,
                            const struct search_boundary *boundary)
 {
-    char fails[VALUE_BYTES];
-    char passes[VALUE_BYTES];
+    char fails[SEARCH_VALUE_BYTES];
+    char passes[SEARCH_VALUE_BYTES];
     const struct search_line *line = &boundary->line;
     if (boundary->dimension < 0) {
         text_print(stdout, "    closest pass:");
         for (uint32_t d = 0; d < logical->space.count; d++) {
             const struct range *range = &logical->scenario->ranges[d];
             text_print(stdout, " %s %s|%s", range->name,
-                       value_text(range, line->failing.at[d], fails),
-                       value_text(range, line->passing.at[d], passes));
+                       search_value_text(range, line->failing.at[d], fails),
+                       search_value_text(range, line->passing.at[d], passes));
         }
         text_print(stdout, "  (fails|passes, %s)\n", line_words[line->state]);
         return;
@@ -100,11 +98,11 @@ static void print_boundary(const struct search_logical *logical,
     const char *way = boundary->high ? "upwards" : "downwards";
     if (line->state == SEARCH_LINE_ALL_FAIL) {
         text_print(stdout, "    %s %s: fails to the end of the range, %s\n", range->name, way,
-                   value_text(range, line->passing.at[d], passes));
+                   search_value_text(range, line->passing.at[d], passes));
     } else {
         text_print(stdout, "    %s %s: fails at %s, passes at %s\n", range->name, way,
-                   value_text(range, line->failing.at[d], fails),
-                   value_text(range, line->passing.at[d], passes));
+                   search_value_text(range, line->failing.at[d], fails),
+                   search_value_text(range, line->passing.at[d], passes));
     }
 }
 
@@ -122,14 +120,23 @@ static const struct search_line *line_to(const struct search_logical *logical, u
     return NULL;
 }
 
-/* Boundaries of a cluster as a sentence: each number by itself, the others as in the hardest
- * failure. Nothing where none was looked for to both ends. */
-static void print_sentence(const struct search_logical *logical, uint32_t cluster)
+/* Appends to a text of SEARCH_SENTENCE_BYTES. */
+__attribute__((format(printf, 2, 3))) static void add(char *out, const char *format, ...)
 {
-    const char *separator = "    in words: it fails while ";
+    size_t used = strlen(out);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out + used, SEARCH_SENTENCE_BYTES - used, format, args);
+    va_end(args);
+}
+
+const char *search_sentence(const struct search_logical *logical, uint32_t cluster,
+                            char out[SEARCH_SENTENCE_BYTES])
+{
     uint32_t told = 0;
+    out[0] = '\0';
     for (uint32_t d = 0; d < logical->space.count; d++) {
-        char values[2][VALUE_BYTES];
+        char values[2][SEARCH_VALUE_BYTES];
         const struct range *range = &logical->scenario->ranges[d];
         const struct search_line *low = line_to(logical, cluster, d, false);
         const struct search_line *high = line_to(logical, cluster, d, true);
@@ -138,36 +145,35 @@ static void print_sentence(const struct search_logical *logical, uint32_t cluste
         }
         bool above = low->state != SEARCH_LINE_ALL_FAIL;
         bool below = high->state != SEARCH_LINE_ALL_FAIL;
-        value_text(range, low->failing.at[d], values[0]);
-        value_text(range, high->failing.at[d], values[1]);
-        text_print(stdout, "%s%s is ", separator, range->name);
+        search_value_text(range, low->failing.at[d], values[0]);
+        search_value_text(range, high->failing.at[d], values[1]);
+        add(out, "%s%s is ", told++ == 0 ? "it fails while " : ", and while ", range->name);
         if (above && below) {
-            text_print(stdout, "between %s and %s", values[0], values[1]);
+            add(out, "between %s and %s", values[0], values[1]);
         } else {
-            text_print(stdout, "%s%s",
-                       above   ? "at least "
-                       : below ? "at most "
-                               : "",
-                       above   ? values[0]
-                       : below ? values[1]
-                               : "anywhere in its range");
+            add(out, "%s%s",
+                above   ? "at least "
+                : below ? "at most "
+                        : "",
+                above   ? values[0]
+                : below ? values[1]
+                        : "anywhere in its range");
         }
-        separator = ", and while ";
-        told++;
     }
-    if (told > 0) {
-        text_print(stdout, "%s\n",
-                   told > 1 ? " (each by itself, the others as in the hardest)" : "");
+    if (told > 1) {
+        add(out, " (each by itself, the others as in the hardest)");
     }
+    return out;
 }
 
 static void print_clusters(const struct search_logical *logical)
 {
     for (uint32_t c = 0; c < logical->cluster_count; c++) {
         uint32_t count;
-        char kind[KIND_BYTES];
-        const struct search_drive *worst = cluster_sum(logical, c, &count);
-        describe(worst, kind);
+        char kind[SEARCH_KIND_BYTES];
+        char sentence[SEARCH_SENTENCE_BYTES];
+        const struct search_drive *worst = search_cluster_sum(logical, c, &count);
+        search_describe(worst, kind);
         text_print(stdout, "  %u failure%s: %s\n", count, count == 1 ? "" : "s", kind);
         text_print(stdout, "    hardest: outcome %lld, %s\n", (long long)worst->worst->id,
                    worst->scenario_id);
@@ -176,7 +182,9 @@ static void print_clusters(const struct search_logical *logical)
                 print_boundary(logical, &logical->boundaries[b]);
             }
         }
-        print_sentence(logical, c);
+        if (search_sentence(logical, c, sentence)[0] != '\0') {
+            text_print(stdout, "    in words: %s\n", sentence);
+        }
     }
 }
 
@@ -184,8 +192,8 @@ void search_print(const struct search_run *run)
 {
     for (uint32_t l = 0; l < run->count; l++) {
         const struct search_logical *logical = &run->logicals[l];
-        char value[VALUE_BYTES];
-        char most[VALUE_BYTES];
+        char value[SEARCH_VALUE_BYTES];
+        char most[SEARCH_VALUE_BYTES];
         text_print(stdout, "%s:", logical->scenario->id);
         for (uint32_t d = 0; d < logical->space.count; d++) {
             const struct range *range = &logical->scenario->ranges[d];
@@ -196,8 +204,8 @@ void search_print(const struct search_run *run)
             if (range->choice_count > 0) {
                 text_print(stdout, " (%u values)", range->choice_count);
             } else {
-                text_print(stdout, " %s..%s", value_text(range, 0.0, value),
-                           value_text(range, 1.0, most));
+                text_print(stdout, " %s..%s", search_value_text(range, 0.0, value),
+                           search_value_text(range, 1.0, most));
             }
         }
         text_print(stdout, "\n  %u of %u points fail", logical->failure_count,
@@ -251,7 +259,7 @@ static json_t *cluster_json(const struct search_logical *logical, uint32_t clust
 {
     uint32_t count;
     char reasons[REASONS_TEXT_BYTES];
-    const struct search_drive *worst = cluster_sum(logical, cluster, &count);
+    const struct search_drive *worst = search_cluster_sum(logical, cluster, &count);
     const struct search_failure *failure = &worst->failure;
     bool touched = failure->agent >= 0;
     json_t *boundaries = json_array();

@@ -26,6 +26,7 @@ struct search_options {
     int64_t workers;
     int64_t slots;
     int64_t planner_deadline_ms;
+    const char *draw; /* FILE.svg or FILE.png; NULL: no picture */
     bool json;
     bool verbose;
 };
@@ -91,6 +92,32 @@ enum status search_drive_points(struct search_run *run, const struct search_want
 
 /* The whole search: sampling, clusters, boundaries. */
 enum status search_plan(struct search_run *run, struct error *error);
+
+/* ---- search_print.c: findings in words ---- */
+
+enum { SEARCH_VALUE_BYTES = 64, SEARCH_KIND_BYTES = 256, SEARCH_SENTENCE_BYTES = 2048 };
+
+/* Value of a range at 0..1, or of a choice by its index. Returns out. */
+const char *search_value_text(const struct range *range, double at, char out[SEARCH_VALUE_BYTES]);
+
+/* The cluster's drives: how many, and the hardest. */
+const struct search_drive *search_cluster_sum(const struct search_logical *logical,
+                                              uint32_t cluster, uint32_t *count);
+
+/* "collision; leader at ego's front, same; ego drives otherwise 2 s before". */
+void search_describe(const struct search_drive *drive, char out[SEARCH_KIND_BYTES]);
+
+/* Boundaries of a cluster as a sentence: each number by itself, the others as in the hardest
+ * failure. "": none was looked for to both ends. Returns out. */
+const char *search_sentence(const struct search_logical *logical, uint32_t cluster,
+                            char out[SEARCH_SENTENCE_BYTES]);
+
+/* ---- search_draw.c ---- */
+
+/* FILE.svg or FILE.png: each logical scenario's points over its first two numbers that vary (over
+ * one: number and margin), with its boundaries and their sentences. */
+enum status search_draw_picture(const struct search_run *run, const char *path,
+                                struct error *error);
 
 /* Findings, as tables and as JSON. */
 void search_print(const struct search_run *run);

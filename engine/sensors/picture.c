@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 enum { SCALE_MAX = 16 };
 
@@ -39,6 +40,20 @@ static struct between between_at(double position, int32_t count)
     return (struct between){clamp(index - 1, count - 1), clamp(index, count - 1), shifted - index};
 }
 
+static bool is_cell(const struct between *at)
+{
+    return !(at->share > 0.0);
+}
+
+/* Values of a cell in all channels that a picture has. */
+static uint32_t cell_key(const uint8_t *bev, const struct between *row, const struct between *col)
+{
+    const uint8_t *cell = bev + row->low * BEV_COLS + col->low;
+    return (uint32_t)cell[BEV_DRIVABLE * BEV_CELLS] << 24 |
+           (uint32_t)cell[BEV_MARKING * BEV_CELLS] << 16 |
+           (uint32_t)cell[BEV_UNSEEN * BEV_CELLS] << 8 | cell[BEV_OCCUPANCY * BEV_CELLS];
+}
+
 /* Value 0..1 of a channel; most of most channels is 0. */
 static double sample(const uint8_t *channel, const struct between *row, const struct between *col)
 {
@@ -52,12 +67,22 @@ static double sample(const uint8_t *channel, const struct between *row, const st
     return (a + (b - a) * row->share) / 255.0;
 }
 
+static double ahead_m(double row)
+{
+    return BEV_X_MIN_M + row * BEV_CELL_M;
+}
+
+static bool beside_ego(double row)
+{
+    return ahead_m(row) > -2.3 && ahead_m(row) < 2.3;
+}
+
 static bool in_ego(double row, double col)
 {
-    double x = BEV_X_MIN_M + row * BEV_CELL_M;
+    double x = ahead_m(row);
     double y = BEV_Y_MIN_M + col * BEV_CELL_M;
     double corner = x > 1.9 ? x - 1.9 : 0.0; /* a slightly pointed bonnet shows the way ahead */
-    return x > -2.3 && x < 2.3 && y > -0.95 + corner && y < 0.95 - corner;
+    return beside_ego(row) && y > -0.95 + corner && y < 0.95 - corner;
 }
 
 /* Colour beside ego. */
@@ -92,10 +117,21 @@ void picture_bev(const uint8_t *bev, uint32_t scale, uint8_t *rgb)
     for (uint32_t v = 0; v < height; v++) {
         double row = BEV_ROWS - (v + 0.5) / scale;
         const struct between rows = between_at(row, BEV_ROWS);
+        bool beside = beside_ego(row);
+        uint32_t last = 0;
+        bool alike = false; /* the pixel before this one shows a cell of key `last`, nothing else */
         for (uint32_t u = 0; u < width; u++) {
-            struct colour colour =
-                in_ego(row, BEV_COLS - (u + 0.5) / scale) ? ego : colour_at(bev, &rows, &cols[u]);
             uint8_t *pixel = rgb + ((size_t)v * width + u) * 3;
+            bool own = beside && in_ego(row, BEV_COLS - (u + 0.5) / scale);
+            bool cell = !own && is_cell(&rows) && is_cell(&cols[u]);
+            uint32_t key = cell ? cell_key(bev, &rows, &cols[u]) : 0;
+            if (cell && alike && key == last) {
+                memcpy(pixel, pixel - 3, 3);
+                continue;
+            }
+            alike = cell;
+            last = key;
+            struct colour colour = own ? ego : colour_at(bev, &rows, &cols[u]);
             pixel[0] = (uint8_t)(colour.r * 255.0 + 0.5);
             pixel[1] = (uint8_t)(colour.g * 255.0 + 0.5);
             pixel[2] = (uint8_t)(colour.b * 255.0 + 0.5);

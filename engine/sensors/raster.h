@@ -25,6 +25,10 @@ enum status raster_layers_create(const struct map *map, struct raster_layers **o
 void raster_layers_destroy(struct raster_layers *layers);
 struct raster_layers *raster_layers_ref(struct raster_layers *layers);
 
+/* Draws pictures and points with those of this machine's instruction sets that `cpu_flags`
+ * (kernels/cpu.h) names; at first all. No byte depends on it. Not while others draw. */
+void raster_layers_use(struct raster_layers *layers, uint32_t cpu_flags);
+
 /* Key of what the layers of a map are made of: equal for equal maps. Names do not count. */
 struct raster_key {
     uint8_t bytes[32];

@@ -108,36 +108,37 @@ static void draw_standing(const struct painter *painter, const struct standing *
     signals_draw(painter, painter->layers, painter->scene);
 }
 
-static void draw_backdrop(const struct painter *painter, const struct sky *sky,
+/* Sky of a picture: by columns of a tile where the camera looks level, else by azimuth. */
+union heavens {
+    struct sky sky;
+    struct sky_ring ring;
+};
+
+static void draw_backdrop(const struct painter *painter, const union heavens *heavens,
                           struct ground *ground, const struct patch *patch, struct backdrop *out)
 {
-    const struct picture *picture = &painter->picture;
+    const struct camera_view *view = &painter->picture.view;
     if (painter->rays != NULL) {
-        rays_backdrop(picture, painter->rays, ground, patch, out);
+        rays_backdrop(painter, &heavens->ring, ground, patch, out);
         return;
     }
     for (int32_t i = 0; i < patch->rows; i++) {
         int32_t row = patch->first_row + i;
-        if (row < picture->view.rows / 2) {
-            sky_row(picture, sky, row, out->colour[i]);
+        if (row < view->rows / 2) {
+            sky_row(painter, &heavens->sky, row, &out->rows[i]);
         } else {
-            ground_row(picture, ground, row, patch->first_col, patch->cols, out->colour[i]);
+            ground_row(painter, ground, row, patch->first_col, patch->cols, &out->rows[i]);
         }
     }
 }
 
-static void resolve_backdrop(const struct backdrop *backdrop, const struct patch *patch,
-                             int32_t cols, uint8_t *out)
+static void resolve_backdrop(const struct painter *painter, const struct backdrop *backdrop,
+                             const struct patch *patch, uint8_t *out)
 {
+    size_t cols = (size_t)painter->picture.view.cols;
     for (int32_t row = 0; row < patch->rows; row++) {
-        size_t first = (size_t)(patch->first_row + row) * (size_t)cols + (size_t)patch->first_col;
-        uint8_t *pixel = out + first * 3;
-        for (int32_t col = 0; col < patch->cols; col++, pixel += 3) {
-            struct rgb colour = backdrop->colour[row][col];
-            pixel[0] = rgb_byte(colour.r);
-            pixel[1] = rgb_byte(colour.g);
-            pixel[2] = rgb_byte(colour.b);
-        }
+        size_t first = (size_t)(patch->first_row + row) * cols + (size_t)patch->first_col;
+        painter->layers->rows.bytes(&backdrop->rows[row], patch->cols, out + first * 3);
     }
 }
 
@@ -173,7 +174,7 @@ static void draw_patches(const struct painter *painter, const struct standing *s
 {
     const struct picture *picture = &painter->picture;
     const struct camera_view *view = &picture->view;
-    struct sky sky;
+    union heavens heavens;
     struct ground ground;
     struct backdrop backdrop;
     struct canvas canvas;
@@ -181,19 +182,22 @@ static void draw_patches(const struct painter *painter, const struct standing *s
     canvas.rays = painter->rays;
     canvas.backdrop = &backdrop;
     ground_init(picture, &painter->layers->map, &ground);
+    if (painter->rays != NULL) {
+        rays_sky_init(picture, &heavens.ring);
+    }
     draw_standing(painter, standing);
     const struct screen_list whole = screen_list_of(painter->screen);
     bool full = painter->screen->full;
     for (patch.first_col = 0; patch.first_col < view->cols; patch.first_col += PICTURE_TILE_COLS) {
         patch.cols = lower(view->cols - patch.first_col, PICTURE_TILE_COLS);
         if (painter->rays == NULL) {
-            sky_init(picture, patch.first_col, patch.cols, &sky);
+            sky_init(picture, patch.first_col, patch.cols, &heavens.sky);
         }
         for (patch.first_row = 0; patch.first_row < view->rows;
              patch.first_row += CAMERA_BAND_ROWS) {
             patch.rows = lower(view->rows - patch.first_row, CAMERA_BAND_ROWS);
-            draw_backdrop(painter, &sky, &ground, &patch, &backdrop);
-            resolve_backdrop(&backdrop, &patch, view->cols, out);
+            draw_backdrop(painter, &heavens, &ground, &patch, &backdrop);
+            resolve_backdrop(painter, &backdrop, &patch, out);
             canvas_begin(&canvas, &patch);
             draw_patch(painter, standing, &whole, full, &canvas);
             canvas_resolve(&canvas, view->cols, out);

@@ -17,6 +17,7 @@
 #include "kernels/camera_ground.h"
 #include "kernels/camera_sky.h"
 #include "kernels/draw_list_camera.h"
+#include "kernels/picture_rows.h"
 #include "schemas/observation.h"
 #include "schemas/scene.h"
 
@@ -45,7 +46,7 @@ struct patch {
 
 /* Sky and ground of a patch. */
 struct backdrop {
-    struct rgb colour[CAMERA_BAND_ROWS][PICTURE_TILE_COLS];
+    struct rgb_row rows[CAMERA_BAND_ROWS];
 };
 
 struct canvas {
@@ -151,16 +152,12 @@ struct ground {
 void sky_init(const struct picture *picture, int32_t first_col, int32_t cols, struct sky *out);
 void ground_init(const struct picture *picture, const struct raster_map *map, struct ground *out);
 
-/* Colours of a row's pixels, whose middles lie up[cols] canvas rows over the horizon; `least`: the
- * lowest slope among them. */
-void sky_colours(const struct picture *picture, const struct sky *sky, const float *up, float least,
-                 struct rgb *out);
-
 /* A row of the image's upper half, and one of its lower half: the colours of `cols` columns from
  * the tile's first one, or `first_col`, on; 1..PICTURE_TILE_COLS. */
-void sky_row(const struct picture *picture, const struct sky *sky, int32_t row, struct rgb *out);
-void ground_row(const struct picture *picture, struct ground *ground, int32_t row,
-                int32_t first_col, int32_t cols, struct rgb *out);
+void sky_row(const struct painter *painter, const struct sky *sky, int32_t row,
+             struct rgb_row *out);
+void ground_row(const struct painter *painter, struct ground *ground, int32_t row,
+                int32_t first_col, int32_t cols, struct rgb_row *out);
 
 /* ---- agents, raster_solids.c ---- */
 
@@ -246,18 +243,20 @@ struct raster_rays {
     struct ray *rays;
 };
 
-struct ray {
-    float x, y, z;
-};
-
 /* Whether a pixel sees nothing. */
 static inline bool rays_blind(const struct ray *ray)
 {
     return ray->x == 0.0f && ray->y == 0.0f && ray->z == 0.0f;
 }
 
+/* A sensor's axes in ego's frame. */
+void rays_axes(const struct rig_pose *pose, struct vec3 *ahead, struct vec3 *left, struct vec3 *up);
+
+/* Fills what a picture's rows share. */
+void rays_sky_init(const struct picture *picture, struct sky_ring *out);
+
 /* Sky and ground of a patch. */
-void rays_backdrop(const struct picture *picture, const struct raster_rays *rays,
+void rays_backdrop(const struct painter *painter, const struct sky_ring *ring,
                    struct ground *ground, const struct patch *patch, struct backdrop *out);
 
 /* Add to the painter's screen what face_add_fill and so on add; the planes of fills are kept as

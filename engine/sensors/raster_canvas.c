@@ -11,7 +11,8 @@
 /* Spreads one image pixel of the backdrop over its samples; row and column in the patch. */
 static void take_over(struct canvas *canvas, int32_t row, int32_t col)
 {
-    struct rgb colour = canvas->backdrop->colour[row][col];
+    const struct rgb_row *backdrop = &canvas->backdrop->rows[row];
+    const struct rgb colour = {backdrop->r[col], backdrop->g[col], backdrop->b[col]};
     for (int32_t r = row * CAMERA_SCALE; r < (row + 1) * CAMERA_SCALE; r++) {
         for (int32_t c = col * CAMERA_SCALE; c < (col + 1) * CAMERA_SCALE; c++) {
             canvas->colour[r][c] = colour;

@@ -495,6 +495,7 @@ enum status raster_layers_create(const struct map *map, struct raster_layers **o
     atomic_init(&layers->references, 1);
     layers->key = raster_key_of(map);
     raster_kernels_init(&layers->kernels, cpu_flags_detect());
+    raster_layers_use(layers, UINT32_MAX);
     struct builder builder = {
         .layers = layers,
         .low = {INFINITY, INFINITY},
@@ -509,6 +510,11 @@ enum status raster_layers_create(const struct map *map, struct raster_layers **o
     }
     *out = layers;
     return STATUS_OK;
+}
+
+void raster_layers_use(struct raster_layers *layers, uint32_t cpu_flags)
+{
+    picture_kernels_init(&layers->rows, cpu_flags & cpu_flags_detect());
 }
 
 struct raster_layers *raster_layers_ref(struct raster_layers *layers)

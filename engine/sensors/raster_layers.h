@@ -12,6 +12,7 @@
 #include "base/geom.h"
 #include "base/status.h"
 #include "engine/sensors/raster.h"
+#include "kernels/picture_rows.h"
 #include "kernels/raster.h"
 #include "schemas/scenario.h"
 
@@ -48,6 +49,7 @@ struct raster_layers {
     uint32_t head_count;
     struct raster_head *heads; /* owned; NULL: the map has no signals */
     struct raster_kernels kernels;
+    struct picture_kernels rows;
 };
 
 /* Fills *window for sampling a grid whose cell (0, 0) has its centre at `first` (world frame) and

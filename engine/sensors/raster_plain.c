@@ -127,19 +127,6 @@ static enum raster_ground ground_at(const struct raster_plain *plain,
                                                                   : RASTER_GROUND_MIXED;
 }
 
-/* Samples the cells of a band of blocks between two columns into the grid's planes. */
-static void sample(const struct raster_kernels *kernels, struct raster_window *part, uint32_t first,
-                   uint32_t end, uint8_t *drivable, uint8_t *marking)
-{
-    uint8_t cells[2][BLOCK * BEV_COLS];
-    uint32_t cols = end - first;
-    kernels->sample(part, BLOCK, cols, cells[0], cells[1]);
-    for (uint32_t r = 0; r < BLOCK; r++) {
-        memcpy(drivable + r * BEV_COLS + first, cells[0] + r * cols, cols);
-        memcpy(marking + r * BEV_COLS + first, cells[1] + r * cols, cols);
-    }
-}
-
 void raster_plain_map(const struct raster_layers *layers, const struct raster_window *whole,
                       uint8_t *drivable, uint8_t *marking)
 {
@@ -164,7 +151,8 @@ void raster_plain_map(const struct raster_layers *layers, const struct raster_wi
             if (first < b * BLOCK) {
                 part.x0 = (int32_t)(x_row + first * (uint32_t)window.col_dx);
                 part.y0 = (int32_t)(y_row + first * (uint32_t)window.col_dy);
-                sample(&layers->kernels, &part, first, b * BLOCK, band[0], band[1]);
+                layers->kernels.sample(&part, BLOCK, b * BLOCK - first, BEV_COLS, band[0] + first,
+                                       band[1] + first);
             }
             first = (b + 1) * BLOCK;
             for (uint32_t k = 0; b < blocks && k < BLOCK; k++) {

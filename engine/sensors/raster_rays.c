@@ -16,13 +16,7 @@
 #define BEND_PIXELS 0.3  /* an edge that bends less, on the canvas, is straight */
 #define WIDE_COSINE 0.94 /* an edge that spans more than 20 degrees is cut anyway */
 
-#define RAY_MAX_M 420.0 /* of the ground, to the side */
-#define STEP_MAX_M 8.0
-
 enum { CUTS_MAX = 7 };
-
-_Static_assert((int)RAY_MAX_M + 4 * (int)STEP_MAX_M + 50 <= GROUND_REACH_TILES * (int)RASTER_TILE_M,
-               "samples lie in the tiles around ego, wherever the camera is on it");
 
 /* ---- the table ---- */
 
@@ -33,7 +27,7 @@ static struct vec3 turned(const double (*m)[3], double x, double y, double z)
                          m[2][0] * x + m[2][1] * y + m[2][2] * z};
 }
 
-static void axes_init(const struct rig_pose *pose, struct raster_rays *rays)
+void rays_axes(const struct rig_pose *pose, struct vec3 *ahead, struct vec3 *left, struct vec3 *up)
 {
     double sr;
     double cr;
@@ -47,9 +41,23 @@ static void axes_init(const struct rig_pose *pose, struct raster_rays *rays)
     const double m[3][3] = {{cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr},
                             {sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr},
                             {-sp, cp * sr, cp * cr}};
-    rays->ahead = turned(m, 1.0, 0.0, 0.0);
-    rays->right = turned(m, 0.0, -1.0, 0.0);
-    rays->down = turned(m, 0.0, 0.0, -1.0);
+    *ahead = turned(m, 1.0, 0.0, 0.0);
+    *left = turned(m, 0.0, 1.0, 0.0);
+    *up = turned(m, 0.0, 0.0, 1.0);
+}
+
+static struct vec3 opposite(struct vec3 v)
+{
+    return (struct vec3){-v.x, -v.y, -v.z};
+}
+
+static void axes_init(const struct rig_pose *pose, struct raster_rays *rays)
+{
+    struct vec3 left;
+    struct vec3 up;
+    rays_axes(pose, &rays->ahead, &left, &up);
+    rays->right = opposite(left);
+    rays->down = opposite(up);
     rays->origin = (struct vec3){pose->x_m, pose->y_m, pose->z_m};
 }
 
@@ -126,187 +134,176 @@ void raster_rays_destroy(struct raster_rays *rays)
 
 /* ---- sky and ground ---- */
 
-/* The direction of a pixel, or of the nearest one in the image. */
-static const struct ray *ray_at(const struct raster_rays *rays, int32_t row, int32_t col)
+void rays_sky_init(const struct picture *picture, struct sky_ring *out)
 {
-    row = row < 0 ? 0 : row >= rays->rows ? rays->rows - 1 : row;
-    col = col < 0 ? 0 : col >= rays->cols ? rays->cols - 1 : col;
-    return &rays->rays[(size_t)row * (size_t)rays->cols + (size_t)col];
-}
-
-static float slope_of(const struct ray *ray)
-{
-    return ray->z / sqrtf(ray->x * ray->x + ray->y * ray->y + 1e-9f);
-}
-
-/* Slope of a third of a pixel's height, or width in an image that lies on its side. */
-static float slope_step(const struct raster_rays *rays, int32_t row, int32_t col)
-{
-    float across = slope_of(ray_at(rays, row, col + 1)) - slope_of(ray_at(rays, row, col - 1));
-    float down = slope_of(ray_at(rays, row + 1, col)) - slope_of(ray_at(rays, row - 1, col));
-    float step = sqrtf(across * across + down * down) / (2 * CAMERA_SCALE);
-    return step > 1e-6f ? step : 1e-6f;
-}
-
-static void draw_sky(const struct picture *picture, const struct raster_rays *rays, int32_t row,
-                     const struct patch *patch, struct rgb *out)
-{
-    float up[PICTURE_TILE_COLS];
-    struct sky sky = {.cols = patch->cols};
-    float least = INFINITY;
-    for (int32_t i = 0; i < patch->cols; i++) {
-        int32_t col = patch->first_col + i;
-        const struct ray *ray = ray_at(rays, row, col);
-        float slope = ray->z > 0.0f ? slope_of(ray) : 0.0f;
-        float step = slope_step(rays, row, col);
-        double azimuth_rad =
-            dmath_wrap_angle(picture->sky.yaw_rad + dmath_atan2((double)ray->y, (double)ray->x));
-        sky_column_at(picture, azimuth_rad, step, i, &sky.columns);
-        up[i] = slope / step;
-        least = slope < least ? slope : least;
+    for (int32_t i = 0; i < SKY_RING; i++) {
+        double azimuth_rad = ((i + 0.5) / SKY_RING * 2.0 - 1.0) * PI_RAD;
+        out->skyline[i] = (float)sky_skyline(azimuth_rad, picture->sky.town);
+        out->halo[i] = sky_halo(picture, azimuth_rad);
     }
-    sky.skyline_max = sky_skyline_max(&sky.columns, sky.cols);
-    sky_colours(picture, &sky, up, least, out);
 }
 
-/* Place where a ray meets the ground, in ego's frame; beyond the map's reach along its direction
- * there.
- */
-static bool meets_ground(const struct raster_rays *rays, const struct ray *ray, struct vec2 *out)
+/* Row of a tile and what lies a column beside it; nothing is seen outside the image. */
+static void look_along(const struct painter *painter, const struct patch *patch, int32_t row,
+                       struct ray_row *out)
 {
-    if (!(ray->z < 0.0f)) {
-        return false;
+    const struct raster_rays *rays = painter->rays;
+    const float origin[3] = {(float)rays->origin.x, (float)rays->origin.y, (float)rays->origin.z};
+    struct ray line[RAY_COLS] = {0};
+    int32_t kept = row < 0 ? 0 : row >= rays->rows ? rays->rows - 1 : row;
+    for (int32_t i = 0; i < patch->cols + 2; i++) {
+        int32_t col = patch->first_col + i - 1;
+        col = col < 0 ? 0 : col >= rays->cols ? rays->cols - 1 : col;
+        line[i] = rays->rays[(size_t)kept * (size_t)rays->cols + (size_t)col];
     }
-    double distance = rays->origin.z / -(double)ray->z;
-    double side = sqrt((double)ray->x * ray->x + (double)ray->y * ray->y);
-    distance = dmath_min(distance, RAY_MAX_M / dmath_max(side, 1e-9));
-    *out = (struct vec2){rays->origin.x + ray->x * distance, rays->origin.y + ray->y * distance};
-    return true;
-}
-
-static double length_of(struct vec2 v)
-{
-    return sqrt(v.x_m * v.x_m + v.y_m * v.y_m);
-}
-
-/* A third of a step on the ground, no longer than what keeps samples within the tiles around ego.
- */
-static struct vec2 third(struct vec2 step)
-{
-    double length = length_of(step) / CAMERA_SCALE;
-    double scale = (length > STEP_MAX_M ? STEP_MAX_M / length : 1.0) / CAMERA_SCALE;
-    return (struct vec2){step.x_m * scale, step.y_m * scale};
-}
-
-/* From a pixel's place on the ground to the next column's or row's. */
-static struct vec2 ground_to_next(const struct raster_rays *rays, int32_t row, int32_t col,
-                                  int32_t down, int32_t right, struct vec2 from)
-{
-    struct vec2 to;
-    if (row + down < rays->rows && col + right < rays->cols &&
-        meets_ground(rays, ray_at(rays, row + down, col + right), &to)) {
-        return (struct vec2){to.x_m - from.x_m, to.y_m - from.y_m};
+    painter->layers->rows.look(line, origin, out);
+    /* Beside the image lie copies of its edge, to which there is no step on the ground. */
+    if (kept != row) {
+        memset(out->hits, 0, sizeof out->hits);
     }
-    if (row - down >= 0 && col - right >= 0 &&
-        meets_ground(rays, ray_at(rays, row - down, col - right), &to)) {
-        return (struct vec2){from.x_m - to.x_m, from.y_m - to.y_m};
+    if (patch->first_col == 0) {
+        out->hits[0] = 0.0f;
     }
-    return (struct vec2){0.0, 0.0};
+    if (patch->first_col + patch->cols == rays->cols) {
+        out->hits[patch->cols + 1] = 0.0f;
+    }
 }
 
-/* A pixel of the ground. */
-struct spot {
-    struct vec2 at;             /* ego's frame */
-    struct vec2 right, down;    /* to the next canvas column and row */
-    double footprint_m, step_m; /* their lengths */
+/* Flat cell: what a pixel in it sees, if no larger than it. */
+struct flat {
+    int32_t x, y; /* of half a texel */
+    bool flat;
+    struct ground_share share;
 };
 
-static struct ground_sum sum_spot(struct ground *ground, const struct picture *picture,
-                                  const struct spot *spot)
+#define FLAT_MAX_M (1.0 / 6.0) /* canvas pixels; an image pixel is half a metre then */
+
+/* Adds all samples of a pixel. */
+static void sum_spot(struct ground *ground, const struct ray_spots *spots, int32_t i,
+                     struct ground_sums *sums)
 {
-    const struct ground_place *place = &picture->ground;
-    const double c = picture->ego_cos;
-    const double s = picture->ego_sin;
-    int32_t depths = (int32_t)dmath_clamp(spot->step_m + 0.5, 1.0, GROUND_DEPTHS_MAX);
+    int32_t depths = (int32_t)dmath_clamp((double)spots->step_m[i] + 0.5, 1.0, GROUND_DEPTHS_MAX);
     struct ground_sum sum = {0};
     for (int32_t r = 0; r < CAMERA_SCALE; r++) {
         for (int32_t k = 0; k < depths; k++) {
             double down = r - 1 + (k + 0.5) / depths - 0.5;
-            double x = spot->at.x_m - spot->right.x_m + down * spot->down.x_m;
-            double y = spot->at.y_m - spot->right.y_m + down * spot->down.y_m;
             struct ground_line line = {
-                .x = ground_position(place->ego_x + x * c - y * s),
-                .y = ground_position(place->ego_y + x * s + y * c),
-                .dx = ground_step(spot->right.x_m * c - spot->right.y_m * s),
-                .dy = ground_step(spot->right.x_m * s + spot->right.y_m * c),
+                .x = spots->x[i] - spots->right_x[i] + (int32_t)(down * spots->down_x[i]),
+                .y = spots->y[i] - spots->right_y[i] + (int32_t)(down * spots->down_y[i]),
+                .dx = spots->right_x[i],
+                .dy = spots->right_y[i],
             };
-            ground_line_look(&line, spot->footprint_m, r, k, depths);
+            ground_line_look(&line, (double)spots->footprint_m[i], r, k, depths);
             ground_add(&ground->map, ground->tiles, &line, 0, &sum);
         }
     }
-    return sum;
+    for (int k = 0; k < 4; k++) {
+        sums->off[k][i] = sum.off[k];
+        sums->on[k][i] = sum.on[k];
+    }
+    sums->paint[i] = sum.paint;
 }
 
-static struct rgb ground_colour_of(struct ground *ground, const struct picture *picture,
-                                   const struct raster_rays *rays, const struct ground_row *shared,
-                                   const struct ray *ray, const struct spot *spot)
+/* Whether a pixel lies in a flat cell; *last: what the one before found. */
+static bool in_flat(struct ground *ground, const struct ray_spots *spots, int32_t i,
+                    struct flat *last)
 {
-    const struct ground_sum sum = sum_spot(ground, picture, spot);
-    float x_m = (float)spot->at.x_m;
-    float y_m = (float)spot->at.y_m;
-    float world_x = x_m * shared->ego_cos - y_m * shared->ego_sin;
-    float world_y = x_m * shared->ego_sin + y_m * shared->ego_cos;
-    float side = sqrtf(ray->x * ray->x + ray->y * ray->y);
-    float distance_m = (float)rays->origin.z / -ray->z * side;
-    struct ground_noise patches = shared->patches;
-    struct ground_noise grain = shared->grain;
-    double fine = ground_grain(spot->footprint_m);
-    patches.amplitude = ground_patches_left(spot->step_m);
-    grain.amplitude = (float)fine * ground_grain_left(spot->step_m);
-    const struct ground_tone tone = {
-        .patches = ground_noise_at(&patches, world_x, world_y),
-        .grain = fine > 0.0 ? ground_noise_at(&grain, world_x, world_y) : 0.0f,
-        .lamp = mood_headlight_at(shared->headlights, x_m, y_m),
-        .mirror = ground_mirror_at(shared, distance_m),
-        .left = mood_decay(shared->haze_per_m * distance_m),
-    };
-    return ground_finish(&picture->mood, picture->ground.light, &sum, tone);
-}
-
-static bool spot_make(const struct raster_rays *rays, int32_t row, int32_t col, struct spot *out)
-{
-    if (!meets_ground(rays, ray_at(rays, row, col), &out->at)) {
+    enum { HALF_BITS = GROUND_TEXEL_BITS - 1 };
+    if ((double)spots->footprint_m[i] > FLAT_MAX_M || (double)spots->step_m[i] > FLAT_MAX_M) {
         return false;
     }
-    out->right = third(ground_to_next(rays, row, col, 0, 1, out->at));
-    out->down = third(ground_to_next(rays, row, col, 1, 0, out->at));
-    out->footprint_m = length_of(out->right);
-    out->step_m = length_of(out->down);
-    return true;
+    int32_t x = spots->x[i] >> HALF_BITS;
+    int32_t y = spots->y[i] >> HALF_BITS;
+    if (x != last->x || y != last->y) {
+        struct ground_line line = {.weight = 1.0f};
+        const struct ground_cell cell =
+            ground_cell_at(&ground->map, ground->tiles, spots->x[i], spots->y[i]);
+        ground_line_look(&line, (double)spots->footprint_m[i], 0, 0, 1);
+        line.weight = 1.0f;
+        line.blend = 0.0f; /* no paint is near */
+        last->x = x;
+        last->y = y;
+        last->flat = ground_cell_is_flat(&cell, &line);
+        last->share =
+            ground_share_at(&ground->map, ground->tiles, &line, spots->x[i], spots->y[i], &cell);
+    }
+    return last->flat;
 }
 
-void rays_backdrop(const struct picture *picture, const struct raster_rays *rays,
+static void sum_spots(struct ground *ground, const struct ray_spots *spots, const float *hits,
+                      int32_t cols, struct ground_sums *sums)
+{
+    struct flat last = {.x = INT32_MIN, .y = INT32_MIN};
+    for (int32_t i = 0; i < cols; i++) {
+        if (!(hits[i] > 0.0f)) {
+            continue;
+        }
+        if (!in_flat(ground, spots, i, &last)) {
+            sum_spot(ground, spots, i, sums);
+            continue;
+        }
+        for (int k = 0; k < 4; k++) {
+            sums->off[k][i] = last.share.off[k] * last.share.off_weight;
+            sums->on[k][i] = last.share.on[k] * last.share.on_weight;
+        }
+    }
+}
+
+/* Ground of a row, between its neighbours. */
+static void draw_ground(const struct painter *painter, struct ground *ground,
+                        const struct ground_row *shared, const struct ray_row *rows, int32_t cols,
+                        struct rgb_row *out)
+{
+    const struct picture_kernels *kernels = &painter->layers->rows;
+    struct ground_sums sums = {0};
+    struct ground_places places;
+    struct ray_spots spots;
+    kernels->spots(&painter->picture, &rows[0], &rows[1], &rows[2], cols, &places, &spots);
+    sum_spots(ground, &spots, &rows[1].hits[1], cols, &sums);
+    kernels->ground(&painter->picture, shared, &sums, &places, cols, out);
+}
+
+static void draw_sky(const struct painter *painter, const struct sky_ring *ring,
+                     const struct ray_row *rows, int32_t cols, struct rgb_row *out)
+{
+    const struct picture_kernels *kernels = &painter->layers->rows;
+    struct sky_columns columns;
+    float up[PICTURE_TILE_COLS];
+    float least = kernels->sky_columns(&painter->picture, ring, &rows[0], &rows[1], &rows[2], cols,
+                                       &columns, up);
+    const struct sky_row own = {&columns, up, least, sky_skyline_max(&columns, cols)};
+    kernels->sky(&painter->picture, &own, cols, out);
+}
+
+void rays_backdrop(const struct painter *painter, const struct sky_ring *ring,
                    struct ground *ground, const struct patch *patch, struct backdrop *out)
 {
+    struct ray_row rows[CAMERA_BAND_ROWS + 2];
     struct ground_row shared;
-    ground_row_begin(picture, &shared);
+    ground_row_begin(&painter->picture, &shared);
+    for (int32_t i = 0; i < patch->rows + 2; i++) {
+        look_along(painter, patch, patch->first_row + i - 1, &rows[i]);
+    }
     for (int32_t i = 0; i < patch->rows; i++) {
-        int32_t row = patch->first_row + i;
-        struct rgb *colours = out->colour[i];
-        bool sky = false;
+        const float *hits = &rows[i + 1].hits[1];
+        struct rgb_row *colours = &out->rows[i];
+        int32_t ground_cols = 0;
         for (int32_t k = 0; k < patch->cols; k++) {
-            sky = sky || ray_at(rays, row, patch->first_col + k)->z >= 0.0f;
+            ground_cols += hits[k] > 0.0f;
         }
-        if (sky) {
-            draw_sky(picture, rays, row, patch, colours);
+        if (ground_cols < patch->cols) {
+            draw_sky(painter, ring, &rows[i], patch->cols, colours);
         }
-        for (int32_t k = 0; k < patch->cols; k++) {
-            const struct ray *ray = ray_at(rays, row, patch->first_col + k);
-            struct spot spot;
-            if (spot_make(rays, row, patch->first_col + k, &spot)) {
-                colours[k] = ground_colour_of(ground, picture, rays, &shared, ray, &spot);
-            } else if (rays_blind(ray)) {
-                colours[k] = (struct rgb){0, 0, 0};
+        if (ground_cols > 0) {
+            struct rgb_row under;
+            bool all = ground_cols == patch->cols;
+            draw_ground(painter, ground, &shared, &rows[i], patch->cols, all ? colours : &under);
+            for (int32_t k = 0; k < patch->cols && !all; k++) {
+                if (hits[k] > 0.0f) {
+                    colours->r[k] = under.r[k];
+                    colours->g[k] = under.g[k];
+                    colours->b[k] = under.b[k];
+                }
             }
         }
     }

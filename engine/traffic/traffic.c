@@ -204,21 +204,7 @@ static void snapshot(const struct traffic_plan *plan, const struct scene *scene,
     actors->count = n + 1;
     actors->origin_x_m = scene->ego.pose.x_m;
     actors->origin_y_m = scene->ego.pose.y_m;
-    for (uint32_t i = 0; i < actors->count; i++) {
-        actors->screen_x_m[i] = (float)(actors->x_m[i] - actors->origin_x_m);
-        actors->screen_y_m[i] = (float)(actors->y_m[i] - actors->origin_y_m);
-        actors->screen_vx_mps[i] = (float)actors->vx_mps[i];
-        actors->screen_vy_mps[i] = (float)actors->vy_mps[i];
-        actors->screen_radius_m[i] = (float)actors->radius_m[i];
-    }
-    actors->padded_count = (actors->count + 3) / 4 * 4;
-    for (uint32_t i = actors->count; i < actors->padded_count; i++) {
-        actors->screen_x_m[i] = 1e9f;
-        actors->screen_y_m[i] = 1e9f;
-        actors->screen_vx_mps[i] = 0.0f;
-        actors->screen_vy_mps[i] = 0.0f;
-        actors->screen_radius_m[i] = 0.0f;
-    }
+    traffic_screen_fill(actors);
 }
 
 /* A script's acceleration: towards the target speed at the given rate, never past it, and no

@@ -149,12 +149,17 @@ enum status traffic_intervene(const struct traffic_plan *plan,
 
 /* ---- between the files of traffic ---- */
 
-enum { ACTORS_MAX = LIMIT_AGENTS + 4 };
+enum {
+    ACTORS_MAX = LIMIT_AGENTS + 4,
+    SCREEN_LANES = 4, /* bodies that a vector holds */
+    SCREEN_SLICES = 64,
+    SCREEN_SLICED_MIN = 48, /* fewer bodies are looked at all */
+};
 
 /* Everything that has a body, as it was before the tick; the last one is ego. */
 struct actors {
     uint32_t count;
-    uint32_t padded_count; /* multiple of 4: bodies beyond count are far away, to fill vectors */
+    uint32_t padded_count; /* whole vectors: bodies beyond count are far away, to fill them */
     uint32_t ego;          /* its index, count - 1 */
     double x_m[ACTORS_MAX];
     double y_m[ACTORS_MAX];
@@ -165,9 +170,18 @@ struct actors {
     double radius_m[ACTORS_MAX];
     double half_length_m[ACTORS_MAX];
     double half_width_m[ACTORS_MAX];
-    /* The same for the first look at every pair: single precision, relative to ego. */
+    /* The same for the first look at pairs: single precision, relative to ego. Many bodies lie in
+     * slices of x or y, whichever they spread wider in, and in index order in a slice. */
     double origin_x_m;
     double origin_y_m;
+    bool sliced;
+    bool slices_y;
+    double slices_low_m;
+    double slices_per_m;
+    uint16_t slice_first[SCREEN_SLICES + 1];
+    double radius_max_m; /* these two only if sliced */
+    double speed_max_mps;
+    uint16_t screen_actor[ACTORS_MAX]; /* index of the body */
     float screen_x_m[ACTORS_MAX];
     float screen_y_m[ACTORS_MAX];
     float screen_vx_mps[ACTORS_MAX];
@@ -179,6 +193,14 @@ struct actors {
     uint8_t waits[ACTORS_MAX];    /* slow before a line at which it gives way to the right */
     uint8_t harmless[ACTORS_MAX]; /* to who turns across: it stops at red, or turns as well */
 };
+
+/* Fills the screen from the bodies. */
+void traffic_screen_fill(struct actors *actors);
+
+/* Places of the screen that hold every body within a rectangle relative to the origin, and others:
+ * whole vectors, within padded_count. */
+void traffic_screen_range(const struct actors *actors, struct vec2 low, struct vec2 high,
+                          uint32_t *first, uint32_t *end);
 
 /* Seconds since the start. */
 static inline double traffic_time_s(const struct scene *scene)

@@ -26,6 +26,7 @@
 #define LOOK_MAX_M 150.0
 #define LOOK_MIN_M 20.0
 #define SCREEN_SLACK_M 0.05 /* more than single precision can be wrong by */
+#define SCREEN_REACH_SLACK_M 1.0
 #define STRAIGHT_MAX_RAD 0.5f
 #define SIDE_MARGIN_M 0.2
 #define FORESIGHT_S 2.0 /* bodies that will enter the corridor within this time */
@@ -131,13 +132,14 @@ struct outlook {
     float slope; /* how far the track can be beside its tangent, per metre ahead */
 };
 
-/* margin_m[j] >= 0: body j passes. Single precision and without branches, so that compilers make
- * vectors of it: this loop over all pairs is where a tick's time goes. */
-static void screen(const struct actors *actors, const struct outlook *outlook,
-                   float *restrict along_m, float *restrict margin_m)
+/* margin_m[j] >= 0: the body at place j of the screen passes. Single precision and without
+ * branches, so that compilers make vectors of it: this loop over all pairs is where a tick's time
+ * goes. first, end: whole vectors. */
+static void screen(const struct actors *actors, const struct outlook *outlook, uint32_t first,
+                   uint32_t end, float *restrict along_m, float *restrict margin_m)
 {
     const struct outlook o = *outlook;
-    for (uint32_t j = 0; j < actors->padded_count; j++) {
+    for (uint32_t j = first; j < end; j++) {
         float dx = actors->screen_x_m[j] - o.x_m;
         float dy = actors->screen_y_m[j] - o.y_m;
         float vx = actors->screen_vx_mps[j];
@@ -153,6 +155,42 @@ static void screen(const struct actors *actors, const struct outlook *outlook,
         float margin = beside < before ? beside : before;
         along_m[j] = along;
         margin_m[j] = within < margin ? within : margin;
+    }
+}
+
+/* Places of the screen outside of which `screen` lets nobody pass: those of a rectangle along the
+ * outlook, as wide as the fastest and the largest body need. */
+static void find_reach(const struct actors *actors, const struct outlook *o, uint32_t *first,
+                       uint32_t *end)
+{
+    double fx = (double)o->fx;
+    double fy = (double)o->fy;
+    double radius = actors->radius_max_m + SCREEN_REACH_SLACK_M;
+    double ahead = (double)o->look_m + radius;
+    double drift = FORESIGHT_S * actors->speed_max_mps * (1.0 + (double)o->bend);
+    double beside = (double)o->side_m + radius + drift + (double)o->slope * (ahead + radius);
+    double wide_x = beside * fabs(fy);
+    double wide_y = beside * fabs(fx);
+    struct vec2 low = {(double)o->x_m + dmath_min(-radius * fx, ahead * fx) - wide_x,
+                       (double)o->y_m + dmath_min(-radius * fy, ahead * fy) - wide_y};
+    struct vec2 high = {(double)o->x_m + dmath_max(-radius * fx, ahead * fx) + wide_x,
+                        (double)o->y_m + dmath_max(-radius * fy, ahead * fy) + wide_y};
+    traffic_screen_range(actors, low, high, first, end);
+}
+
+/* Puts candidates back into index order, in which ties are decided. */
+static void order_candidates(struct candidates *candidates)
+{
+    for (uint32_t i = 1; i < candidates->count; i++) {
+        uint16_t actor = candidates->actor[i];
+        float along_m = candidates->along_m[i];
+        uint32_t k = i;
+        for (; k > 0 && candidates->actor[k - 1] > actor; k--) {
+            candidates->actor[k] = candidates->actor[k - 1];
+            candidates->along_m[k] = candidates->along_m[k - 1];
+        }
+        candidates->actor[k] = actor;
+        candidates->along_m[k] = along_m;
     }
 }
 
@@ -178,18 +216,24 @@ static bool find_candidates(const struct driver *driver, const struct actors *ac
         .bend = bend,
         .slope = straight ? 1.15f * bend : 0.0f,
     };
-    screen(actors, &outlook, along_m, margin_m);
-    margin_m[self] = -1.0f;
-    if (!driver->sees_ego) {
-        margin_m[actors->ego] = -1.0f;
+    uint32_t first = 0;
+    uint32_t end = actors->padded_count;
+    if (actors->sliced) {
+        find_reach(actors, &outlook, &first, &end);
     }
+    screen(actors, &outlook, first, end, along_m, margin_m);
+    uint32_t unseen = driver->sees_ego ? self : actors->ego;
     uint32_t count = 0;
-    for (uint32_t j = 0; j < actors->count; j++) {
-        out->actor[count] = (uint16_t)j;
-        out->along_m[count] = along_m[j];
-        count += margin_m[j] >= 0.0f;
+    for (uint32_t i = first; i < end; i++) {
+        uint16_t j = actors->screen_actor[i];
+        out->actor[count] = j;
+        out->along_m[count] = along_m[i];
+        count += (margin_m[i] >= 0.0f) & (j != self) & (j != unseen);
     }
     out->count = count;
+    if (actors->sliced) {
+        order_candidates(out);
+    }
     return straight;
 }
 
@@ -386,7 +430,15 @@ static void find_neighbours(const struct actors *actors, uint32_t self,
                     (bend < STRAIGHT_MAX_RAD ? 0.0 : MOBIL_LOOK_M);
     leader->actor = -1;
     follower->actor = -1;
-    for (uint32_t j = 0; j < actors->count; j++) {
+    double x_m = here.x_m - actors->origin_x_m;
+    double y_m = here.y_m - actors->origin_y_m;
+    const double reach_m = MOBIL_LOOK_M + SCREEN_REACH_SLACK_M;
+    uint32_t first;
+    uint32_t end;
+    traffic_screen_range(actors, (struct vec2){x_m - reach_m, y_m - reach_m},
+                         (struct vec2){x_m + reach_m, y_m + reach_m}, &first, &end);
+    for (uint32_t i = first; i < end && i < actors->count; i++) {
+        uint32_t j = actors->screen_actor[i];
         double dx = actors->x_m[j] - here.x_m;
         double dy = actors->y_m[j] - here.y_m;
         double across = fabs(here.ux * dy - here.uy * dx);
@@ -409,7 +461,8 @@ static void find_neighbours(const struct actors *actors, uint32_t self,
         bool ahead = at.s_m >= corridor->s_m;
         struct neighbour *slot = ahead ? leader : follower;
         double gap_m = fabs(at.s_m - corridor->s_m) - half_long - corridor->half_length_m;
-        if (slot->actor < 0 || gap_m < slot->gap_m) {
+        if (slot->actor < 0 || gap_m < slot->gap_m ||
+            (gap_m == slot->gap_m && (int32_t)j < slot->actor)) {
             *slot = (struct neighbour){(int32_t)j, gap_m,
                                        at.ux * actors->vx_mps[j] + at.uy * actors->vy_mps[j]};
         }

@@ -30,6 +30,7 @@ struct world;
 struct model;
 struct device;
 struct foreign;
+struct raster_rays; /* engine/sensors/raster.h */
 
 #define WORLD_HOST_DEFAULT SIZE_MAX
 
@@ -127,6 +128,11 @@ struct world_ops {
      * nothing is seen, and frame statistics say so.) */
     void (*slot_observe)(const struct world *world, uint32_t slot,
                          const struct observation_buffers *buffers);
+
+    /* Draws what a camera of any rig sees now into rgb [height][width][3]. Pure. NULL member: a
+     * world that shows the sensors of the built-in rig alone. */
+    void (*slot_picture)(const struct world *world, uint32_t slot, const struct raster_rays *camera,
+                         uint8_t *rgb);
 
     /* Views on the device of this world, numbered below `count`, with a grid, cameras or both; once
      * per world. STATUS_DEVICE: it is on none. STATUS_NO_MEMORY. This member and the next three are

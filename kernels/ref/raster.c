@@ -3,8 +3,8 @@
  */
 #include "kernels/raster_cell.h"
 
-void raster_sample_ref(const struct raster_window *window, uint32_t rows, uint32_t cols, uint8_t *a,
-                       uint8_t *b)
+void raster_sample_ref(const struct raster_window *window, uint32_t rows, uint32_t cols,
+                       size_t stride, uint8_t *a, uint8_t *b)
 {
     for (uint32_t r = 0; r < rows; r++) {
         uint32_t x = (uint32_t)window->x0 + r * (uint32_t)window->row_dx;
@@ -12,8 +12,8 @@ void raster_sample_ref(const struct raster_window *window, uint32_t rows, uint32
         for (uint32_t c = 0; c < cols; c++) {
             uint32_t tile = window->directory[raster_cell_place(x, y)];
             uint64_t texel = window->texels[raster_cell_texel(tile, x, y)];
-            a[r * cols + c] = raster_cell_blend((uint32_t)texel, x, y);
-            b[r * cols + c] = raster_cell_blend((uint32_t)(texel >> 32), x, y);
+            a[r * stride + c] = raster_cell_blend((uint32_t)texel, x, y);
+            b[r * stride + c] = raster_cell_blend((uint32_t)(texel >> 32), x, y);
             x += (uint32_t)window->col_dx;
             y += (uint32_t)window->col_dy;
         }

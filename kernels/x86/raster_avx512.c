@@ -71,8 +71,11 @@ static inline void sample16(const struct raster_window *window, __m512i director
 }
 
 void raster_sample_avx512(const struct raster_window *window, uint32_t rows, uint32_t cols,
-                          uint8_t *a, uint8_t *b)
+                          size_t stride, uint8_t *a, uint8_t *b)
 {
+    if (raster_sample_straight(window, rows, cols, stride, a, b)) {
+        return;
+    }
     const __m512i directory_low = _mm512_loadu_si512(window->directory);
     const __m512i directory_high = _mm512_loadu_si512(window->directory + 32);
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -91,8 +94,8 @@ void raster_sample_avx512(const struct raster_window *window, uint32_t rows, uin
             sample16(window, directory_low, directory_high, x, y, &a16, &b16);
             uint32_t left = cols - c;
             __mmask16 mask = left >= 16 ? 0xFFFF : (__mmask16)((1u << left) - 1);
-            _mm_mask_storeu_epi8(a + r * cols + c, mask, a16);
-            _mm_mask_storeu_epi8(b + r * cols + c, mask, b16);
+            _mm_mask_storeu_epi8(a + r * stride + c, mask, a16);
+            _mm_mask_storeu_epi8(b + r * stride + c, mask, b16);
             x = _mm512_add_epi32(x, step_x);
             y = _mm512_add_epi32(y, step_y);
         }

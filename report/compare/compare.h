@@ -198,9 +198,12 @@ const char *compare_revisions(const struct compare *compare, char out[COMPARE_RE
 const struct compare_rollout *compare_rollout(const struct compare *compare, uint32_t pair,
                                               bool of_b);
 
-/* Tables of terminal and page. That of the whole is left open for further rows. */
+/* Tables in every form. That of the whole is left open for further rows. */
 void compare_write_ends(const struct compare *compare, struct page *page);
 void compare_write_whole(const struct compare *compare, struct page *page);
+/* That of the whole with the slices in which something changed behind it; answers in how many
+ * nothing did. */
+uint32_t compare_write_changed(const struct compare *compare, struct page *page);
 void compare_write_slices(const struct compare *compare, struct page *page);
 void compare_write_measures(const struct compare *compare, struct page *page);
 
@@ -208,6 +211,18 @@ void compare_print(const struct compare *compare, FILE *stream);
 
 /* New reference or NULL. */
 json_t *compare_json(const struct compare *compare);
+
+/* ---- for CI: compare_ci.c ---- */
+
+/* Markdown for the page or the comment of a CI system: the verdict first (`regression` is that of
+ * compare_regression), then rates, slices in which something changed, and what broke, was lost and
+ * was fixed, with the commands that show it. */
+void compare_markdown(const struct compare *compare, const char *regression, FILE *out);
+
+/* JUnit XML: a case for each main line that both sides have a result of, and for each pass of A
+ * that B has none for. What broke is a failure, a pass without a result an error; what fails with
+ * both is skipped. */
+void compare_junit(const struct compare *compare, FILE *out);
 
 /* One self-contained page; frames of both sides beside each other for the first flips. */
 enum status compare_html(const struct compare *compare, const char *path, struct error *error);

@@ -91,8 +91,8 @@ static bool open_shown(struct shown *shown, const struct compare_side *side, int
 }
 
 /* Frames at the same times on both sides; a drive that has ended shows its end. */
-static void write_strip(struct html *html, const char *name, const struct shown *shown,
-                        uint32_t start, uint32_t end)
+static void write_strip(struct html *html, const char *name, struct shown *shown, uint32_t start,
+                        uint32_t end)
 {
     html_format(html, "<p><b>%s</b> <span class=\"chip %s\">%s</span></p><div class=\"strip\">",
                 name, verdict_names[shown->outcome.verdict], verdict_names[shown->outcome.verdict]);

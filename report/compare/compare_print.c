@@ -83,10 +83,8 @@ void compare_write_slices(const struct compare *compare, struct page *page)
     page_table_end(page);
 }
 
-/* The whole, and slices in which something changed. */
-static void print_rows(const struct compare *compare, struct page *page)
+uint32_t compare_write_changed(const struct compare *compare, struct page *page)
 {
-    char words[COMPARE_WORDS_BYTES];
     uint32_t still = 0;
     compare_write_whole(compare, page);
     for (uint32_t i = 0; i < compare->row_count; i++) {
@@ -96,6 +94,13 @@ static void print_rows(const struct compare *compare, struct page *page)
         }
         still += row->fixed + row->broken == 0;
     }
+    return still;
+}
+
+static void print_rows(const struct compare *compare, struct page *page)
+{
+    char words[COMPARE_WORDS_BYTES];
+    uint32_t still = compare_write_changed(compare, page);
     if (still > 0) {
         text_print(page->out, "  %u slices in which nothing changed: --json has them\n", still);
     }

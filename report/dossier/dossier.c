@@ -281,13 +281,18 @@ enum status dossier_write(const struct dossier_request *request, struct error *e
 {
     struct dossier_match match;
     uint32_t unverified = 0;
+    char conclusion[SUMMARY_CONCLUSION_BYTES] = "No result: no store was named.";
     TRY(dossier_match_find(request, &match, error));
+    if (request->summary != NULL) {
+        summary_conclusion_text(request->summary, conclusion);
+    }
     markdown_print(
         request->out,
-        "# Credibility dossier: %s\n\nFigures come from the suite and the store; the argument that "
+        "# Credibility dossier: %s\n\n%s\n\nFigures come from the suite and the store; the "
+        "argument that "
         "they serve stands behind them. A pass says that the planner met the criteria of that "
         "scenario in that world, and no more.\n",
-        request->suite->title[0] != '\0' ? request->suite->title : request->suite->id);
+        request->suite->title[0] != '\0' ? request->suite->title : request->suite->id, conclusion);
     dossier_write_identity(request, &match);
     dossier_write_results(request);
     dossier_write_envelope(request);

@@ -1,5 +1,6 @@
 /*
- * Pictures that the cameras of a rig take: of a scenario's first moment, or of a recorded tick.
+ * Pictures of what the cameras and lidars of a rig see: of a scenario's first moment, or of a
+ * recorded tick.
  */
 #ifndef SWERVE_REPORT_DRAW_DRAW_RIG_H
 #define SWERVE_REPORT_DRAW_DRAW_RIG_H
@@ -11,7 +12,8 @@
 /* Whether every camera's lens can be drawn. */
 enum status draw_rig_check(const struct rig *rig, struct error *error);
 
-/* Writes FOLDER/CAMERA.png of each camera, the world's first moment; makes the folder. */
+/* Writes FOLDER/SENSOR.png of each camera and, from above, of each lidar, the world's first moment;
+ * makes the folder. */
 enum status draw_rig_start(const struct rig *rig, const struct scenario *scenario, uint64_t seed,
                            const char *folder, struct error *error);
 

@@ -5,7 +5,6 @@
  */
 #include "report/draw/draw_scenario.h"
 
-#include "base/png/png_encode.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "engine/sensors/prepared.h"
@@ -554,17 +553,7 @@ enum status draw_scenario_picture(const struct scenario *scenario, bool svg, voi
                           draw_ground, error);
     if (status == STATUS_OK) {
         paint(sketch, &painter, scale, height);
-        status =
-            painter.failed ? error_set(error, STATUS_NO_MEMORY, "draw: out of memory") : STATUS_OK;
-    }
-    if (status == STATUS_OK && svg) {
-        *data = painter.svg.text;
-        *bytes = painter.svg.bytes;
-        painter.svg = (struct html){0};
-    } else if (status == STATUS_OK) {
-        uint8_t *png = NULL;
-        status = png_encode(painter.rgb, painter.width, painter.height, &png, bytes, error);
-        *data = png;
+        status = painter_take(&painter, data, bytes, error);
     }
     painter_finish(&painter);
     sketch_destroy(sketch);

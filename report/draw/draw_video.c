@@ -47,7 +47,7 @@ struct series {
 };
 
 struct film {
-    const struct report_drive *drive;
+    struct report_drive *drive;
     const struct outcome *outcome;
     int32_t rollout;
     uint32_t ticks;
@@ -388,9 +388,8 @@ static void release(struct film *film)
     free(film->camera);
 }
 
-enum status draw_video(const struct report_drive *drive, const struct outcome *outcome,
-                       const char *path, char written[LIMIT_PATH_BYTES], bool *instead,
-                       struct error *error)
+enum status draw_video(struct report_drive *drive, const struct outcome *outcome, const char *path,
+                       char written[LIMIT_PATH_BYTES], bool *instead, struct error *error)
 {
     struct film film = {
         .drive = drive,

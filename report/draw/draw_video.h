@@ -11,8 +11,7 @@
  * there is no ffmpeg, an animated PNG is written in place of the others, beside the name that was
  * asked for. `written` receives the file's name, *instead whether it is such a replacement. USAGE:
  * another ending. */
-enum status draw_video(const struct report_drive *drive, const struct outcome *outcome,
-                       const char *path, char written[LIMIT_PATH_BYTES], bool *instead,
-                       struct error *error);
+enum status draw_video(struct report_drive *drive, const struct outcome *outcome, const char *path,
+                       char written[LIMIT_PATH_BYTES], bool *instead, struct error *error);
 
 #endif

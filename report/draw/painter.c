@@ -6,6 +6,7 @@
 #include "report/draw/painter.h"
 
 #include "base/check.h"
+#include "base/png/png_encode.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -391,4 +392,32 @@ void painter_end(struct painter *painter)
         html_raw(&painter->svg, "</svg>\n");
         painter->failed = painter->failed || painter->svg.failed;
     }
+}
+
+enum status painter_take(struct painter *painter, void **data, size_t *bytes, struct error *error)
+{
+    if (painter->failed) {
+        return error_set(error, STATUS_NO_MEMORY, "picture: out of memory");
+    }
+    if (painter->rgb == NULL) {
+        *data = painter->svg.text;
+        *bytes = painter->svg.bytes;
+        painter->svg = (struct html){0};
+        return STATUS_OK;
+    }
+    uint8_t *png = NULL;
+    TRY(png_encode(painter->rgb, painter->width, painter->height, &png, bytes, error));
+    *data = png;
+    return STATUS_OK;
+}
+
+enum status painter_kind(const char *option, const char *path, bool *svg, struct error *error)
+{
+    const char *ending = strrchr(path, '.');
+    *svg = ending != NULL && strcmp(ending, ".svg") == 0;
+    if (!*svg && (ending == NULL || strcmp(ending, ".png") != 0)) {
+        return error_set(error, STATUS_USAGE, "%s: expected FILE.png or FILE.svg, found %s", option,
+                         path);
+    }
+    return STATUS_OK;
 }

@@ -69,6 +69,12 @@ void painter_image(struct painter *painter, uint32_t x, uint32_t y, const uint8_
 /* Ends the SVG document. */
 void painter_end(struct painter *painter);
 
+/* The file of a picture that has ended: SVG or PNG, the caller's to free. NO_MEMORY. */
+enum status painter_take(struct painter *painter, void **data, size_t *bytes, struct error *error);
+
+/* Whether FILE.svg is asked for or FILE.png. USAGE, which names the option: another ending. */
+enum status painter_kind(const char *option, const char *path, bool *svg, struct error *error);
+
 /* Seven rows of five bits of a character, the left one highest. */
 const uint8_t *painter_glyph(unsigned char character);
 

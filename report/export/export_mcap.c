@@ -284,7 +284,7 @@ static void send_picture(struct drive *drive, enum topic topic, const uint8_t *r
 /* Frames of a learned world are there where they were kept, others at every tick. */
 static void send_pictures(struct drive *drive)
 {
-    const struct report_drive *from = &drive->from;
+    struct report_drive *from = &drive->from;
     uint64_t seed = drive->outcome->seed;
     uint8_t *rgb = malloc((size_t)BEV_CELLS * 3);
     if (rgb == NULL) {

@@ -77,6 +77,17 @@ void html_text(struct html *html, const char *text)
     html_format(html, "%s", text);
 }
 
+void html_name(struct html *html, const char *name)
+{
+    char spelled[FORMAT_SPELLED_BYTES];
+    while (*name != '\0') {
+        bool may_break = strchr("/,=_-:", *name) != NULL;
+        name += html_spell(name, false, spelled);
+        append(html, spelled, strlen(spelled));
+        html_raw(html, may_break && *name != '\0' ? "<wbr>" : "");
+    }
+}
+
 static void put(void *html, const char *text, size_t bytes)
 {
     append(html, text, bytes);
@@ -112,7 +123,7 @@ static void append_base64(struct html *html, const uint8_t *data, size_t bytes)
 void html_deflated(struct html *html, const void *data, size_t bytes)
 {
     z_stream stream = {0};
-    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
+    if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
                      Z_DEFAULT_STRATEGY) != Z_OK) {
         html->failed = true;
         return;
@@ -138,7 +149,7 @@ void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_
     struct error error;
     uint8_t *png = NULL;
     size_t bytes = 0;
-    if (png_encode(rgb, width, height, &png, &bytes, &error) != STATUS_OK) {
+    if (png_encode_quick(rgb, width, height, &png, &bytes, &error) != STATUS_OK) {
         html->failed = true;
         return;
     }

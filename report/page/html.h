@@ -34,6 +34,8 @@ void html_format(struct html *html, const char *format, ...) __attribute__((form
 
 /* Text from anywhere: & < > " ' are escaped, control characters become spaces. */
 void html_text(struct html *html, const char *text);
+/* A name from anywhere, which may go on in the next line behind each of / , = _ - and :. */
+void html_name(struct html *html, const char *name);
 /* Spelling of a character in html_text (format.h). */
 size_t html_spell(const char *text, bool within, char out[FORMAT_SPELLED_BYTES]);
 

@@ -3,6 +3,7 @@
  */
 #include "base/dmath.h"
 #include "scenarios/import/commonroad.h"
+#include "schemas/scenario_id.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -141,17 +142,7 @@ enum status cr_required(const struct cr_context *context, const struct xml_eleme
 
 void cr_make_id(const char *text, char out[LIMIT_ID_BYTES])
 {
-    size_t at = 0;
-    for (; text[at] != '\0' && at + 1 < LIMIT_ID_BYTES; at++) {
-        char c = text[at];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '_' || c == '-' || (at > 0 && strchr("./=,+:", c) != NULL);
-        out[at] = plain ? c : '_';
-    }
-    if (at == 0) {
-        out[at++] = '_';
-    }
-    out[at] = '\0';
+    scenario_id_make(text, SCENARIO_ID_MARKS, out);
 }
 
 enum status cr_reference(const struct cr_context *context, const struct xml_element *element,

@@ -7,6 +7,7 @@
 #include "base/embedded.h"
 #include "base/file.h"
 #include "schemas/limits.h"
+#include "schemas/scenario_id.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,17 +24,15 @@ static const char id_line[] = "\"id\": \"my_scenario\"";
 /* Id of a file's name: what an id may not have becomes "_". */
 static void name_scenario(const char *path, char id[LIMIT_ID_BYTES])
 {
+    char name[LIMIT_ID_BYTES];
     const char *slash = strrchr(path, '/');
-    snprintf(id, LIMIT_ID_BYTES, "%.*s", LIMIT_ID_BYTES - 1, slash != NULL ? slash + 1 : path);
-    char *end = strrchr(id, '.');
+    snprintf(name, sizeof name, "%.*s", LIMIT_ID_BYTES - 1, slash != NULL ? slash + 1 : path);
+    char *end = strrchr(name, '.');
     if (end != NULL && strcmp(end, ".json") == 0) {
         *end = '\0';
     }
-    for (char *c = id; *c != '\0'; c++) {
-        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                     (*c >= '0' && *c <= '9') || *c == '_' || (*c == '-' && c > id);
-        *c = plain ? *c : '_';
-    }
+    scenario_id_make(name, "", id);
+    id[0] = id[0] == '-' ? '_' : id[0]; /* not to be taken for an option */
 }
 
 static enum status write_scenario(const char *path, const char *text, struct error *error)

@@ -25,10 +25,13 @@ enum {
     RIG_ELEVATIONS_MAX = 256,
     RIG_SIDE_MAX = 4096, /* pixels */
     RIG_ID_MAX = 48,
+    RIG_SENSORS_MAX = RIG_CAMERAS_MAX + RIG_LIDARS_MAX + 1,
     LENS_RADIAL_MAX = 6,
     LENS_POLYNOMIAL_MAX = 8,
     RIG_FILE_BYTES_MAX = 1 << 20,
 };
+
+#define RIG_BEV_ID "bev" /* no other sensor's */
 
 enum lens_model {
     LENS_PINHOLE = 0, /* OpenCV's, with rational radial and tangential distortion */
@@ -90,7 +93,7 @@ struct rig {
     uint32_t camera_count, lidar_count;
     struct rig_camera cameras[RIG_CAMERAS_MAX];
     struct rig_lidar lidars[RIG_LIDARS_MAX];
-    bool bev; /* the grid of schemas/observation.h, too */
+    bool bev; /* the grid of schemas/observation.h, too: the sensor RIG_BEV_ID */
 };
 
 /* The three cameras and the grid of schemas/observation.h: what nobody has to ask for. */
@@ -102,6 +105,8 @@ enum status rig_decode(const char *file, const json_t *document, struct rig *out
                        struct error *error);
 /* New reference, NULL where memory runs out. */
 json_t *rig_encode(const struct rig *rig);
+/* Canonical text of its JSON, to be freed. */
+enum status rig_text(const struct rig *rig, char **out, struct error *error);
 /* SHA-256 of the canonical text, in hexadecimal; of the built-in rig the empty text. */
 enum status rig_hash(const struct rig *rig, char out[SHA256_HEX_BYTES], struct error *error);
 

@@ -184,8 +184,8 @@ static enum status decode_lidar(const struct json_cursor *cursor, struct rig_lid
 static enum status check_ids(const struct json_cursor *root, const struct rig *rig,
                              struct error *error)
 {
-    const char *ids[RIG_CAMERAS_MAX + RIG_LIDARS_MAX];
-    uint32_t count = 0;
+    const char *ids[RIG_SENSORS_MAX] = {RIG_BEV_ID};
+    uint32_t count = 1;
     for (uint32_t i = 0; i < rig->camera_count; i++) {
         ids[count++] = rig->cameras[i].id;
     }
@@ -195,8 +195,8 @@ static enum status check_ids(const struct json_cursor *root, const struct rig *r
     for (uint32_t i = 1; i < count; i++) {
         for (uint32_t k = 0; k < i; k++) {
             if (strcmp(ids[i], ids[k]) == 0) {
-                return json_fail(root, error, "expected sensors of different ids, found %s twice",
-                                 ids[i]);
+                return json_fail(root, error, "expected sensors of different ids, found %s twice%s",
+                                 ids[i], k == 0 ? ": it is the grid's" : "");
             }
         }
     }
@@ -322,23 +322,31 @@ json_t *rig_encode(const struct rig *rig)
     return object;
 }
 
+enum status rig_text(const struct rig *rig, char **out, struct error *error)
+{
+    json_t *document = rig_encode(rig);
+    char *text = document != NULL ? json_canonical_text(document) : NULL;
+    json_decref(document);
+    TRY(memory_check(text, error, "no memory for the text of the rig %s", rig->id));
+    *out = text;
+    return STATUS_OK;
+}
+
 enum status rig_hash(const struct rig *rig, char out[SHA256_HEX_BYTES], struct error *error)
 {
     struct rig builtin;
-    json_t *document = rig_encode(rig);
+    char *text = NULL;
+    char *usual = NULL;
     rig_swerve(&builtin);
-    json_t *usual = rig_encode(&builtin);
-    char *text = document != NULL ? json_canonical_text(document) : NULL;
-    enum status status =
-        memory_check(usual != NULL ? text : NULL, error, "no memory to hash the rig %s", rig->id);
-    if (status == STATUS_OK && json_equal(document, usual)) {
+    enum status status = rig_text(rig, &text, error);
+    THEN(status, rig_text(&builtin, &usual, error));
+    if (status == STATUS_OK && strcmp(text, usual) == 0) {
         out[0] = '\0';
     } else if (status == STATUS_OK) {
         sha256_hex(text, strlen(text), out);
     }
+    free(usual);
     free(text);
-    json_decref(usual);
-    json_decref(document);
     return status;
 }
 

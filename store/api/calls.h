@@ -149,6 +149,10 @@ enum store_call_kind {
         NAMED(struct golden_set, wire_golden, "golden", name))                                     \
     ROUTED(golden_drop, ORDER, "POST", "/v1/goldens/*/expire", ADMIN, WORK, JSON, call,            \
         EMPTY, PATH(golden))                                                                       \
+    ROUTED(label_add, ORDER, "PUT", "/v1/suites/*/labels", SUBMIT | ADMIN, WORK, JSON, label_add,  \
+        NAMED(struct label, wire_label, "suite", suite), TENANT)                                   \
+    ROUTED(labels, ASK, "GET", "/v1/labels", READERS, READS, NONE, labels,                         \
+        MAYBE(kind), AFTER_ID(0), ROWS(struct label, "labels", wire_label, PAGE_MAX, PAGE_MAX))    \
     ROUTED(artifact_put, ORDER, "PUT", "/v1/artifacts/*", WORKERS, WORK, ARTIFACT, artifact_put,   \
         IN(const void *, data), IN(size_t, bytes), IN(char *, hash))                               \
     ROUTED(artifact_get, ORDER, "GET", "/v1/artifacts/*", ALL, MIXED, NONE, artifact_get,          \

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "schemas/job.h"
 #include "schemas/outcome.h"
+#include "store/api/labels.h"
 #include "store/api/models.h"
 #include "store/api/tenants.h"
 #include "store/api/trust.h"
@@ -140,8 +141,13 @@ struct store_suite_status {
     int64_t submitted_s;            /* wall clock, seconds since 1970; 0: not known */
     char planner[LIMIT_SPEC_BYTES]; /* of the suite's jobs; of several the first by name */
     int64_t planner_count;
-    int64_t ticks_planned;   /* of jobs of its own; 0: not known */
-    int64_t ticks_ended;     /* of these, of jobs that have ended */
+    char planner_hash[SHA256_HEX_BYTES]; /* of a suite of one planner */
+    char note[LABEL_BYTES];
+    char commit[LABEL_BYTES];          /* that its client stood in */
+    char tags[LABEL_NAMES_BYTES];      /* in the order in which they came, ", " between them */
+    char baselines[LABEL_NAMES_BYTES]; /* likewise: the names of which it is the baseline */
+    int64_t ticks_planned;             /* of jobs of its own; 0: not known */
+    int64_t ticks_ended;               /* of these, of jobs that have ended */
     int64_t eta_ms;          /* until every job has ended, store/api/progress.h; -1: not known */
     int64_t unstarted_hosts; /* that could not start a planner of the suite, until they can */
     char unstarted[STORE_UNSTARTED_BYTES]; /* worker and reason of one of them */
@@ -513,6 +519,15 @@ struct store_ops {
                            uint32_t max, uint32_t *count, struct error *error);
     /* Lets a set go: nothing keeps its artifacts any more. One that is not there is gone. */
     enum status (*golden_drop)(struct store *store, const char *name, struct error *error);
+
+    /* ---- labels ---- */
+    /* Adds a label to a suite, as its kind says (store/api/labels.h); repeating is free. LIMIT: the
+     * suite has LABELS_MAX of the kind. CONFLICT: the artifact of `files` is not there.
+     * NOT_FOUND. */
+    enum status (*label_add)(struct store *store, const struct label *label, struct error *error);
+    /* Labels of a kind (NULL: of every one but `files`), in ascending id after `after_id`. */
+    enum status (*labels)(struct store *store, const char *kind, int64_t after_id,
+                          struct label *out, uint32_t max, uint32_t *count, struct error *error);
 
     /* ---- artifacts ---- */
     /* Stores bytes (uncompressed) under their SHA-256, durable on return; repeating is free. */

@@ -4,12 +4,12 @@
  *
  * Every one was asked whether a client's call can bring its rows about, and tests/store/property
  * asks again by random calls. By what is told: refused at the door (store/door): numbers and texts
- * of outcomes, specs, models, events, goldens, tenants and prices, names of suites, pools and
- * workers, rollouts of finished jobs, flags without evidence ("driven"), partial outcomes. Refused
- * by the call's transaction: parents, audits, results taken over (the whole question, rollouts
- * too), moves of models, thaws. Counted by the store alone, so that no call says them: counters,
- * units, the ledger, states, attempts, claims, progress (capped), digests, moves by freezes. Found
- * here only after damage: specs without jobs, references, losses of logs.
+ * of outcomes, specs, models, events, goldens, labels, tenants and prices, names of suites, pools
+ * and workers, rollouts of finished jobs, flags without evidence ("driven"), partial outcomes.
+ * Refused by the call's transaction: parents, audits, results taken over (the whole question,
+ * rollouts too), moves of models, thaws. Counted by the store alone, so that no call says them:
+ * counters, units, the ledger, states, attempts, claims, progress (capped), digests, moves by
+ * freezes. Found here only after damage: specs without jobs, references, losses of logs.
  *
  * Each looks at its rows once, with an index for what it looks up beside them; what groups all jobs
  * sorts them, in a temporary file where they are many.
@@ -468,6 +468,13 @@ static const struct {
     {"golden", "artifacts of goldens",
      "SELECT 'golden ' || a.golden, 'is not there, and has artifacts' FROM golden_artifacts a"
      " LEFT JOIN goldens g ON g.id = a.golden WHERE g.id IS NULL"},
+    {"label", "labels of suites",
+     "SELECT 'label ' || l.id, CASE WHEN u.id IS NULL THEN 'is of a suite that is not there'"
+     " WHEN l.kind = 4 THEN 'names no planner and no artifact' ELSE 'is a baseline that another suite is too' END"
+     " FROM labels l LEFT JOIN suites u ON u.id = l.suite WHERE u.id IS NULL"
+     " OR (l.kind = 4 AND (length(l.text) <> 129 OR substr(l.text, 65, 1) <> ' '))"
+     " OR (l.kind = 2 AND EXISTS (SELECT 1 FROM labels m CROSS JOIN suites v ON v.id = m.suite WHERE m.kind = 2"
+     "  AND m.text = l.text AND m.id < l.id AND COALESCE(v.tenant, 0) = COALESCE(u.tenant, 0)))"},
     {"tenant", "tenants",
      "SELECT " SUITE ", 'is of tenant ' || u.tenant || ', which is not there' FROM suites u"
      " LEFT JOIN tenants t ON t.id = u.tenant WHERE u.tenant IS NOT NULL AND t.id IS NULL"
@@ -512,6 +519,7 @@ static const struct {
     {"model", "model_events", "'event ' || t.id || ' of models'", &invariants_model_event, "model"},
     {"trust", "trust_events", "'event ' || t.id || ' of trust'", &invariants_trust_event, ""},
     {"golden", "goldens", "'golden ' || t.id", &invariants_golden, ""},
+    {"label", "labels", "'label ' || t.id", &invariants_label, "suite"},
     {"tenant", "tenants", "'tenant ' || t.name", &invariants_tenant, ""},
 };
 

@@ -7,6 +7,7 @@
 #include "schemas/job.h"
 #include "schemas/job_json.h"
 #include "schemas/outcome_json.h"
+#include "store/api/labels.h"
 #include "store/api/models.h"
 #include "store/api/tenants.h"
 #include "store/api/trust.h"
@@ -81,6 +82,12 @@ static const struct invariant golden_rows[] = {
     {"made_s", 0, DATE_S_MAX},
 };
 
+static const struct invariant label_rows[] = {
+    {"suite", INT64_MIN, INT64_MAX}, /* a number in its row; whoever has it is looked up */
+    {"text", 1, LABEL_BYTES - 1},
+    {"at_s", 0, DATE_S_MAX},
+};
+
 #define OF(list, rows)                  \
     {                                   \
         &(list), (rows), COUNT_OF(rows) \
@@ -95,6 +102,7 @@ const struct invariants invariants_model = OF(model_version_fields, model_rows);
 const struct invariants invariants_model_event = OF(model_event_fields, model_event_rows);
 const struct invariants invariants_trust_event = OF(trust_event_fields, trust_event_rows);
 const struct invariants invariants_golden = OF(golden_set_fields, golden_rows);
+const struct invariants invariants_label = OF(label_fields, label_rows);
 
 /* Bounds of the member; false: it may be whatever it holds. */
 static bool bounds(const struct invariants *of, const struct json_field *field, int64_t *least,

@@ -55,6 +55,7 @@ extern const struct invariants invariants_model;
 extern const struct invariants invariants_model_event;
 extern const struct invariants invariants_trust_event;
 extern const struct invariants invariants_golden;
+extern const struct invariants invariants_label;
 
 /* Every member of the record; the sentence says which one, its range and what was found. BAD_INPUT,
  * or LIMIT: a text does not end. */

@@ -112,6 +112,8 @@ enum status http_overview(struct store *store, const char *after, int64_t limit,
 /* Any call that its row describes whole. */
 enum status http_handle_call(struct http_exchange *exchange, struct error *error);
 
+enum status http_handle_label_add(struct http_exchange *exchange, struct error *error);
+enum status http_handle_labels(struct http_exchange *exchange, struct error *error);
 enum status http_handle_healthz(struct http_exchange *exchange, struct error *error);
 enum status http_handle_readyz(struct http_exchange *exchange, struct error *error);
 enum status http_handle_metrics(struct http_exchange *exchange, struct error *error);

@@ -1,7 +1,7 @@
 /*
  * Handler of every call that goes by its row alone (store/api/calls.h): takes its arguments out of
  * path, query and body, in the order of the row, calls the store, and tells what it answered. See
- * http_handlers.h.
+ * http_handlers.h. Those of labels look first at whether who asks may.
  */
 #include "store/server/http_handlers.h"
 
@@ -200,4 +200,29 @@ enum status http_handle_call(struct http_exchange *exchange, struct error *error
     free(asked.body);
     free(asked.record);
     return status;
+}
+
+/* Files of planners are for those who have the store's own: no token's holder asks for them, or
+ * says where they are. */
+static enum status check_kept(struct http_exchange *exchange, const char *kind, struct error *error)
+{
+    if (exchange->request->grant == NULL || kind == NULL ||
+        strcmp(kind, label_kind_names[LABEL_FILES]) != 0) {
+        return STATUS_OK;
+    }
+    exchange->code = 403;
+    return error_set(error, STATUS_STORE, "files of planners are not served to tokens");
+}
+
+enum status http_handle_label_add(struct http_exchange *exchange, struct error *error)
+{
+    struct json_cursor kind = json_cursor_member(&exchange->body, "kind");
+    TRY(check_kept(exchange, json_string_value(kind.value), error));
+    return http_handle_call(exchange, error);
+}
+
+enum status http_handle_labels(struct http_exchange *exchange, struct error *error)
+{
+    TRY(check_kept(exchange, http_query_find(exchange, "kind"), error));
+    return http_handle_call(exchange, error);
 }

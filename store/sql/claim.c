@@ -29,6 +29,7 @@ struct claim_call {
     uint32_t count;
     bool holds;     /* tenants_hold */
     bool contended; /* a suite has jobs, but others hold them all at this moment */
+    bool seen;      /* the pass of this claim knows all heads as they are now */
     uint32_t moved; /* jobs of frozen slices that went to the teacher instead, and their audits */
     int64_t claim_id;
     int64_t last_id; /* of the worker's last claim that leased jobs */
@@ -272,6 +273,7 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
                             bool affine, struct error *error)
 {
     uint32_t first = call->count;
+    int64_t head_cost = 0; /* of the first job that is left */
     struct claim_place *from = affine || call->without != NULL ? NULL : place_of(call, row->id);
     struct query query =
         affine         ? claim_query(call, STATEMENT_AFFINE_RUN, STATEMENT_AFFINE_RUN_WITHOUT)
@@ -297,6 +299,7 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
         bool fits = affine ? turns_may_borrow(&call->store->turns, row, cost)
                            : turns_fits(&call->store->turns, row, cost);
         if (!fits || (!affine && call->count > first && own_prefix != *prefix)) {
+            head_cost = cost;
             break;
         }
         lease->epoch++;
@@ -308,6 +311,7 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
             from->id = lease->job_id + 1;
         }
     }
+    row->head_cost = head_cost;
     int64_t suite = row->id;
     int64_t units = 0;
     uint32_t taken = call->count;
@@ -321,6 +325,7 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
         TRY(freezes_obey(call->store, &call->tally, lease->job_id, &lease->spec, &gone, error));
         if (gone) { /* nobody's yet: it waits where teachers claim; or an audit of such a one */
             call->moved++;
+            call->seen = false;
             turns_take(&call->store->turns, row, -cost);
             continue;
         }
@@ -340,6 +345,7 @@ static enum status take_affine(struct claim_call *call, int64_t prefix, struct e
 {
     struct turns_account *row = NULL;
     TRY(next_suite(call, prefix, 0, &row, error));
+    call->seen &= row == NULL;
 
     while (row != NULL && call->count < call->max && call->moved < CLAIM_MOVES) {
         TRY(take_run(call, row, &prefix, true, error));
@@ -355,6 +361,10 @@ static enum status choose_suite(struct claim_call *call, struct turns_account **
     struct turns *turns = &call->store->turns;
     struct turns_account *row = turns_served(turns, call->pool);
 
+    if (call->seen) {
+        *chosen = turns_next(turns, call->pool, call->without == NULL);
+        return STATUS_OK;
+    }
     if (row != NULL) {
         TRY(head_cost(call, row, error));
         if (row->head_cost > 0 && turns_fits(turns, row, row->head_cost)) {
@@ -369,6 +379,7 @@ static enum status choose_suite(struct claim_call *call, struct turns_account **
         call->contended |= row->head_cost == 0;
         TRY(next_suite(call, 0, row->id, &row, error));
     }
+    call->seen = !db_shares(call->tally.db);
     /* Others may find what this claim does not see, where it leaves planners alone. */
     *chosen = turns_next(turns, call->pool, call->without == NULL);
     return STATUS_OK;
@@ -513,7 +524,7 @@ static enum status claim_op(struct db *db, void *context, struct error *error)
     struct lease *lease = NULL;
 
     call->count = call->moved = 0;
-    call->holds = call->contended = false;
+    call->holds = call->contended = call->seen = false;
     freezes_begin(store);
     tally_init(&call->tally, db, store->clock);
     TRY(record_pool_id(db, call->worker->pool, &call->pool, error));

@@ -136,6 +136,7 @@ static enum status read_status(struct sql_store *store, struct db *db, const cha
     enum status status = query_end(&cost, error);
     THEN(status, read_unstarted(db, suite, out, error));
     THEN(status, stats_read_progress(db, suite, out, error));
+    THEN(status, labels_read(db, suite, out, error));
     THEN(status, mains_read(store, db, suite, out, error));
     if (status != STATUS_OK || out->jobs[JOB_DEAD] == 0) {
         return status;

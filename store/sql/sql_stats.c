@@ -161,6 +161,15 @@ static enum status read_planners(struct db *db, int64_t suite, struct store_suit
         }
         out->planner_count++;
     }
+    TRY(query_end(&query, error));
+    if (out->planner_count != 1) {
+        return STATUS_OK;
+    }
+    query = query_begin(db, STATEMENT_PLANNER_HASH_OF_SUITE);
+    query_int(&query, suite);
+    if (query_row(&query)) {
+        query_column_text(&query, 0, out->planner_hash, sizeof out->planner_hash);
+    }
     return query_end(&query, error);
 }
 

@@ -280,6 +280,14 @@ enum status sql_read_dead_jobs(struct store *base, const char *suite_id, int64_t
 enum status sql_read_partials(struct store *base, int64_t job_id, struct outcome *out, uint32_t max,
                               uint32_t *count, struct error *error);
 
+/* labels.c: */
+enum status labels_add(struct store *base, const struct label *label, struct error *error);
+enum status labels_page(struct store *base, const char *kind, int64_t after_id, struct label *out,
+                        uint32_t max, uint32_t *count, struct error *error);
+/* Members note, commit, tags and baselines of a suite. */
+enum status labels_read(struct db *db, int64_t suite, struct store_suite_status *out,
+                        struct error *error);
+
 /* sql_stats.c: */
 enum status stats_worker_owner(struct store *base, const char *worker_id,
                                struct store_worker_owner *out, struct error *error);

@@ -88,20 +88,37 @@ static enum status flush_suites(struct tally *tally, struct error *error)
     return status;
 }
 
+/* States two by two: a job that moves is in both. An odd one's other changes nothing. */
+static enum status flush_pool(struct tally *tally, const struct tally_pool *pool,
+                              struct error *error)
+{
+    for (int state = 0; state < JOB_STATE_COUNT; state++) {
+        int other = state + 1;
+        if (pool->jobs[state] == 0) {
+            continue;
+        }
+        while (other < JOB_STATE_COUNT && pool->jobs[other] == 0) {
+            other++;
+        }
+        bool odd = other == JOB_STATE_COUNT;
+        struct query query = query_begin(tally->db, STATEMENT_POOL_COUNT);
+        query_int(&query, pool->pool);
+        query_int(&query, state);
+        query_int(&query, pool->jobs[state]);
+        query_int(&query, odd ? (state + 1) % JOB_STATE_COUNT : other);
+        query_int(&query, odd ? 0 : pool->jobs[other]);
+        TRY(query_send(&query, error));
+        state = other;
+    }
+    return STATUS_OK;
+}
+
 static enum status flush_pools(struct tally *tally, struct error *error)
 {
     enum status status = tally_books(tally, error);
 
-    for (uint32_t i = 0; i < tally->pool_count * JOB_STATE_COUNT && status == STATUS_OK; i++) {
-        const struct tally_pool *pool = &tally->pools[i / JOB_STATE_COUNT];
-        int64_t jobs = pool->jobs[i % JOB_STATE_COUNT];
-        if (jobs != 0) {
-            struct query query = query_begin(tally->db, STATEMENT_POOL_COUNT);
-            query_int(&query, pool->pool);
-            query_int(&query, i % JOB_STATE_COUNT);
-            query_int(&query, jobs);
-            status = query_send(&query, error);
-        }
+    for (uint32_t i = 0; i < tally->pool_count && status == STATUS_OK; i++) {
+        status = flush_pool(tally, &tally->pools[i], error);
     }
     tally->pool_count = 0;
     return status;

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "schemas/job_json.h"
 #include "schemas/outcome_json.h"
+#include "store/api/labels.h"
 #include "store/api/models.h"
 #include "store/api/tenants.h"
 #include "store/api/trust.h"
@@ -131,6 +132,8 @@ static const struct column trust_columns[] = {
     TOLD(jobs_in_flight, FREEZE_JOBS("c.tier = 2")),
 };
 
+static const struct column label_columns[] = {READ(struct label, suite, "u.name")};
+
 #define OTHERS(rows) .others = (rows), .other_count = COUNT_OF(rows)
 
 const struct columns record_columns[RECORD_COUNT] = {
@@ -142,6 +145,7 @@ const struct columns record_columns[RECORD_COUNT] = {
     [RECORD_MODEL] = {"model", "m", &model_version_fields, NULL, 0},
     [RECORD_MODEL_EVENT] = {"model_event", "e", &model_event_fields, OTHERS(model_event_columns)},
     [RECORD_GOLDEN] = {"golden", "g", &golden_set_fields, NULL, 0},
+    [RECORD_LABEL] = {"label", "l", &label_fields, OTHERS(label_columns)},
     [RECORD_TRUST] = {"trust", "t", &trust_event_stored_fields, OTHERS(trust_columns)},
     [RECORD_TRUST_TOLD] = {"trust_told", "t", &trust_event_fields, OTHERS(trust_columns)},
 };

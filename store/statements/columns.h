@@ -25,6 +25,7 @@ enum record {
     RECORD_MODEL,
     RECORD_MODEL_EVENT,
     RECORD_GOLDEN,
+    RECORD_LABEL,
     RECORD_TRUST,      /* an event of trust as stored */
     RECORD_TRUST_TOLD, /* .. and what is told of it */
     RECORD_COUNT

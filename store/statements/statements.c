@@ -1,5 +1,6 @@
 /*
- * Texts of the kept statements, but for those of models (statements_models.c). State and verdict
+ * Texts of the kept statements, but for those of models and of what
+ * suites are called (statements_models.c). State and verdict
  * numbers are written as literals where a partial index must be recognised: 0 queued, 1 leased, 2
  * done, 4 dead, 5 cancelled; so is due_ns.
  *
@@ -24,6 +25,7 @@
     " WHERE health_hash <> ''"                                                              \
     " UNION ALL SELECT report_hash, 0 FROM model_events WHERE report_hash <> ''"            \
     " UNION ALL SELECT hash, 0 FROM goldens UNION ALL SELECT hash, 0 FROM golden_artifacts" \
+    " UNION ALL SELECT substr(text, 66), 0 FROM labels WHERE kind = 4"                      \
     " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.artifact_hash') AS hash, 0"  \
     " FROM partial_outcomes WHERE json_valid(outcome)) p WHERE hash <> ''"                  \
     " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.evidence_hash') AS hash, 0"  \
@@ -178,8 +180,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " outcomes_digest = COALESCE(?20, outcomes_digest) WHERE id = ?1",
     [STATEMENT_SUITE_DIGEST] = "SELECT outcomes_digest FROM suites WHERE id = ?1",
     [STATEMENT_POOL_COUNT] =
-        "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3)"
-        " ON CONFLICT (pool, state) DO UPDATE SET jobs = pool_jobs.jobs + ?3",
+        "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3), (?1, ?4, ?5)"
+        " ON CONFLICT (pool, state) DO UPDATE SET jobs = pool_jobs.jobs + excluded.jobs",
     [STATEMENT_SUITE_STATUS] =
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
@@ -575,8 +577,6 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SUITES_OLDER] =
         "SELECT name FROM suites WHERE id < (SELECT id FROM suites WHERE name = ?1)"
         " ORDER BY id DESC LIMIT ?2",
-    [STATEMENT_PLANNERS_OF_SUITE] =
-        "SELECT planner FROM suite_planners WHERE suite = ?1 ORDER BY planner",
     [STATEMENT_PROGRESS_OF_SUITE] =
         "SELECT pool, tier, jobs_open, ticks, ticks_open, wall_ns FROM suite_progress"
         " WHERE suite = ?1",

@@ -1,5 +1,6 @@
 /*
- * Texts of the kept statements of models, goldens, freezes and redrives. See statements.c.
+ * Texts of the kept statements of models, goldens, labels and planners of suites, freezes and
+ * redrives. See statements.c.
  */
 #include "store/statements/statements.h"
 
@@ -41,6 +42,23 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_GOLDEN_LEAVE] =
         "DELETE FROM golden_artifacts WHERE golden = (SELECT id FROM goldens WHERE name = ?1)",
     [STATEMENT_GOLDEN_DROP] = "DELETE FROM goldens WHERE name = ?1",
+    [STATEMENT_LABEL_ADD] = "INSERT INTO labels (suite, kind, text, at_s) VALUES (?1, ?2, ?3, ?4)",
+    [STATEMENT_LABEL_LEAVE_SUITE] = "DELETE FROM labels WHERE kind = ?1 AND suite = ?2",
+    [STATEMENT_LABEL_LEAVE_NAME] = /* of the tenant whose the suite is */
+        "DELETE FROM labels WHERE kind = ?1 AND text = ?2 AND suite IN (SELECT u.id FROM suites u"
+        " CROSS JOIN suites s ON s.id = ?3 WHERE COALESCE(u.tenant, 0) = COALESCE(s.tenant, 0))",
+    [STATEMENT_LABELS] =
+        "SELECT {label} FROM labels l CROSS JOIN suites u ON u.id = l.suite WHERE l.kind <> 4"
+        " AND l.id > ?1 ORDER BY l.id LIMIT ?2",
+    [STATEMENT_LABELS_OF_KIND] =
+        "SELECT {label} FROM labels l CROSS JOIN suites u ON u.id = l.suite WHERE l.kind = ?3"
+        " AND l.id > ?1 ORDER BY l.id LIMIT ?2",
+    [STATEMENT_LABELS_OF_SUITE] = "SELECT kind, text FROM labels WHERE suite = ?1 ORDER BY id",
+    [STATEMENT_PLANNERS_OF_SUITE] =
+        "SELECT planner FROM suite_planners WHERE suite = ?1 ORDER BY planner",
+    [STATEMENT_PLANNER_HASH_OF_SUITE] =
+        "SELECT c.planner_hash FROM job_specs s CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE s.suite = ?1 LIMIT 1",
     [STATEMENT_TRUST_NEXT] =
         "SELECT COALESCE((SELECT MAX(id) FROM trust_events), 0) + 1,"
         " " LAST_OUTCOME,

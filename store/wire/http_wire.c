@@ -277,6 +277,11 @@ static const struct json_field suite_status_fields[] = {
     JSON_FIELD_OPTIONAL(struct store_suite_status, submitted_s, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, planner, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_suite_status, planner_count, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, planner_hash, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, note, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, commit, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, tags, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, baselines, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_suite_status, ticks_planned, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, ticks_ended, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, eta_ms, JSON_FIELD_I64),
@@ -390,6 +395,7 @@ CODEC(model_event, model_event, &model_event_fields);
 CODEC(tenant, tenant, &tenant_fields);
 CODEC(trust_event, trust_event, &trust_event_fields);
 CODEC(golden, golden_set, &golden_set_fields);
+CODEC(label, label, &label_fields);
 CODEC(audit, store_audit, LIST(audit_fields));
 CODEC(author, store_author, LIST(author_fields));
 CODEC(planner, store_planner, LIST(planner_fields));

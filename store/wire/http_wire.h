@@ -92,6 +92,7 @@ extern const struct wire_codec wire_model_event;       /* struct model_event */
 extern const struct wire_codec wire_tenant;            /* struct tenant */
 extern const struct wire_codec wire_trust_event;       /* struct trust_event */
 extern const struct wire_codec wire_golden;            /* struct golden_set */
+extern const struct wire_codec wire_label;             /* struct label */
 extern const struct wire_codec wire_audit;             /* struct store_audit */
 extern const struct wire_codec wire_author;            /* struct store_author */
 extern const struct wire_codec wire_planner;           /* struct store_planner */

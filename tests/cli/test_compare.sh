@@ -89,6 +89,28 @@ gates() {
     code 1 "$swerve" compare a.db b.db --fail-on-regression --margin 0.1
     code 0 "$swerve" compare a.db b.db --fail-on-regression --margin 1
 }
+# What a CI system shows: the verdict first, and each case once, with what broke among the failures.
+writes_what_ci_shows() {
+    code 1 "$swerve" compare a.db b.db --fail-on-regression --summary ci.md --junit ci.xml
+    grep -q '^## Swerve: regression$' ci.md && grep -q '^## Broken: A passes, B does not$' ci.md || fail "$(head -3 ci.md)"
+    python3 - <<'PY' 2>pyerr || fail "$(tail -1 pyerr)"
+import json, re, xml.etree.ElementTree
+found = json.load(open("found.json"))
+suite = xml.etree.ElementTree.parse("ci.xml").getroot().find("testsuite")
+cases = suite.findall("testcase")
+broken = sorted(f["scenario_id"] for f in found["flips"] if f["change"] == "broken" and not f["branch_id"])
+assert len(cases) == int(suite.get("tests")) == found["all"]["main_lines"], suite.attrib
+assert sorted(c.get("name").split(" [")[0] for c in cases if c.find("failure") is not None) == broken, suite.attrib
+assert int(suite.get("failures")) == len(broken) and suite.get("time") is None, suite.attrib
+rows = re.findall(r"^\| (\S+) .* `swerve show \d+ --store a.db` \| `swerve show \d+ --store b.db` \|$", open("ci.md").read(), re.M)
+assert sorted(row.replace("\\", "") for row in rows) == broken, rows
+PY
+    code 0 "$swerve" compare b.db a.db --fail-on-regression --summary ci.md --junit ci.xml
+    grep -q '^## Swerve: no regression$' ci.md && grep -q '^## Fixed: ' ci.md || fail "$(head -3 ci.md)"
+    grep -q 'failures="0" errors="0"' ci.xml || fail "$(head -2 ci.xml)"
+    code 1 "$swerve" compare a.db lost.db --fail-on-regression --summary ci.md --junit ci.xml
+    grep -q 'failures="0" errors="2"' ci.xml && grep -q '^## Lost: ' ci.md || fail "$(head -2 ci.xml)"
+}
 # A pass that B has no result for is none: B left the models' bounds, drove less, or another scenario.
 lost_passes_are_regressions() {
     cp -r a.db lost.db
@@ -175,14 +197,74 @@ one_name_twice_is_two_versions() {
     code 2 "$swerve" run good.json --world object --name 'a b' --store n.db
 }
 
+# A baseline is a name for one run, which moves; what people say of a run comes back.
+baselines_have_names() {
+    code 3 "$swerve" baseline compare main --store n.db
+    says err 'baseline main: the store has none of that name; expected one that "swerve baseline set" made'
+    code 0 "$swerve" run good.json --world object --name main --tag nightly --tag fog --note "as it was" --store n.db
+    code 0 "$swerve" baseline set main main --store n.db
+    says out 'baseline main: main-'
+    code 2 "$swerve" baseline compare main --store n.db
+    says err 'is the baseline itself: expected another run'
+    code 0 "$swerve" run bad.json --world object --name change --tag nightly --store n.db
+    code 1 "$swerve" baseline compare main --fail-on-regression --summary ci.md --store n.db
+    grep -q '^## Swerve: regression$' ci.md || fail "$(head -3 ci.md)"
+    code 1 "$swerve" compare main change --fail-on-regression --store n.db
+    code 0 "$swerve" baseline set main change --store n.db
+    says out '(was main-'
+    code 0 "$swerve" baseline compare main night --fail-on-regression --store n.db
+    code 0 "$swerve" baseline show --store n.db
+    [ "$(wc -l <out)" = 1 ] || fail "$(cat out)"
+    grep -q '^main  *change-' out || fail "$(cat out)"
+    code 2 "$swerve" baseline set 'a b' --store n.db
+    code 2 "$swerve" baseline set --store n.db
+    code 2 "$swerve" baseline show --margin 1 --store n.db
+}
+runs_are_found_by_what_was_said() {
+    code 0 "$swerve" status --store n.db --tag nightly --trend
+    [ "$(wc -l <out)" = 3 ] || fail "$(cat out)"
+    sed -n 2p out | grep -q 'main-.* 100.0%  *-  *-  as it was$' || fail "$(cat out)"
+    sed -n 3p out | grep -q 'change-.* -60.0 ' || fail "$(cat out)"
+    code 0 "$swerve" status --store n.db --tag fog --json
+    python3 - <<'PY' 2>pyerr || fail "$(tail -1 pyerr)"
+import json
+suites = json.load(open("out"))["suites"]
+assert len(suites) == 1, suites
+assert suites[0]["tags"] == ["nightly", "fog"] and suites[0]["note"] == "as it was" and suites[0]["baselines"] == [], suites
+open("hash", "w").write(suites[0]["planner_hash"][:8])
+PY
+    code 0 "$swerve" status --store n.db --planner "$(cat hash)" --name main
+    [ "$(grep -c pass out)" = 1 ] || fail "$(cat out)"
+    code 0 "$swerve" status --store n.db --planner builtin:maintain --tag fog
+    [ -s out ] && fail "$(cat out)"
+    code 2 "$swerve" run good.json --world object --tag 'a b' --store n.db
+    says err 'swerve: --tag: expected'
+    code 2 "$swerve" submit good.json --note '' --store n.db
+    # The commit that the client stands in, and whether what git tracks differs from it.
+    command -v git >/dev/null || return 0
+    mkdir tree && cd tree || return
+    git init -q . && cp ../drive.json ../good.json . && git add . && git -c user.name=t -c user.email=t@t commit -qm t
+    code 0 "$swerve" submit good.json --world object --name clean --store ../n.db
+    echo >>good.json
+    code 0 "$swerve" submit good.json --world object --name dirty --store ../n.db
+    code 0 "$swerve" status clean --store ../n.db
+    grep -q "commit: $(git rev-parse HEAD)$" out || fail "$(cat out)"
+    code 0 "$swerve" status dirty --store ../n.db
+    says out "commit: $(git rev-parse HEAD) with changes"
+    cd ..
+}
+
 t runs
 t one_name_twice_is_two_versions
+t baselines_have_names
+t runs_are_found_by_what_was_said
 t counts_what_changed
 t one_store_answers_the_same
 t planners_find_their_suites
 t equal_sides_have_no_flips
 t gates
 t lost_passes_are_regressions
+t writes_what_ci_shows
 t a_page_has_both_strips
 t another_revision_is_a_notice
 t wrong_uses_are_named

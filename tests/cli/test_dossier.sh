@@ -39,7 +39,8 @@ JSON
 results_are_those_of_the_store() {
     code 0 "$swerve" run some.json --world object --store a.db
     code 0 "$swerve" dossier some.json --store a.db -o a.md
-    says a.md '# Credibility dossier: A \| suite'
+    [ "$(sed -n '1p;3p' a.md)" = '# Credibility dossier: A \| suite
+2 of 3 main lines failed, 2 by at fault collision.' ] || fail "no conclusion first: $(head -3 a.md)"
     says a.md '| scenarios of the suite with a result | 3 of 3 |'
     says a.md 'Rollouts, branches included: 1 pass, 2 fail,'
     says a.md '| all | object | 33.3% |'

@@ -211,12 +211,13 @@ def rigs_are_looked_through():
     rig = {"id": "two", "cameras": [
         {"id": "flat", "width": 320, "height": 180, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 200}},
         {"id": "round", "width": 120, "height": 100, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5, "pitch_rad": 0.2},
-         "lens": {"model": "fisheye", "fx": 40}}]}
+         "lens": {"model": "fisheye", "fx": 40}}],
+        "lidars": [{"id": "roof", "pose": {"x_m": 0, "y_m": 0, "z_m": 1.9}, "azimuths": 360, "range_m": 100, "elevations_rad": [-0.1]}]}
     pathlib.Path("two.json").write_text(json.dumps(rig))
     for words in (["sketch.json"], ["--outcome", "1", "--tick", "5", "--store", "a.db"]):
         made = swerve("rig", "draw", "two.json", *words, "-o", "through")
         assert made.returncode == 0, made
-        for name, size in (("flat", (320, 180)), ("round", (120, 100))):
+        for name, size in (("flat", (320, 180)), ("round", (120, 100)), ("roof", (800, 800))):
             head = pathlib.Path(f"through/{name}.png").read_bytes()
             assert struct.unpack(">II", head[16:24]) == size, name
     late = swerve("rig", "draw", "two.json", "--outcome", "1", "--tick", "9999", "--store", "a.db", "-o", "through")

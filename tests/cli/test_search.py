@@ -5,10 +5,12 @@ the sum of a geometric series (the lag of the brakes); searches over ranges, gri
 
 Usage: test_search.py SWERVE SOURCE_ROOT
 """
+import collections
 import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -73,6 +75,16 @@ def a_known_boundary_is_found_to_one_percent():
     assert abs(middle / truth - 1) < 0.01, (middle, truth)
     said = search("ccr_brake.json", "--planner", "exec:python3 brake.py", "--resolution", "400").stdout
     assert f"in words: it fails while gap_m is at most {fails['gap_m']:.6g}" in said, said
+    # The picture has a circle for each point, red where it failed, one for each boundary, and the sentence.
+    for name in ("b.svg", "b.png"):
+        search("ccr_brake.json", "--planner", "exec:python3 brake.py", "--resolution", "400", "--draw", name)
+    assert pathlib.Path("b.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    drawn = pathlib.Path("b.svg").read_text()
+    lines = [line for c in row["clusters"] for line in c["boundaries"] if line["state"] == "found"]
+    circles = collections.Counter(re.findall(r'stroke-width="2.00" stroke="([^"]*)"', drawn))
+    assert circles["rgb(200,53,43)"] == row["failures"] and circles["rgb(23,32,43)"] == len(lines), (circles, row["failures"], len(lines))
+    assert f"gap_m is at most {fails['gap_m']:.6g}" in " ".join(re.findall("<text[^>]*>([^<]*)", drawn)), drawn[-2000:]
+    assert "expected FILE.png or FILE.svg" in search("ccr_brake.json", "--draw", "b.txt", code=2).stderr
     # In both numbers at once: each end is on its side of the curve.
     assert closest[0]["fails"]["gap_m"] <= stopping_m(closest[0]["fails"]["ego_mps"]) + 1e-6, closest
     assert closest[0]["passes"]["gap_m"] >= stopping_m(closest[0]["passes"]["ego_mps"]) - 1e-6, closest

@@ -31,6 +31,21 @@ expected = sorted(("only", (drive["visible_tick"] - at) / 10) if at < drive["vis
 assert len(own) == 3 and sorted((kind, float(s)) for kind, _, s in notes) == expected, (notes, expected)
 assert {kind for kind, _ in expected} == {"only", "at the fork,"}
 PY
+    cp out drives.json
+    code 0 "$swerve" avoid --store a.db
+    says out "brake, swerve left, swerve right: the last moment at which that still avoids it"
+    python3 - <<'PY' || fail "a sentence of each drive"
+import json
+drive = json.load(open("drives.json"))["drives"][0]
+ways = {"braking": "brake", "swerving left": "swerve_left", "swerving right": "swerve_right"}
+ticks = {words: drive[name]["last_tick"] for words, name in ways.items() if drive[name]["last_tick"] is not None}
+words = max(ticks, key=ticks.get)
+late = ticks[words] - drive["visible_tick"]
+way = "avoids it when it begins by" if drive[ways[words]]["in_time"] else "had to begin by"
+expected = (f"{words} {way} {(drive['end_tick'] - ticks[words]) / 10:.1f} s before the contact, "
+            f"{abs(late) / 10:.1f} s {'after' if late >= 0 else 'before'} the hazard came in sight")
+assert expected in open("out").read(), (expected, open("out").read())
+PY
 }
 
 edited_contacts_are_of_nobody() {

@@ -325,7 +325,7 @@ static void plain_ground_equals_samples(void)
         struct raster_view view = raster_view_ego(&ego);
         struct raster_window window;
         raster_map_window(layers, &view, &window);
-        layers->kernels.sample(&window, BEV_ROWS, BEV_COLS, bev, bev + BEV_CELLS);
+        layers->kernels.sample(&window, BEV_ROWS, BEV_COLS, BEV_COLS, bev, bev + BEV_CELLS);
         memset(other, 7, 2 * BEV_CELLS);
         raster_map(layers, &view, other, other + BEV_CELLS);
         EXPECT(memcmp(bev, other, 2 * BEV_CELLS) == 0);

@@ -6,6 +6,7 @@
 #include "engine/sensors/raster_camera.h"
 
 #include "base/check.h"
+#include "kernels/cpu.h"
 #include "tests/harness.h"
 
 #include <math.h>
@@ -324,10 +325,52 @@ static void nothing_is_seen_beyond_the_lens(void)
     raster_layers_destroy(world.layers);
 }
 
+/* Every instruction set draws the same bytes, of any size, by rows and along rays. */
+static void instruction_sets_draw_the_same(void)
+{
+    static const uint32_t flags[] = {0, CPU_FLAG_AVX2, CPU_FLAG_AVX2 | CPU_FLAG_AVX512};
+    for (int i = 0; i < 2 * WEATHER_COUNT; i++) {
+        struct rig_camera camera = camera_of((enum lens_model)(i % LENS_MODEL_COUNT));
+        struct world world;
+        world_init(&world, 9.0, 1.5);
+        world.scene.conditions.weather = (enum weather)(i / 2);
+        world.scene.conditions.light = (enum light)(i % LIGHT_COUNT);
+        world.scene.ego.pose = (struct pose){1.0, -3.9, 0.3 * i};
+        camera.width = 203;
+        camera.height = 122;
+        camera.lens.cx = (camera.width - 1) / 2.0;
+        camera.lens.cy = (camera.height - 1) / 2.0;
+        if (i % 2 == 0) { /* it looks level */
+            camera.pose.roll_rad = camera.pose.pitch_rad = 0.0;
+            camera.lens = (struct rig_lens){.fx = 90.0,
+                                            .fy = 90.0,
+                                            .cx = camera.lens.cx,
+                                            .cy = camera.lens.cy,
+                                            .max_angle_rad = NAN};
+        }
+        uint8_t *expected = NULL;
+        for (size_t k = 0; k < COUNT_OF(flags); k++) {
+            if ((flags[k] & ~cpu_flags_detect()) != 0) {
+                continue;
+            }
+            picture_kernels_init(&world.layers->rows, flags[k]);
+            uint8_t *found = draw(&world, &camera);
+            if (expected == NULL) {
+                expected = found;
+                continue;
+            }
+            EXPECT(memcmp(expected, found, (size_t)(camera.width * camera.height * 3)) == 0);
+            free(found);
+        }
+        free(expected);
+        raster_layers_destroy(world.layers);
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(lenses_land_where_opencv_lands_them), TEST(directions_are_the_inverse),
                     TEST(lenses_that_turn_back_are_refused), TEST(rays_show_what_rows_show),
                     TEST(the_builtin_rig_has_the_usual_bytes), TEST(boxes_land_where_the_lens_says),
-                    TEST(nothing_is_seen_beyond_the_lens));
+                    TEST(nothing_is_seen_beyond_the_lens), TEST(instruction_sets_draw_the_same));
 }

@@ -6,6 +6,7 @@
 #include "base/dmath.h"
 #include "base/rng.h"
 #include "engine/traffic/roadmap.h"
+#include "engine/traffic/traffic.h"
 #include "engine/worlds/world.h"
 #include "tests/engine/traffic_run.h"
 
@@ -503,6 +504,88 @@ static void seeds_vary_drivers_a_little(void)
     EXPECT(speeds[1] != speeds[2] && speeds[2] != speeds[3]);
 }
 
+/* A crowd drives to the bit as it does beside another one kilometres away: who is not near is not
+ * looked at, and who is, is. */
+static void crowds_do_not_see_each_other(void)
+{
+    enum { NEAR = SCREEN_SLICED_MIN - 8, ALL = 3 * NEAR };
+    struct run runs[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        uint32_t count = k == 0 ? NEAR : ALL;
+        begin(&runs[k]);
+        maps_motorway(&runs[k].arena, &runs[k].scenario.map, 3, 9000);
+        maps_scenario(&runs[k].arena, &runs[k].scenario, (struct pose){300, 0, 0}, 20, 0, count);
+        for (uint32_t i = 0; i < count; i++) {
+            double x_m = i < NEAR ? 20.0 + 14.0 * i : 6000.0 + 14.0 * i;
+            x_m += x_m > 270.0 && x_m < 330.0 ? 600.0 : 0.0; /* not where ego is */
+            struct agent *car =
+                maps_agent(&runs[k].scenario, i, i % 5 == 0 ? AGENT_TRUCK : AGENT_CAR,
+                           BEHAVIOUR_IDM, (struct pose){x_m, 3.5 * (i % 3), 0}, 15 + i % 7);
+            car->idm.desired_speed_mps = 8 + 2.5 * (i % 11);
+            car->idm.lane_changes = true;
+        }
+        start(&runs[k], &world_object_ops, 5);
+    }
+    uint32_t changes = 0;
+    for (int t = 0; t < 150; t++) {
+        for (uint32_t i = 0; i < NEAR; i++) {
+            const struct agent_state *a = &runs[0].scene->agents[i];
+            const struct agent_state *b = &runs[1].scene->agents[i];
+            EXPECT(a->pose.x_m == b->pose.x_m && a->pose.y_m == b->pose.y_m);
+            EXPECT(a->pose.heading_rad == b->pose.heading_rad && a->speed_mps == b->speed_mps);
+            changes += a->pose.heading_rad != 0.0;
+        }
+        tick(&runs[0], 0.0);
+        tick(&runs[1], 0.0);
+    }
+    EXPECT(changes > 100); /* some change lanes */
+    end(&runs[0]);
+    end(&runs[1]);
+}
+
+/* Each body is at one place of the screen; those in a rectangle are at the places that are given
+ * for it, whichever way the crowd is spread. */
+static void screen_ranges_hold_who_is_there(void)
+{
+    for (uint32_t round = 0; round < 200; round++) {
+        static struct actors actors;
+        uint32_t counter[4] = {round, RNG_STREAM_TEST, 0, 0};
+        uint32_t words[4];
+        rng_philox(3, counter, words);
+        actors = (struct actors){.count = 1 + words[0] % ACTORS_MAX};
+        actors.ego = actors.count - 1;
+        double spread_m[2] = {words[1] % 3 == 0 ? 5.0 : 2000.0, words[1] % 5 == 0 ? 5.0 : 1000.0};
+        for (uint32_t i = 0; i < actors.count; i++) {
+            counter[2] = 1 + i;
+            rng_philox(3, counter, words);
+            actors.x_m[i] = 4e5 + words[0] * (spread_m[0] / 4294967296.0);
+            actors.y_m[i] = words[1] * (spread_m[1] / 4294967296.0);
+        }
+        actors.origin_x_m = 4e5;
+        traffic_screen_fill(&actors);
+        struct vec2 low = {words[2] % 1500, words[3] % 900};
+        struct vec2 high = {low.x_m + words[2] % 300, low.y_m + words[3] % 300};
+        uint32_t first;
+        uint32_t end;
+        traffic_screen_range(&actors, low, high, &first, &end);
+        EXPECT(first % SCREEN_LANES == 0 && end % SCREEN_LANES == 0 && end <= actors.padded_count);
+        uint32_t seen[ACTORS_MAX] = {0};
+        for (uint32_t k = 0; k < actors.count; k++) {
+            uint32_t i = actors.screen_actor[k];
+            double x_m = actors.x_m[i] - actors.origin_x_m;
+            double y_m = actors.y_m[i] - actors.origin_y_m;
+            seen[i]++;
+            EXPECT(actors.screen_x_m[k] == (float)x_m && actors.screen_y_m[k] == (float)y_m);
+            if (x_m >= low.x_m && x_m <= high.x_m && y_m >= low.y_m && y_m <= high.y_m) {
+                EXPECT(k >= first && k < end);
+            }
+        }
+        for (uint32_t i = 0; i < actors.count; i++) {
+            EXPECT_INT(seen[i], 1);
+        }
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(idm_settles_at_the_equilibrium_gap), TEST(idm_platoon_never_collides),
@@ -513,5 +596,6 @@ int main(void)
                     TEST(logs_that_end_before_a_bend_stay_on_their_tyres),
                     TEST(wrong_way_drivers_follow_the_lane_backwards), TEST(roundabouts_never_end),
                     TEST(long_roads_are_seamless), TEST(random_scenes_stay_sane),
-                    TEST(seeds_vary_drivers_a_little));
+                    TEST(seeds_vary_drivers_a_little), TEST(crowds_do_not_see_each_other),
+                    TEST(screen_ranges_hold_who_is_there));
 }

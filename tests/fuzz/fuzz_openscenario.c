@@ -4,6 +4,7 @@
  * path, because files name others: the input is written to a folder of its own first.
  */
 #include "scenarios/import/openscenario/openscenario.h"
+#include "schemas/json_read.h"
 #include "tests/fuzz/imported.h"
 
 #include <math.h>
@@ -24,24 +25,29 @@ static const char *input_path(void)
     return path;
 }
 
+static enum status load(void *taker, json_t *document, struct error *error)
+{
+    (void)taker;
+    (void)error;
+    char *text = json_canonical_text(document);
+    CHECK(text != NULL);
+    imported_loads(text);
+    json_decref(document);
+    return STATUS_OK;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct error error = {0};
     struct osc_options options = {NULL, NAN, NAN, false};
     const char *path = input_path();
-    char **texts = NULL;
     char *notes = NULL;
-    size_t count = 0;
     FILE *stream = fopen(path, "wb");
     CHECK(stream != NULL && fwrite(data, 1, bytes, stream) == bytes && fclose(stream) == 0);
-    if (import_openscenario(path, &options, &texts, &count, &notes, &error) != STATUS_OK) {
-        CHECK(error.text[0] != '\0' && texts == NULL && notes == NULL);
+    if (import_openscenario(path, &options, load, NULL, &notes, &error) != STATUS_OK) {
+        CHECK(error.text[0] != '\0' && notes == NULL);
         return 0;
     }
-    for (size_t i = 0; i < count; i++) {
-        imported_loads(texts[i]);
-    }
-    free(texts);
     free(notes);
     return 0;
 }

@@ -16,6 +16,7 @@ enum {
     CELLS = RASTER_TILE_TEXELS * RASTER_TILE_TEXELS,
     ROWS_MAX = 40,
     COLS_MAX = 100,
+    STRIDE_MAX = COLS_MAX + 3,
     GUARD = 64,
     GUARD_BYTE = 0xA5,
 };
@@ -49,20 +50,23 @@ static void fill_texels(uint32_t *element)
 }
 
 struct buffer {
-    uint8_t bytes[GUARD + ROWS_MAX * COLS_MAX + GUARD];
+    uint8_t bytes[GUARD + ROWS_MAX * STRIDE_MAX + GUARD];
 };
 
-static void expect_guards(const struct buffer *buffer, uint32_t used)
+/* Bytes before the first row, between rows and behind the last one are as they were. */
+static void expect_guards(const struct buffer *buffer, uint32_t rows, uint32_t cols,
+                          uint32_t stride)
 {
     for (uint32_t i = 0; i < sizeof buffer->bytes; i++) {
-        if (i < GUARD || i >= GUARD + used) {
+        uint32_t at = i - GUARD;
+        if (i < GUARD || at / stride >= rows || at % stride >= cols) {
             EXPECT_INT(buffer->bytes[i], GUARD_BYTE);
         }
     }
 }
 
 static void compare(const struct raster_window *window, uint32_t rows, uint32_t cols,
-                    uint32_t flags)
+                    uint32_t stride, uint32_t flags)
 {
     static struct buffer expected[2];
     static struct buffer found[2];
@@ -70,12 +74,50 @@ static void compare(const struct raster_window *window, uint32_t rows, uint32_t 
     raster_kernels_init(&kernels, flags);
     memset(expected, GUARD_BYTE, sizeof expected);
     memset(found, GUARD_BYTE, sizeof found);
-    raster_sample_ref(window, rows, cols, expected[0].bytes + GUARD, expected[1].bytes + GUARD);
-    kernels.sample(window, rows, cols, found[0].bytes + GUARD, found[1].bytes + GUARD);
-    expect_guards(&expected[0], rows * cols);
-    expect_guards(&found[0], rows * cols);
-    expect_guards(&found[1], rows * cols);
+    raster_sample_ref(window, rows, cols, stride, expected[0].bytes + GUARD,
+                      expected[1].bytes + GUARD);
+    kernels.sample(window, rows, cols, stride, found[0].bytes + GUARD, found[1].bytes + GUARD);
+    expect_guards(&expected[0], rows, cols, stride);
+    expect_guards(&found[0], rows, cols, stride);
+    expect_guards(&found[1], rows, cols, stride);
     EXPECT(memcmp(expected, found, sizeof expected) == 0);
+}
+
+static void random_directory(struct raster_window *window, uint32_t *element)
+{
+    uint32_t density = random_word(element) % 5;
+    for (uint32_t i = 0; i < COUNT_OF(window->directory); i++) {
+        uint32_t word = random_word(element);
+        window->directory[i] = word % 4 < density ? (uint16_t)((word >> 8) % TILES) : 0;
+    }
+}
+
+/* Grids turned by about a multiple of 90 degrees, mirrored ones too: steps of exactly a texel along
+ * one axis, of any part of one along the other. */
+static void compare_straight(uint32_t flags)
+{
+    static const int32_t drifts[] = {0,     1,    -1,    57,   -57,   300,
+                                     -2000, 8191, -8191, 8192, -8192, 65536};
+    uint32_t element = 8000000;
+    for (int round = 0; round < 1500; round++) {
+        struct raster_window window = {.texels = texels,
+                                       .x0 = (int32_t)random_word(&element),
+                                       .y0 = (int32_t)random_word(&element)};
+        random_directory(&window, &element);
+        uint32_t word = random_word(&element);
+        int32_t texel[2] = {word & 1 ? 65536 : -65536, word & 2 ? 65536 : -65536};
+        int32_t drift[2] = {drifts[(word >> 3) % COUNT_OF(drifts)],
+                            drifts[(word >> 8) % COUNT_OF(drifts)]};
+        bool turned = (word & 4) != 0;
+        window.row_dx = turned ? drift[0] : texel[0];
+        window.col_dy = turned ? drift[1] : texel[1];
+        window.col_dx = turned ? texel[0] : drift[0];
+        window.row_dy = turned ? texel[1] : drift[1];
+        uint32_t rows = 8 * (1 + (word >> 16) % (ROWS_MAX / 8));
+        uint32_t cols = 8 * (1 + (word >> 20) % (COLS_MAX / 8));
+        uint32_t more = word >> 24 & 1; /* no longer whole blocks */
+        compare(&window, rows - more, cols - more, cols + (word >> 28) % 4, flags);
+    }
 }
 
 /* Random positions, steps from tiny to absurd, directories from empty to full, sizes 1..max. */
@@ -87,11 +129,7 @@ static void compare_many(uint32_t flags)
                                        -65536, INT32_MAX, INT32_MIN, 33 << 16, 0x00FFFFFF};
     for (int round = 0; round < 1500; round++) {
         struct raster_window window = {.texels = texels};
-        uint32_t density = random_word(&element) % 5;
-        for (uint32_t i = 0; i < COUNT_OF(window.directory); i++) {
-            uint32_t word = random_word(&element);
-            window.directory[i] = word % 4 < density ? (uint16_t)((word >> 8) % TILES) : 0;
-        }
+        random_directory(&window, &element);
         int32_t *members[] = {&window.x0,     &window.y0,     &window.row_dx,
                               &window.row_dy, &window.col_dx, &window.col_dy};
         for (uint32_t i = 0; i < COUNT_OF(members); i++) {
@@ -100,8 +138,9 @@ static void compare_many(uint32_t flags)
             *members[i] = round % 3 == 0 ? extremes[word % COUNT_OF(extremes)]
                                          : (int32_t)(random_word(&element) >> shift) - (1 << 16);
         }
-        compare(&window, 1 + random_word(&element) % ROWS_MAX, 1 + random_word(&element) % COLS_MAX,
-                flags);
+        uint32_t rows = 1 + random_word(&element) % ROWS_MAX;
+        uint32_t cols = 1 + random_word(&element) % COLS_MAX;
+        compare(&window, rows, cols, cols, flags);
     }
 }
 
@@ -208,6 +247,7 @@ static void compare_all(uint32_t flag, const char *name)
 {
     if (cpu_flags_detect() & flag) {
         compare_many(flag);
+        compare_straight(flag);
         compare_shade(flag);
         compare_expand(flag);
     } else {
@@ -259,7 +299,7 @@ static void reference_interpolates(void)
         window.x0 = (int32_t)(random_word(&element) % (RASTER_TILE_TEXELS << 16));
         window.y0 = (int32_t)(random_word(&element) % (RASTER_TILE_TEXELS << 16));
         uint8_t out[2];
-        raster_sample_ref(&window, 1, 1, &out[0], &out[1]);
+        raster_sample_ref(&window, 1, 1, 1, &out[0], &out[1]);
         double x = window.x0 / 65536.0;
         double y = window.y0 / 65536.0;
         for (int layer = 0; layer < 2; layer++) {

@@ -27,7 +27,7 @@ enum { HTML_DEPTH_MAX = 64, HTML_NAME_BYTES = 32 };
 static inline const char *html_tag(const char *at, char name[HTML_NAME_BYTES], bool *closing,
                                    bool *empty)
 {
-    static const char *const voids[] = {"meta", "img", "input", "br", "!doctype"};
+    static const char *const voids[] = {"meta", "img", "input", "br", "wbr", "!doctype"};
     const char *start = at;
     size_t bytes = 0;
     char quote = '\0';

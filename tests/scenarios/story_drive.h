@@ -9,6 +9,7 @@
 #include "engine/worlds/world.h"
 #include "scenarios/import/openscenario/openscenario.h"
 #include "scenarios/scenarios.h"
+#include "schemas/json_read.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -34,13 +35,49 @@ static inline int story_remove_folder(void)
     return system(command);
 }
 
+struct story_texts {
+    char **texts;
+    size_t count;
+};
+
+/* An import_take: the canonical text. */
+static inline enum status story_take(void *taker, json_t *document, struct error *error)
+{
+    struct story_texts *out = taker;
+    (void)error;
+    out->texts = realloc(out->texts, (out->count + 1) * sizeof *out->texts);
+    EXPECT(out->texts != NULL);
+    out->texts[out->count++] = json_canonical_text(document);
+    json_decref(document);
+    return STATUS_OK;
+}
+
+/* *texts and *count only where it goes well. */
+static inline enum status story_import(const char *path, const struct osc_options *options,
+                                       char ***texts, size_t *count, char **notes,
+                                       struct error *error)
+{
+    struct story_texts made = {0};
+    enum status status = import_openscenario(path, options, story_take, &made, notes, error);
+    if (status == STATUS_OK) {
+        *texts = made.texts;
+        *count = made.count;
+        return status;
+    }
+    while (made.count > 0) {
+        free(made.texts[--made.count]);
+    }
+    free(made.texts);
+    return status;
+}
+
 static inline enum status story_try(const char *name, char ***texts, size_t *count, char **notes,
                                     struct error *error)
 {
     char path[256];
     struct osc_options options = {NULL, NAN, NAN, false};
     snprintf(path, sizeof path, "%s/%s", story_folder, name);
-    return import_openscenario(path, &options, texts, count, notes, error);
+    return story_import(path, &options, texts, count, notes, error);
 }
 
 struct drive {

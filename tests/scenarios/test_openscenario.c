@@ -6,10 +6,12 @@
  * part of a good file is replaced at a time for refusals. Ways part at a junction of made-up roads.
  * Places beside esmini's over whole collections are scripts/compare/openscenario_esmini.py's.
  */
+#include "scenarios/import/program/import_write.h"
 #include "schemas/storyboard/storyboard.h"
 #include "tests/scenarios/story_drive.h"
 
 #include <jansson.h>
+#include <sys/stat.h>
 
 static const char road[] =
     "<OpenDRIVE><header revMajor='1' revMinor='6'/><road name='' length='1000' id='0' "
@@ -233,6 +235,80 @@ static void forks_go_on_alike(void)
     drive_end(&drive);
 }
 
+static void replace(char text[STORY_TEXT_BYTES], const char *from, const char *to)
+{
+    static char tail_text[STORY_TEXT_BYTES];
+    char *at = strstr(text, from);
+    EXPECT(at != NULL);
+    snprintf(tail_text, sizeof tail_text, "%s", at + strlen(from));
+    snprintf(at, STORY_TEXT_BYTES - (size_t)(at - text), "%s%s", to, tail_text);
+}
+
+/* Files that the program writes: few bytes a scenario, since map and path stand in files of their
+ * own, and a suite that holds the very scenarios. */
+static void written_apart(const char *name, char *const *texts, size_t count)
+{
+    char path[256];
+    char out[256];
+    char *notes;
+    size_t written;
+    struct error error;
+    struct stat info;
+    struct suite *suite;
+    struct import_writer *writer;
+    struct osc_options options = {NULL, NAN, NAN, false};
+    snprintf(path, sizeof path, "%s/%s", story_folder, name);
+    snprintf(out, sizeof out, "%s/out.json", story_folder);
+    EXPECT_OK(import_writer_create(out, &writer, &error), error);
+    EXPECT_OK(import_openscenario(path, &options, import_writer_take, writer, &notes, &error),
+              error);
+    EXPECT_OK(import_writer_end(writer, &written, &error), error);
+    import_writer_destroy(writer);
+    free(notes);
+    EXPECT_INT(written, count);
+    EXPECT_OK(suite_load(out, &suite, &error), error);
+    EXPECT_INT(suite->entry_count, count);
+    for (size_t i = 0; i < count; i++) {
+        EXPECT_TEXT(suite->entries[i].document->canonical, texts[i]);
+        snprintf(out, sizeof out, "%s/out-%zu.json", story_folder, i + 1);
+        EXPECT_INT(stat(out, &info), 0);
+        EXPECT((size_t)info.st_size * 3 < strlen(texts[i]));
+    }
+    suite_destroy(suite);
+}
+
+/* A path that is not there, or is none, is named with its place. */
+static void paths_of_files_are_checked(void)
+{
+    static const char *const rows[][3] = {
+        {"{\"file\": \"out-path-9.json\"}", "",
+         "$.storyboard.paths[0].file: expected a path file in the document's directory"},
+        {"{\"file\": \"wrong.json\", \"next\": 0}", "{}", "$.storyboard.paths[0]"},
+        {"{\"file\": \"wrong.json\"}", "[]", "$.storyboard.paths[0]: expected an object"},
+        {"{\"file\": \"../wrong.json\"}", "[]", "without \"..\""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char path[256];
+        struct error error;
+        struct suite *suite;
+        static char text[STORY_TEXT_BYTES];
+        snprintf(path, sizeof path, "%s/out-1.json", story_folder);
+        json_t *document = json_load_file(path, 0, NULL);
+        EXPECT(document != NULL);
+        json_array_set_new(json_object_get(json_object_get(document, "storyboard"), "paths"), 0,
+                           json_loads(rows[i][0], 0, NULL));
+        char *made = json_dumps(document, 0);
+        snprintf(text, sizeof text, "%s", made);
+        free(made);
+        json_decref(document);
+        story_write("wrong.json", rows[i][1]);
+        story_write("mine.json", text);
+        snprintf(path, sizeof path, "%s/mine.json", story_folder);
+        EXPECT(suite_load(path, &suite, &error) != STATUS_OK);
+        EXPECT_CONTAINS(error.text, rows[i][2]);
+    }
+}
+
 static void distributions_become_grids(void)
 {
     struct error error;
@@ -240,7 +316,11 @@ static void distributions_become_grids(void)
     char *notes;
     size_t count;
     static char text[STORY_TEXT_BYTES];
+    snprintf(text, sizeof text, "%s", road);
+    replace(text, "<line/>", "<arc curvature='0.002'/>");
+    story_write("bend.xodr", text);
     snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
+    memcpy(strstr(text, "road.xodr"), "bend.xodr", 9);
     story_write("file.xosc", text);
     story_write("grid.xosc",
                 "<OpenSCENARIO><FileHeader/><ParameterValueDistribution><ScenarioFile "
@@ -260,7 +340,11 @@ static void distributions_become_grids(void)
         EXPECT_NEAR(document->scenario.agents[0].speed_mps, 5 + 2.5 * (double)(i / 2), 1e-12);
         EXPECT_NEAR(document->scenario.ego.speed_mps, 15 + (double)(i % 2), 1e-12);
         scenario_destroy(document);
-        free(texts[i]);
+    }
+    written_apart("grid.xosc", texts, count);
+    paths_of_files_are_checked();
+    while (count > 0) {
+        free(texts[--count]);
     }
     free(texts);
     free(notes);
@@ -448,15 +532,6 @@ static const char fork_roads[] =
     "<PrivateAction><RoutingAction><AssignRouteAction><Route name='r' closed='false'>" WAYPOINT( \
         "0") WAYPOINT(road) "</Route></AssignRouteAction></RoutingAction></PrivateAction>"
 
-static void replace(char text[STORY_TEXT_BYTES], const char *from, const char *to)
-{
-    static char tail_text[STORY_TEXT_BYTES];
-    char *at = strstr(text, from);
-    EXPECT(at != NULL);
-    snprintf(tail_text, sizeof tail_text, "%s", at + strlen(from));
-    snprintf(at, STORY_TEXT_BYTES - (size_t)(at - text), "%s%s", to, tail_text);
-}
-
 /* Ego's route is the one that the file assigns, else straight on, in whichever order a junction
  * lists its connections; where it ends too early a note says so. */
 static void ego_takes_the_way_of_the_file(void)
@@ -535,7 +610,7 @@ static void entities_and_goals_are_named(void)
     free(notes);
     snprintf(path, sizeof path, "%s/file.xosc", story_folder);
     struct osc_options far = {.horizon_s = NAN, .goal_m = 9999};
-    EXPECT_INT(import_openscenario(path, &far, &texts, &count, &notes, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(story_import(path, &far, &texts, &count, &notes, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "expected a --goal of at most ");
     EXPECT_CONTAINS(error.text, "so far ego's lanes lead, found 9999");
 }

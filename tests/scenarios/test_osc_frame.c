@@ -488,7 +488,7 @@ static void import_ego(const char *roads, const char *position, bool fit_speed,
     snprintf(at, sizeof text - (size_t)(at - text), "%s%s", position, rest);
     free(rest);
     story_write("frame.xosc", text);
-    EXPECT_OK(import_openscenario(path, &options, &texts, &count, notes, &error), error);
+    EXPECT_OK(story_import(path, &options, &texts, &count, notes, &error), error);
     EXPECT_OK(scenario_load_text("imported", texts[0], strlen(texts[0]), out, &error), error);
     free(texts[0]);
     free(texts);

@@ -2,7 +2,7 @@
  * rig.json: what is read is written and read back the same, defaults are those that rig.h says,
  * mistakes are named with their place, and the built-in rig hashes to nothing.
  */
-#include "schemas/rig/rig.h"
+#include "schemas/rig/rig_choice.h"
 
 #include "base/check.h"
 #include "schemas/json_read.h"
@@ -111,8 +111,61 @@ static void mistakes_are_named(void)
     free(rig);
 }
 
+/* Choices of the built-in rig and of one that a planner brings: what they are, or what is wrong. */
+static void choices_name_sensors(void)
+{
+    static const struct {
+        const char *text;
+        const char *said; /* NULL: it is right */
+        uint32_t count;
+        size_t bytes; /* of the last one's frame */
+    } cases[] = {
+        {"{\"sensors\": []}", NULL, 0, 0},
+        {"{\"sensors\": [\"bev\", \"front\"]}", NULL, 2, 64 * 96 * 3},
+        {"{\"sensors\": [{\"id\": \"left\", \"encoding\": \"rgb\"}]}", NULL, 1, 64 * 96 * 3},
+        {"{\"sensors\": [{\"id\": \"left\", \"encoding\": \"jpeg:1\"}]}", NULL, 1,
+         64 * 96 * 3 + 2048},
+        {"{\"sensors\": [\"eye\"], \"rig\": {\"id\": \"r\", \"cameras\": [{\"id\": \"eye\", "
+         "\"width\": 40, \"height\": 30, \"pose\": {\"x_m\": 1, \"y_m\": 0, \"z_m\": 1}, \"lens\": "
+         "{\"fx\": 20}}]}}",
+         NULL, 1, 40 * 30 * 3},
+        {"[]", "welcome: $: expected", 0, 0},
+        {"{\"sensors\": [\"eye\"]}",
+         "$.sensors[0]: expected a sensor of the rig swerve, found \"eye\"", 0, 0},
+        {"{\"sensors\": [\"left\", \"left\"]}", "$.sensors[1]: expected each sensor once", 0, 0},
+        {"{\"sensors\": [{\"id\": \"left\", \"encoding\": \"jpeg:0\"}]}",
+         "$.sensors[0].encoding: expected \"rgb\", or \"jpeg:\"", 0, 0},
+        {"{\"sensors\": [{\"id\": \"left\", \"encoding\": \"jpeg:90x\"}]}", "encoding", 0, 0},
+        {"{\"sensors\": [{\"id\": \"bev\", \"encoding\": \"jpeg:90\"}]}", "is no picture", 0, 0},
+        {"{\"sensors\": [], \"rig\": {\"id\": \"r\"}}", "expected a camera", 0, 0},
+        {"{\"sensors\": [\"a\"], \"more\": 1}", "more", 0, 0},
+    };
+    struct rig *rig = malloc(sizeof *rig);
+    CHECK(rig != NULL);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct rig_choice choice = {.count = 99};
+        struct error error = {0};
+        rig_swerve(rig);
+        enum status status = rig_choice_decode("welcome", cases[i].text, strlen(cases[i].text), rig,
+                                               &choice, &error);
+        if (cases[i].said != NULL) {
+            EXPECT(status != STATUS_OK);
+            EXPECT_CONTAINS(error.text, cases[i].said);
+            EXPECT_INT(choice.count, 99);
+            EXPECT_TEXT(rig->id, "swerve");
+        } else {
+            EXPECT_OK(status, error);
+            EXPECT_INT(choice.count, cases[i].count);
+            EXPECT_INT(choice.count > 0 ? rig_chosen_bytes(rig, &choice.sensors[choice.count - 1])
+                                        : 0,
+                       cases[i].bytes);
+        }
+    }
+    free(rig);
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(what_is_read_is_written), TEST(the_builtin_rig_has_no_hash),
-                    TEST(mistakes_are_named));
+    return TEST_RUN(TEST(what_is_read_is_written), TEST(choices_name_sensors),
+                    TEST(the_builtin_rig_has_no_hash), TEST(mistakes_are_named));
 }

@@ -30,9 +30,12 @@ SCENARIO = {
     "id": "cruise", "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [400, 0]], "width_m": 3.5,
                                        "speed_limit_mps": 15}]},
     "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]},
-    "slices": {"weather": "fog", "road": "urban"},
+    "slices": {"weather": "fog", "light": "day", "road": "urban"},
     "branches": [{"id": "brake", "at_tick": 5, "interventions": [{"kind": "ego_brake", "tick": 6, "decel_mps2": 4}]}],
     "horizon_s": 2}
+WALL = {**SCENARIO, "id": "wall", "slices": {"weather": "rain", "light": "day", "road": "urban"}, "agents": [
+    {"id": "wall", "kind": "car", "pose": {"lane": "east", "s_m": 29}}]}
+WALL["branches"] = [{"id": "brake", "at_tick": 2, "interventions": [{"kind": "ego_brake", "tick": 3, "decel_mps2": 4}]}]
 
 failures = 0
 
@@ -111,7 +114,8 @@ def opened(chromium, url):
 
 
 def document_of(page):
-    return page.evaluate("document.documentElement.outerHTML")
+    """Names without the places where they may go on in the next line."""
+    return page.evaluate("document.documentElement.outerHTML").replace("<wbr>", "")
 
 
 def render(chromium, url):
@@ -182,6 +186,37 @@ def pages(chromium, server, suite):
     check("<canvas" in seen and "over it" in seen, "and plays it")
     seen = document_of(opened(chromium, f"{server.url}/#/suite/nothing"))
     check("the store has no suite" in seen, "a suite that is not there is said to be so")
+
+
+# Words that stand in two lines: pieces of text without a space or a place to break.
+BROKEN = """(() => { const broken = []; const walk = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) for (const piece of walk.currentNode.data.matchAll(/\\S+/g)) {
+    const range = document.createRange();
+    range.setStart(walk.currentNode, piece.index); range.setEnd(walk.currentNode, piece.index + piece[0].length);
+    const lines = new Set([...range.getClientRects()].map((r) => Math.round(r.top)));
+    if (!/[-/]/.test(piece[0]) && lines.size > 1) broken.push(piece[0]); } return broken; })()"""
+
+
+def failures_first(chromium, server, suite):
+    page = opened(chromium, f"{server.url}/#/suite/{suite}")
+    page.wait("document.querySelector('#failures') !== null")
+    titles = page.evaluate("[...document.querySelectorAll('h2')].map((h) => h.innerText)")
+    check(titles[:3] == ["Failures", "Slices", "Rollouts"], f"failures first, slices above rollouts {titles}")
+    check(page.text("#conclusion") == "1 of 2 main lines failed.", f"a conclusion in a sentence ({page.text('#conclusion')!r})")
+    failed = page.evaluate("[...document.querySelectorAll('#failures + .card td.suite')].map((cell) => cell.innerText)")
+    check(failed == ["wall"], f"of main lines that failed, no branch ({failed})")
+    tiles = page.evaluate("[...document.querySelectorAll('.tile')].map((tile) => tile.innerText)")
+    check(not any("$" in tile for tile in tiles), f"less than a cent is not in the headline {tiles}")
+    slices = page.evaluate("[...document.querySelectorAll('h2')].find((h) => h.innerText === 'Slices').nextSibling.innerText")
+    check("All of them: light: day, road: urban" in slices and slices.index("weather: rain") < slices.index("1 slice passes in full"),
+          f"a slice that is all stands in a line, the weak ones in the table ({slices!r})")
+    for width in (1400, 420):
+        page.size(width, 900)
+        check(page.evaluate(BROKEN) == [], f"no word is broken at {width} pixels ({page.evaluate(BROKEN)})")
+        check(page.evaluate("document.documentElement.scrollWidth") <= width, f"and all fits into {width} pixels")
+    page.evaluate("location.hash += '?verdict=fail'")
+    page.wait("document.querySelector('h2').innerText === 'Rollouts'")
+    check(True, "who filters sees the rollouts first")
 
 
 def keys_and_news(chromium, server, suite):
@@ -383,13 +418,18 @@ def main():
         work = pathlib.Path(directory)
         store = str(work / "jobs.db")
         (work / "cruise.json").write_text(json.dumps(SCENARIO), encoding="utf-8")
-        subprocess.run([SWERVE, "run", str(work / "cruise.json"), "--world", "object", "--store", store], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        (work / "wall.json").write_text(json.dumps(WALL), encoding="utf-8")
+        (work / "walls.json").write_text(json.dumps({"id": "walls", "scenarios": [{"file": "wall.json"}, {
+            "file": "cruise.json", "id": "cruise"}]}), encoding="utf-8")
+        for name in ("walls.json", "cruise.json"):
+            subprocess.run([SWERVE, "run", str(work / name), "--world", "object", "--store", store], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         server = Server(store)
-        suite = json.loads(server.ask("/v1/suites")[2])["suites"][0]
+        suite, walls = json.loads(server.ask("/v1/suites")[2])["suites"]
         headers_and_origins(server)
         submit(server, HOSTILE, 1, "<i>pool</i>")
         pages(chromium, server, suite)
+        failures_first(chromium, server, walls)
         keys_and_news(chromium, server, suite)
         behind_a_prefix(chromium, server, suite)
         check(server.stop() == 0, "the server ends in order")

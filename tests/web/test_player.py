@@ -249,6 +249,36 @@ def the_filter_reaches_every_table(stage):
     assert "of" in page.text("#shown")
 
 
+def a_long_table_is_shown_in_parts(stage):
+    """All rows are in the file, the first 200 are shown; the filter and the order reach the others."""
+    pathlib.Path("long.json").write_text(json.dumps({**SCENARIOS["bend"], "id": "a_long_name_of_a_scenario", "horizon_s": 0.2}))
+    subprocess.run([SWERVE, "run", "long.json", "--world", "object", "--store", "long.db", "--seeds", "230", "--report",
+                    "long.html"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    page = stage.browser.page(stage.report.replace("report.html", "long.html"), width=420, height=900)
+    assert page.text(".conclusion") == "No main line failed, 230 passed.", page.text(".conclusion")
+    shown = "[...document.querySelectorAll('#rollouts tbody tr')].filter((row) => row.offsetHeight > 0).length"
+    assert page.evaluate(shown) == 200 and page.text("#more") == "Show 30 more of 30", page.text("#more")
+    last = page.evaluate("document.querySelector('#rollouts tbody tr:last-child').id")
+    for _ in range(2):
+        page.evaluate("document.querySelectorAll('#rollouts th')[5].click()")
+    first = page.evaluate("document.querySelector('#rollouts tbody tr td:nth-child(6)').textContent")
+    assert first == "230" and page.evaluate(shown) == 200, first
+    page.evaluate("location.hash = '#' + document.querySelector('#rollouts tbody tr:last-child').id")
+    page.wait(f"{shown} === 230")
+    address = page.evaluate("location.href.split('#')[0]")
+    page.go("about:blank")
+    page.go(f"{address}#{last}")
+    assert page.evaluate(shown) == 230, "an address leads to a row"
+    page.go("about:blank")
+    page.go(address)
+    page.click("#more")
+    assert page.evaluate(shown) == 230 and page.evaluate("document.querySelector('#more').hidden")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    right = page.evaluate("Math.max(...[...document.querySelectorAll('#rollouts tbody td')].map((c) => c.getBoundingClientRect().right))")
+    assert right <= 420, f"a column ends at {right} pixels"
+    assert page.problems == [], page.problems
+
+
 def figures_of_two_fit_beside_the_road(stage):
     for width in (1400, 420):
         page = stage.open(stage.outcome("hit", "brake"), width=width, height=900)
@@ -298,4 +328,4 @@ browser.tests([the_page_runs_clean_and_hostile_titles_are_text, every_rollout_pl
                keys_and_scrubbing_move_one_time, failures_come_first_and_no_table_repeats_the_total,
                it_opens_before_what_was_decided, it_plays_to_the_end_and_pauses, the_picture_changes_with_time,
                stop_lines_have_the_colours_of_their_lights, two_rollouts_lie_over_one_another, escape_closes_and_the_address_opens, the_filter_reaches_every_table,
-               figures_of_two_fit_beside_the_road, nothing_overflows_a_narrow_screen, a_server_plays_to_those_with_a_token], setup)
+               a_long_table_is_shown_in_parts, figures_of_two_fit_beside_the_road, nothing_overflows_a_narrow_screen, a_server_plays_to_those_with_a_token], setup)

@@ -183,6 +183,54 @@ static void sending_again_adds_nothing(void)
     shop_close(&shop);
 }
 
+/* Counts a submission's jobs by going through it, of which seed 1 to n are expected in order; the
+ * hash of all keys. */
+static uint32_t walk(struct submission *submission, uint32_t most, char hash[SHA256_HEX_BYTES])
+{
+    struct sha256 all;
+    uint32_t seen = 0;
+    sha256_init(&all);
+    for (bool more = submission_first(submission); more; more = submission_next(submission)) {
+        EXPECT(submission->page_count <= most);
+        for (uint32_t i = 0; i < submission->page_count; i++, seen++) {
+            EXPECT_INT(submission->specs[i].seed, seen + 1);
+            EXPECT_TEXT(submission->specs[i].suite_id, submission->suite_id);
+            sha256_update(&all, submission->specs[i].key, SHA256_HEX_BYTES);
+        }
+    }
+    uint8_t digest[SHA256_BYTES];
+    sha256_final(&all, digest);
+    sha256_to_hex(digest, hash);
+    return seen;
+}
+
+/* Of a suite of more than a page no more than a page is at hand, whoever goes through it, and as
+ * often as it is gone through; the store gets all of it. */
+static void pages_hold_every_job_once(void)
+{
+    enum { SEEDS = 2 * SUBMISSION_PAGE + 3 };
+    struct shop shop;
+    struct order a;
+    struct error error;
+    char path[256];
+    char hash[SHA256_HEX_BYTES];
+    char again[SHA256_HEX_BYTES];
+    shop_open(&shop, 0);
+    shop_scenario(&shop, "one", "4", SHOP_LEAD, "", path);
+    order_build(&a, path, order_options("builtin:maintain", SEEDS));
+    EXPECT_INT(a.submission.job_count, SEEDS);
+    EXPECT_INT(a.submission.rollout_count, SEEDS);
+    EXPECT_INT(a.submission.kind_count, 1);
+    EXPECT_INT(walk(&a.submission, SUBMISSION_PAGE, hash), SEEDS);
+    EXPECT_OK(submission_send(&a.submission, shop.store, 10, &error), error);
+    EXPECT_INT(shop_status(&shop, a.submission.suite_id).jobs[JOB_QUEUED], SEEDS);
+    submission_name(&a.submission, "other");
+    EXPECT_INT(walk(&a.submission, SUBMISSION_PAGE, again), SEEDS);
+    EXPECT_TEXT(again, hash);
+    order_finish(&a);
+    shop_close(&shop);
+}
+
 /* --nominal runs seed 0, alone or before 1 to n, whatever the suite says. */
 static void nominal_is_seed_0(void)
 {
@@ -269,6 +317,6 @@ int main(void)
     return TEST_RUN(
         TEST(the_same_suite_has_the_same_names), TEST(whatever_changes_the_result_changes_its_name),
         TEST(planners_and_seeds_multiply), TEST(what_cannot_be_stored_is_refused_before),
-        TEST(nominal_is_seed_0), TEST(sending_again_adds_nothing),
+        TEST(nominal_is_seed_0), TEST(sending_again_adds_nothing), TEST(pages_hold_every_job_once),
         TEST(what_was_cancelled_is_asked_again), TEST(suites_of_odd_names_are_driven_again));
 }

@@ -209,20 +209,27 @@ static enum status check_job(const struct job_spec *first, const struct job_spec
     return STATUS_OK;
 }
 
-static enum status check_jobs(const struct submission *submission, struct error *error)
+static enum status check_page(const struct submission *submission, struct golden_list *names,
+                              struct error *error)
+{
+    for (uint32_t i = 0; i < submission->page_count; i++) {
+        const struct job_spec *spec = &submission->specs[i];
+        TRY(check_job(&submission->kinds[0], spec, &submission->documents[i]->scenario, error));
+        struct golden_entry *entry = golden_list_add(names, error);
+        TRY(entry != NULL ? STATUS_OK : error->status);
+        memcpy(entry->scenario_id, spec->scenario_id, sizeof entry->scenario_id);
+        entry->seed = spec->seed;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_jobs(struct submission *submission, struct error *error)
 {
     struct golden_list names = {.name = ""};
     enum status status = STATUS_OK;
-    for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i++) {
-        const struct job_spec *spec = &submission->specs[i];
-        status = check_job(&submission->specs[0], spec, &submission->documents[i]->scenario, error);
-        struct golden_entry *entry = status == STATUS_OK ? golden_list_add(&names, error) : NULL;
-        if (entry != NULL) {
-            memcpy(entry->scenario_id, spec->scenario_id, sizeof entry->scenario_id);
-            entry->seed = spec->seed;
-        } else if (status == STATUS_OK) {
-            status = error->status;
-        }
+    bool more = submission_first(submission);
+    for (; more; more = status == STATUS_OK && submission_next(submission)) {
+        status = check_page(submission, &names, error);
     }
     golden_list_sort(&names);
     const struct golden_entry *twice = golden_list_twice(&names);
@@ -252,7 +259,7 @@ static enum status check_name(struct store *store, const char *name, struct erro
 
 static void describe(struct golden_list *list, const char *name, const struct submission *from)
 {
-    const struct job_spec *spec = &from->specs[0];
+    const struct job_spec *spec = &from->kinds[0];
     snprintf(list->name, sizeof list->name, "%s", name);
     snprintf(list->suite, sizeof list->suite, "%s", from->suite_id);
     memcpy(list->planner, spec->planner, sizeof list->planner);
@@ -301,22 +308,31 @@ static int64_t process_cpu_ns(void)
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-static enum status drive_submission(struct drive *drive, const struct submission *submission,
-                                    struct error *error)
+static enum status drive_page(struct drive *drive, const struct submission *submission,
+                              struct error *error)
 {
     struct store *store = drive->options->store;
-    for (uint32_t i = 0; i < submission->job_count && !stopped(drive->options); i++) {
+    for (uint32_t i = 0; i < submission->page_count && !stopped(drive->options); i++) {
         const struct scenario_document *document = submission->documents[i];
         TRY(store->ops->scenario_put(store, document->hash, document->canonical,
                                      document->canonical_bytes, error));
         TRY(add(drive, &submission->specs[i], &document->scenario, error));
     }
+    return STATUS_OK;
+}
+
+static enum status drive_submission(struct drive *drive, struct submission *submission,
+                                    struct error *error)
+{
+    bool more = submission_first(submission);
+    for (; more; more = submission_next(submission)) {
+        TRY(drive_page(drive, submission, error));
+    }
     return finish(drive, error);
 }
 
 enum status golden_make(const struct golden_options *options, const char *name,
-                        const struct submission *submission, struct golden_made *out,
-                        struct error *error)
+                        struct submission *submission, struct golden_made *out, struct error *error)
 {
     struct making making = {.options = options, .made = out};
     struct open_runner open = {0};
@@ -338,7 +354,7 @@ enum status golden_make(const struct golden_options *options, const char *name,
     TRY(models_find(options->models, making.list.model_hash, precision, &model, error));
     making.list.horizon_ticks = model->config->horizon_ticks[conditioning];
     int64_t start_ns = process_cpu_ns();
-    enum status status = open_runner(options, &submission->specs[0], &open, error);
+    enum status status = open_runner(options, &submission->kinds[0], &open, error);
     drive.runner = open.runner;
     THEN(status, drive_submission(&drive, submission, error));
     runner_close(&open);

@@ -37,7 +37,7 @@ struct golden_made {
  * no result. BAD_INPUT, USAGE: these jobs cannot be goldens. Nothing but artifacts that nothing
  * refers to is left in the store when it fails. */
 enum status golden_make(const struct golden_options *options, const char *name,
-                        const struct submission *submission, struct golden_made *out,
+                        struct submission *submission, struct golden_made *out,
                         struct error *error);
 
 struct golden_tried {

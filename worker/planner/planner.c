@@ -8,6 +8,7 @@
 #include "worker/planner/planner.h"
 
 #include "base/check.h"
+#include "worker/egodriver/egodriver.h"
 #include "worker/planner/builtin/planner_builtin.h"
 #include "worker/planner/planner_exec.h"
 #include "worker/planner/planner_history.h"
@@ -33,6 +34,7 @@ struct planner {
     const struct swerve_planner_ops *ops;
     void *instance;
     struct planner_exec *exec; /* == instance for planners in a process of their own, else NULL */
+    struct egodriver *ego;     /* == instance for those behind a service, else NULL */
     struct planner_plugin plugin; /* one in this process, else not loaded */
     uint32_t session_count;
     uint32_t wants;
@@ -51,6 +53,9 @@ struct planner {
     struct swerve_answer *answers;    /* [session_count] */
     struct swerve_surroundings *bare; /* [session_count] zeros: nothing is known of surroundings */
     struct planner_history *history;  /* of one in this process that asked for it */
+    struct rig *rig;                  /* owned */
+    struct rig_choice choice;
+    struct swerve_sensors *dark; /* [session_count] zeros: no sensors */
 };
 
 /* Around each call of a planner's function. */
@@ -71,10 +76,36 @@ static void leave(const struct planner *planner)
 
 /* ---- open ---- */
 
+/* Opens it with what it is offered, and reads what it chose. */
+static enum status instance_offer(struct planner *planner, const struct swerve_place *place,
+                                  struct swerve_offer *offer, struct error *error)
+{
+    char text[PLUGIN_ERROR_BYTES] = "";
+    enter(planner);
+    int failed = planner_ops_open(planner->ops, planner->wants, place, &planner->instance, offer,
+                                  text, sizeof text);
+    leave(planner);
+    text[sizeof text - 1] = '\0';
+    if (failed != 0) {
+        planner->instance = NULL;
+        return error_set(error, STATUS_PLANNER, "planner %s: cannot open: %s", planner->spec,
+                         text[0] != '\0' ? text : "it gave no reason");
+    }
+    if (!planner_ops_drives(planner->ops)) {
+        return STATUS_OK;
+    }
+    const size_t bytes = strnlen(offer->choice, offer->choice_bytes);
+    if (rig_choice_decode("choice of sensors", offer->choice, bytes, planner->rig, &planner->choice,
+                          error) != STATUS_OK) {
+        error->status = STATUS_PLANNER;
+        return error_prefix(error, "planner %s", planner->spec);
+    }
+    return STATUS_OK;
+}
+
 static enum status instance_open(struct planner *planner, const struct planner_spec *spec,
                                  const struct planner_config *config, struct error *error)
 {
-    char text[PLUGIN_ERROR_BYTES] = "";
     const struct swerve_place *place = config->place != NULL ? config->place : &planner_place_host;
     enum status status = planner_ops_settle(
         planner->ops, place,
@@ -87,17 +118,20 @@ static enum status instance_open(struct planner *planner, const struct planner_s
     if (config->trial && (planner->wants & SWERVE_WANTS_DEVICE) != 0) {
         return STATUS_OK;
     }
-    enter(planner);
-    int failed = planner_ops_open(planner->ops, planner->wants, place, &planner->instance,
-                                  spec->config, planner->session_count, text, sizeof text);
-    leave(planner);
-    text[sizeof text - 1] = '\0';
-    if (failed != 0) {
-        planner->instance = NULL;
-        return error_set(error, STATUS_PLANNER, "planner %s: cannot open: %s", planner->spec,
-                         text[0] != '\0' ? text : "it gave no reason");
+    struct swerve_offer offer = {.config = spec->config,
+                                 .session_count = planner->session_count,
+                                 .choice_bytes = PLANNER_CHOICE_BYTES};
+    char *text = NULL;
+    if (planner_ops_drives(planner->ops)) {
+        TRY(rig_text(planner->rig, &text, error));
+        offer.rig = text;
+        offer.choice = calloc(1, PLANNER_CHOICE_BYTES);
+        status = memory_check(offer.choice, error, "planner %s: out of memory", planner->spec);
     }
-    return STATUS_OK;
+    THEN(status, instance_offer(planner, place, &offer, error));
+    free(offer.choice);
+    free(text);
+    return status;
 }
 
 /* A confined plugin lives in a process of its own, which speaks the exec protocol for it. */
@@ -120,7 +154,21 @@ static enum status plugin_open_apart(struct planner *planner, const struct plann
     words.argv[2] = file;
     words.argv[3] = (char *)(uintptr_t)spec->config;
     words.argv[4] = NULL;
-    return planner_exec_open(planner->spec, &words, config, &planner->exec, error);
+    return planner_exec_open(planner->spec, &words, config, planner->rig, &planner->choice,
+                             &planner->exec, error);
+}
+
+static enum status egodriver_open_here(struct planner *planner, const struct planner_spec *spec,
+                                       const struct planner_config *config, struct error *error)
+{
+    TRY(egodriver_open(planner->spec, spec->target, spec->config,
+                       config->confinement != NULL ? &config->confinement->egodrivers : NULL,
+                       config->session_count, config->tick_deadline_ms, config->open_deadline_ms,
+                       &planner->ego, error));
+    planner->ops = &egodriver_ops;
+    planner->instance = planner->ego;
+    planner->wants = egodriver_wants(planner->ego);
+    return STATUS_OK;
 }
 
 static enum status open_by_kind(struct planner *planner, const struct planner_spec *spec,
@@ -150,8 +198,13 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
         return instance_open(planner, spec, config, error);
     case PLANNER_SPEC_EXEC:
         status = planner_argv_parse(spec->target, &words, error);
-        THEN(status, planner_exec_open(planner->spec, &words, config, &planner->exec, error));
+        THEN(status, planner_exec_open(planner->spec, &words, config, planner->rig,
+                                       &planner->choice, &planner->exec, error));
         break;
+    case PLANNER_SPEC_EGODRIVER:
+        return egodriver_open_here(planner, spec, config, error);
+    case PLANNER_SPEC_COUNT:
+        CHECK(false);
     }
     if (status == STATUS_OK) {
         planner->ops = &planner_exec_ops;
@@ -174,7 +227,9 @@ static enum status open_plans(struct planner *planner, struct error *error)
     planner->wheelbase_m = calloc(n, sizeof *planner->wheelbase_m);
     planner->answers = calloc(n, sizeof *planner->answers);
     planner->bare = calloc(n, sizeof *planner->bare);
-    if (planner->wheelbase_m == NULL || planner->answers == NULL || planner->bare == NULL) {
+    planner->dark = calloc(n, sizeof *planner->dark);
+    if (planner->wheelbase_m == NULL || planner->answers == NULL || planner->bare == NULL ||
+        planner->dark == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "planner %s: out of memory", planner->spec);
     }
     if (apart || planner->ops->history_ticks == 0) {
@@ -183,22 +238,54 @@ static enum status open_plans(struct planner *planner, struct error *error)
     return planner_history_create(n, planner->ops->history_ticks, &planner->history, error);
 }
 
+/* Before version 4 there is one size of grid and cameras. */
+static enum status check_rig(const struct planner *planner, const struct planner_config *config,
+                             struct error *error)
+{
+    const uint32_t pictures = planner->wants & (SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS);
+    char hash[SHA256_HEX_BYTES] = "";
+    if (config->rig == NULL || pictures == 0) {
+        return STATUS_OK;
+    }
+    TRY(rig_hash(config->rig, hash, error));
+    if (hash[0] == '\0') {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_PLANNER,
+                     "planner %s: its version of the planner contract knows the grid and the "
+                     "cameras of the built-in rig alone, the job's rig is %s (%.12s); expected a "
+                     "planner of version 4, which chooses sensors by their ids",
+                     planner->spec, config->rig->id, hash);
+}
+
+/* Times and sizes that nobody gave. */
+static void fill_config(struct planner_config *filled)
+{
+    const struct planner_confinement none = {0};
+    const struct planner_confinement *confinement =
+        filled->confinement != NULL ? filled->confinement : &none;
+    const struct {
+        int64_t *value;
+        int64_t confined, usual;
+    } rows[] = {
+        {&filled->tick_deadline_ms, 0, 1000},
+        {&filled->open_deadline_ms, confinement->start_ms, 20000},
+        {&filled->memory_limit_bytes, confinement->memory_bytes, INT64_C(4) << 30},
+        {&filled->sensor_bytes_max, confinement->sensor_bytes, PLANNER_SENSOR_BYTES},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (*rows[i].value <= 0) {
+            *rows[i].value = rows[i].confined > 0 ? rows[i].confined : rows[i].usual;
+        }
+    }
+}
+
 enum status planner_open(const char *text, const struct planner_config *config,
                          struct planner **out, struct error *error)
 {
     CHECK(config->session_count >= 1);
     struct planner_config filled = *config;
-    filled.tick_deadline_ms = filled.tick_deadline_ms > 0 ? filled.tick_deadline_ms : 1000;
-    if (filled.open_deadline_ms <= 0 && filled.confinement != NULL) {
-        filled.open_deadline_ms = filled.confinement->start_ms;
-    }
-    filled.open_deadline_ms = filled.open_deadline_ms > 0 ? filled.open_deadline_ms : 20000;
-    if (filled.memory_limit_bytes <= 0 && filled.confinement != NULL) {
-        filled.memory_limit_bytes = filled.confinement->memory_bytes;
-    }
-    filled.memory_limit_bytes =
-        filled.memory_limit_bytes > 0 ? filled.memory_limit_bytes : INT64_C(4) << 30;
-
+    fill_config(&filled);
     struct planner_spec spec;
     TRY(planner_spec_check(text, error));
     TRY(planner_spec_parse(text, &spec, error));
@@ -209,11 +296,18 @@ enum status planner_open(const char *text, const struct planner_config *config,
     snprintf(planner->spec, sizeof planner->spec, "%s", text);
     planner->session_errors = calloc(config->session_count, sizeof planner->session_errors[0]);
     planner->busy = calloc(config->session_count, sizeof planner->busy[0]);
-    if (planner->session_errors == NULL || planner->busy == NULL) {
+    planner->rig = malloc(sizeof *planner->rig);
+    if (planner->session_errors == NULL || planner->busy == NULL || planner->rig == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "planner %s: out of memory", text);
         goto fail;
     }
+    if (config->rig != NULL) {
+        *planner->rig = *config->rig;
+    } else {
+        rig_swerve(planner->rig);
+    }
     status = open_by_kind(planner, &spec, &filled, error);
+    THEN(status, check_rig(planner, config, error));
     THEN(status, open_plans(planner, error));
     if (status != STATUS_OK) {
         goto fail;
@@ -247,6 +341,8 @@ void planner_close(struct planner *planner)
     free(planner->wheelbase_m);
     free(planner->answers);
     free(planner->bare);
+    free(planner->dark);
+    free(planner->rig);
     free(planner->session_errors);
     free(planner->busy);
     free(planner);
@@ -257,14 +353,27 @@ uint32_t planner_wants(const struct planner *planner)
     return planner->wants;
 }
 
+const struct rig *planner_rig(const struct planner *planner)
+{
+    return planner->rig;
+}
+
+const struct rig_choice *planner_choice(const struct planner *planner)
+{
+    return &planner->choice;
+}
+
 const char *planner_loaded(const struct planner *planner)
 {
-    return planner->exec != NULL ? planner_exec_loaded(planner->exec) : "";
+    return planner->exec != NULL  ? planner_exec_loaded(planner->exec)
+           : planner->ego != NULL ? egodriver_loaded(planner->ego)
+                                  : "";
 }
 
 bool planner_alive(const struct planner *planner)
 {
-    return !planner->dead && (planner->exec == NULL || planner_exec_alive(planner->exec));
+    return !planner->dead && (planner->exec == NULL || planner_exec_alive(planner->exec)) &&
+           (planner->ego == NULL || egodriver_alive(planner->ego));
 }
 
 /* ---- calls ---- */
@@ -319,6 +428,9 @@ static void check_answer(struct planner *planner, const struct swerve_observatio
     }
     if (unfollowable) {
         CHECK(reason[0] != '\0');
+    } else if (*failed != 0 && planner->ego != NULL) {
+        snprintf(reason, SESSION_ERROR_BYTES, "%s",
+                 egodriver_reason(planner->ego, observation->session));
     } else if (*failed != 0) {
         int used = snprintf(reason, SESSION_ERROR_BYTES, "the planner marked its answer as failed");
         if (planner->exec != NULL) {
@@ -365,15 +477,17 @@ static struct swerve_action follow(struct planner *planner,
     return tracker_follow(planner->tracker, &ego, answer->points, answer->point_count);
 }
 
-/* One call of plan. Non-zero: it failed. */
+/* One call of plan or drive. Non-zero: it failed. */
 static int call_plan(struct planner *planner, uint32_t count,
                      const struct swerve_observation *observations,
-                     struct swerve_surroundings *around, struct swerve_action *actions,
-                     uint8_t *failed, char *text, uint32_t text_bytes)
+                     struct swerve_surroundings *around, const struct swerve_sensors *sensors,
+                     struct swerve_action *actions, uint8_t *failed, char *text,
+                     uint32_t text_bytes)
 {
     struct error error;
     int failure = 0;
     around = around != NULL ? around : planner->bare;
+    sensors = sensors != NULL ? sensors : planner->dark;
     for (uint32_t i = 0; i < count; i++) {
         planner->answers[i].action = actions[i];
         planner->answers[i].point_count = 0;
@@ -382,8 +496,8 @@ static int call_plan(struct planner *planner, uint32_t count,
         }
     }
     enter(planner);
-    failure = planner->ops->plan(planner->instance, count, observations, around, planner->answers,
-                                 failed, text, text_bytes);
+    failure = planner_ops_plan(planner->ops, planner->instance, count, observations, around,
+                               sensors, planner->answers, failed, text, text_bytes);
     leave(planner);
     for (uint32_t i = 0; i < count && failure == 0; i++) {
         if (planner->history != NULL && planner_history_add(planner->history, &observations[i],
@@ -409,9 +523,22 @@ enum status planner_plan(struct planner *planner, uint32_t count,
                          struct swerve_surroundings *around, struct swerve_action *actions,
                          uint8_t *failed, struct error *error)
 {
+    return planner_drive(planner, count, observations, around, NULL, actions, failed, error);
+}
+
+enum status planner_drive(struct planner *planner, uint32_t count,
+                          const struct swerve_observation *observations,
+                          struct swerve_surroundings *around, const struct swerve_sensors *sensors,
+                          struct swerve_action *actions, uint8_t *failed, struct error *error)
+{
     enum status status = refuse_if_dead(planner, error);
     if (status != STATUS_OK || count == 0) {
         return status;
+    }
+    if (sensors == NULL && planner->choice.count > 0) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner %s: chose %u sensors of a rig, which are not shown here",
+                         planner->spec, planner->choice.count);
     }
     CHECK(count <= planner->session_count);
     memset(planner->busy, 0, planner->session_count);
@@ -426,8 +553,8 @@ enum status planner_plan(struct planner *planner, uint32_t count,
     char text[PLUGIN_ERROR_BYTES] = "";
     int failure;
     if (planner->answers != NULL) {
-        failure =
-            call_plan(planner, count, observations, around, actions, failed, text, sizeof text);
+        failure = call_plan(planner, count, observations, around, sensors, actions, failed, text,
+                            sizeof text);
     } else {
         enter(planner);
         failure = planner->ops->act(planner->instance, count, observations, actions, failed, text,

@@ -2,7 +2,7 @@
  * Planner host: opens a planner spec and drives it through the one C ABI of schemas/planner.h,
  * whether it is built in, a shared object, or another process.
  *
- *   builtin:NAME[?config]   plugin:FILE.so[?config]   exec:COMMAND LINE
+ *   builtin:NAME[?config]   plugin:FILE.so[?config]   exec:COMMAND LINE   egodriver:NAME[?options]
  *
  * Two kinds of failure. A *session* failure (non-finite or absurd answer, a non-zero `failed` mark)
  * ends that rollout alone. An *instance* failure (crash, hang beyond the deadline, protocol
@@ -15,6 +15,8 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "schemas/planner.h"
+#include "schemas/rig/rig_choice.h"
+#include "worker/egodriver/egodriver.h"
 #include "worker/planner/planner_output.h"
 
 #include <stdbool.h>
@@ -39,7 +41,11 @@ struct planner_confinement {
     int64_t start_ms;       /* open_deadline_ms where planner_config has none; 0: 20,000 */
     uint32_t processes;     /* in the sandbox, threads included; 0: 512 */
     int64_t tmp_bytes;      /* of its /tmp and of its /dev/shm; 0: 256 MiB */
+    struct egodriver_places egodrivers; /* of planners behind a service */
+    int64_t sensor_bytes; /* shared with it for the sensors of one session; 0: 32 MiB */
 };
+
+enum { PLANNER_SENSOR_BYTES = 32 << 20 };
 
 struct planner_config {
     uint32_t session_count;     /* sessions 0 .. session_count - 1 */
@@ -48,7 +54,11 @@ struct planner_config {
                                    confinement says, or 20,000 */
     int64_t memory_limit_bytes; /* of each process of an exec planner, in a sandbox of all together;
                                    0: as confinement says, or 4 GiB */
+    int64_t sensor_bytes_max;   /* shared with an exec planner for the sensors of one session; 0: as
+                                   confinement says, or PLANNER_SENSOR_BYTES */
     const struct planner_confinement *confinement; /* NULL: none */
+    const struct rig *rig; /* sensors that it may choose of, borrowed during planner_open; NULL: the
+                              built-in ones */
     /* Memory of its world's pictures, for plugins that read them there; borrowed during
      * planner_open. NULL: in host memory. */
     const struct swerve_place *place;
@@ -78,10 +88,10 @@ enum status planner_spec_check(const char *spec, struct error *error);
 
 /* Identity on which the results of this planner depend: builtin: its name, config and the
  * simulation revision; plugin: the file's content and config; exec: the command line and the
- * content of every regular file named in it. */
+ * content of every regular file named in it; egodriver: its name and options. */
 enum status planner_identity(const char *spec, char hash[SHA256_HEX_BYTES], struct error *error);
 
-/* The identity of an exec planner, once planner_loaded() is known: `hash` becomes that of both.
+/* The identity of a planner, once planner_loaded() is known: `hash` becomes that of both.
  * Where it says nothing, `hash` stays as it is. */
 void planner_identity_extend(char hash[SHA256_HEX_BYTES], const char *loaded);
 
@@ -96,8 +106,15 @@ void planner_close(struct planner *planner); /* accepts NULL; ends and reaps a p
 /* enum swerve_planner_wants bits; DEVICE: it is given addresses on the device of `place`. */
 uint32_t planner_wants(const struct planner *planner);
 
+/* Rig whose sensors it is shown: its own, or the one that it was offered. Planners of a version
+ * before 4 that want grid or cameras are refused where that is not the built-in one. */
+const struct rig *planner_rig(const struct planner *planner);
+/* Sensors that a planner of version 4 chose of it; none of others. */
+const struct rig_choice *planner_choice(const struct planner *planner);
+
 /* Of an exec planner whose client says it: SHA-256 in hex of the files that it had loaded when it
- * answered hello (schemas/planner.md); else "". */
+ * answered hello (schemas/planner.md). Of one behind a service: of what its servers say that they
+ * are. Else "". */
 const char *planner_loaded(const struct planner *planner);
 
 /* Whether the instance is still usable. */
@@ -121,6 +138,13 @@ enum status planner_plan(struct planner *planner, uint32_t count,
                          const struct swerve_observation *observations,
                          struct swerve_surroundings *around, struct swerve_action *actions,
                          uint8_t *failed, struct error *error);
+
+/* The same with the frames of the sensors of planner_choice(), parallel to observations. NULL:
+ * there are none to be shown, which a planner that chose some refuses. */
+enum status planner_drive(struct planner *planner, uint32_t count,
+                          const struct swerve_observation *observations,
+                          struct swerve_surroundings *around, const struct swerve_sensors *sensors,
+                          struct swerve_action *actions, uint8_t *failed, struct error *error);
 
 /* Answer to observations[i] of the last planner_plan, until the next one; a trajectory
  * where the planner gave one. NULL: it is of a version that knows none. */

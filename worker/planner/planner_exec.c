@@ -41,9 +41,11 @@ struct planner_exec {
     struct wire_greeting greeting; /* version 0: none yet */
     bool alive;
     char death[DEATH_BYTES]; /* why it is dead */
-    uint8_t *shm;            /* session_count * WIRE_SLOT_BYTES, ours to write */
+    uint8_t *shm;            /* a slot for each session, ours to write */
     size_t shm_bytes;
-    uint8_t *frame; /* question under construction */
+    size_t slot_bytes;                   /* of the version that it chose */
+    size_t plane_bytes[RIG_SENSORS_MAX]; /* version 4: of each sensor */
+    uint8_t *frame;                      /* question under construction */
     size_t frame_capacity;
     uint8_t *answer; /* header, payload */
     size_t answer_capacity;
@@ -241,9 +243,14 @@ static int exec_reset(void *planner, const struct swerve_episode *episode, char 
     return header.type == WIRE_ERROR ? answered_error(exec, &header, error_text, error_bytes) : 0;
 }
 
-static void share(struct planner_exec *exec, const struct swerve_observation *observation)
+static void share(struct planner_exec *exec, const struct swerve_observation *observation,
+                  const struct swerve_sensors *sensors)
 {
-    uint8_t *slot = exec->shm + (size_t)observation->session * WIRE_SLOT_BYTES;
+    uint8_t *slot = exec->shm + observation->session * exec->slot_bytes;
+    if (exec->greeting.version == PLANNER_WIRE_VERSION_NEWEST) {
+        wire_slot_write(slot, exec->plane_bytes, sensors);
+        return;
+    }
     if ((exec->greeting.wants & SWERVE_WANTS_BEV) != 0 && observation->bev != NULL) {
         memcpy(slot, observation->bev, BEV_BYTES);
     }
@@ -286,16 +293,17 @@ static enum status decode_answers(const struct planner_exec *exec, size_t payloa
                                    error);
 }
 
-static int exec_plan(void *planner, uint32_t count, const struct swerve_observation *observations,
-                     const struct swerve_surroundings *around, struct swerve_answer *answers,
-                     uint8_t *failed, char *error_text, uint32_t error_bytes)
+static int exec_drive(void *planner, uint32_t count, const struct swerve_observation *observations,
+                      const struct swerve_surroundings *around,
+                      const struct swerve_sensors *sensors, struct swerve_answer *answers,
+                      uint8_t *failed, char *error_text, uint32_t error_bytes)
 {
     struct planner_exec *exec = planner;
     if (!exec->alive) {
         return refuse_dead(exec, error_text, error_bytes);
     }
     for (uint32_t i = 0; i < count; i++) {
-        share(exec, &observations[i]);
+        share(exec, &observations[i], &sensors[i]);
     }
     planner_output_speaker(exec->output,
                            count == 1 ? (int32_t)observations[0].session : PLANNER_OUTPUT_NOBODY);
@@ -391,18 +399,27 @@ const struct swerve_planner_ops planner_exec_ops = {
     .name = "exec",
     .close = exec_close,
     .reset = exec_reset,
-    .plan = exec_plan,
+    .drive = exec_drive,
     .fork = exec_fork,
     .end = exec_end,
 };
 
 /* ---- open ---- */
 
+/* The room of a session: whole pages, of version 4 as much as it may take. Pages that nothing is
+ * written to take no memory. */
+static size_t slot_bytes_max(const struct planner_exec *exec)
+{
+    size_t pages = (size_t)exec->config.sensor_bytes_max / WIRE_PLANE_BYTES;
+    return pages * WIRE_PLANE_BYTES > WIRE_SLOT_BYTES ? pages * WIRE_PLANE_BYTES : WIRE_SLOT_BYTES;
+}
+
 /* Memory that we write and the child can only read: once sealed against future writing, neither
  * write() nor a writable mapping is possible through the descriptor that the child inherits. */
 static enum status shm_create(struct planner_exec *exec, int *fd, struct error *error)
 {
-    exec->shm_bytes = (size_t)exec->config.session_count * WIRE_SLOT_BYTES;
+    const size_t slot_bytes = slot_bytes_max(exec);
+    exec->shm_bytes = (size_t)exec->config.session_count * slot_bytes;
     int memory = memfd_create("swerve-planner", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memory < 0 || ftruncate(memory, (off_t)exec->shm_bytes) != 0) {
         goto fail;
@@ -427,15 +444,46 @@ fail:
     return STATUS_IO;
 }
 
-static enum status greet(struct planner_exec *exec, struct error *error)
+/* Reads what it chose, and gives each sensor its place. */
+static enum status take_choice(struct planner_exec *exec, struct rig *rig,
+                               struct rig_choice *choice, struct error *error)
+{
+    exec->slot_bytes = WIRE_SLOT_BYTES;
+    if (exec->greeting.version < PLANNER_WIRE_VERSION_NEWEST) {
+        return STATUS_OK;
+    }
+    if (rig_choice_decode("welcome", exec->greeting.choice, exec->greeting.choice_bytes, rig,
+                          choice, error) != STATUS_OK) {
+        return error->status = STATUS_PLANNER;
+    }
+    for (uint32_t i = 0; i < choice->count; i++) {
+        exec->plane_bytes[i] = rig_chosen_bytes(rig, &choice->sensors[i]);
+    }
+    size_t needed = wire_slot_bytes(choice->count, exec->plane_bytes);
+    exec->slot_bytes = slot_bytes_max(exec);
+    if (needed <= exec->slot_bytes) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_PLANNER,
+                     "the %u sensors that it chose of the rig %s take %.1f MB a session: expected "
+                     "at most %lld MiB (--planner-sensors-mib)",
+                     choice->count, rig->id, (double)needed / 1e6,
+                     (long long)(exec->slot_bytes >> 20));
+}
+
+/* `offered`: rig.json; NULL: the built-in one. */
+static enum status greet(struct planner_exec *exec, const char *offered, struct error *error)
 {
     char text[512] = "";
     struct wire_header header;
+    if (!reserve_frame(exec, wire_hello_bytes(offered))) {
+        return error_set(error, STATUS_NO_MEMORY, "out of memory");
+    }
     wire_hello_encode(exec->frame, exec->sequence, exec->config.session_count,
                       (uint32_t)exec->config.tick_deadline_ms,
-                      exec->config.debug ? WIRE_LOADED : WIRE_LOADED | WIRE_LABELS);
-    if (ask(exec, wire_hello_bytes(), WIRE_WELCOME, exec->config.open_deadline_ms,
-            WIRE_ERROR_BYTES_MAX, &header, text, sizeof text) != 0) {
+                      exec->config.debug ? WIRE_LOADED : WIRE_LOADED | WIRE_LABELS, offered);
+    if (ask(exec, wire_hello_bytes(offered), WIRE_WELCOME, exec->config.open_deadline_ms,
+            WIRE_WELCOME_BYTES_MAX, &header, text, sizeof text) != 0) {
         return error_set(error, STATUS_PLANNER, "hello: %s", text);
     }
     const uint8_t *payload = exec->answer + sizeof header;
@@ -446,8 +494,34 @@ static enum status greet(struct planner_exec *exec, struct error *error)
     return wire_welcome_decode(payload, header.payload_bytes, &exec->greeting, error);
 }
 
+/* Hello, welcome, and what follows from it. */
+static enum status introduce(struct planner_exec *exec, struct rig *rig, struct rig_choice *choice,
+                             struct error *error)
+{
+    char hash[SHA256_HEX_BYTES];
+    char *offered = NULL;
+    enum status status = rig_hash(rig, hash, error);
+    if (status == STATUS_OK && hash[0] != '\0') {
+        status = rig_text(rig, &offered, error);
+    }
+    THEN(status, greet(exec, offered, error));
+    THEN(status, take_choice(exec, rig, choice, error));
+    free(offered);
+    exec->greeting.choice = NULL; /* the next answer takes its place */
+    return status;
+}
+
+/* Room for the longest answer of any version. */
+static size_t answer_bytes_max(uint32_t session_count)
+{
+    size_t bytes = wire_answer_bytes_max(PLANNER_WIRE_VERSION_NEWEST, session_count);
+    return sizeof(struct wire_header) +
+           (bytes > WIRE_WELCOME_BYTES_MAX ? bytes : WIRE_WELCOME_BYTES_MAX);
+}
+
 enum status planner_exec_open(const char *spec, const struct planner_argv *words,
-                              const struct planner_config *config, struct planner_exec **out,
+                              const struct planner_config *config, struct rig *rig,
+                              struct rig_choice *choice, struct planner_exec **out,
                               struct error *error)
 {
     enum status status = STATUS_OK;
@@ -456,9 +530,7 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
     exec->config = *config;
     process_init(&exec->process);
     exec->frame_capacity = wire_act_bytes(config->session_count);
-    exec->answer_capacity =
-        sizeof(struct wire_header) +
-        wire_answer_bytes_max(PLANNER_WIRE_VERSION_NEWEST, config->session_count);
+    exec->answer_capacity = answer_bytes_max(config->session_count);
     exec->frame = malloc(exec->frame_capacity);
     exec->answer = malloc(exec->answer_capacity);
     int shm_fd = -1;
@@ -478,7 +550,7 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
     if (shm_fd >= 0) {
         close(shm_fd);
     }
-    THEN(status, greet(exec, error));
+    THEN(status, introduce(exec, rig, choice, error));
     if (status != STATUS_OK) {
         if (exec->alive) {
             die(exec, "", 0, false);

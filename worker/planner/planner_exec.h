@@ -14,9 +14,11 @@
 struct planner_exec;
 
 /* Starts the program, exchanges hello and welcome within the open deadline. `config` has its
- * defaults filled in; `spec` is for messages. */
+ * defaults filled in; `spec` is for messages. `rig` is what is offered, and becomes what it is
+ * shown sensors of; borrowed for the call. *choice is written where it chooses. */
 enum status planner_exec_open(const char *spec, const struct planner_argv *words,
-                              const struct planner_config *config, struct planner_exec **out,
+                              const struct planner_config *config, struct rig *rig,
+                              struct rig_choice *choice, struct planner_exec **out,
                               struct error *error);
 
 uint32_t planner_exec_wants(const struct planner_exec *exec);

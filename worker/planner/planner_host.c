@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "schemas/limits.h"
 #include "schemas/observation.h"
+#include "schemas/rig/rig_choice.h"
 #include "worker/planner/planner_history.h"
 #include "worker/planner/planner_plugin.h"
 #include "worker/wire/planner_wire.h"
@@ -45,6 +46,9 @@ struct host {
     struct swerve_surroundings *around; /* [session_count] */
     struct swerve_answer *answers;      /* [session_count] */
     struct planner_history *history;
+    /* of one of version 4, else NULL */
+    struct swerve_sensors *sensors; /* [session_count], with room for RIG_SENSORS_MAX each */
+    struct swerve_sensor *frames;   /* [session_count][RIG_SENSORS_MAX] */
     char text[ERROR_BYTES];
 };
 
@@ -114,6 +118,11 @@ static bool plans(const struct host *host)
     return planner_ops_plans(host->plugin.ops);
 }
 
+static bool drives(const struct host *host)
+{
+    return planner_ops_drives(host->plugin.ops);
+}
+
 /* Room for a batch of every session. */
 static enum status allocate(struct host *host, struct error *error)
 {
@@ -127,6 +136,11 @@ static enum status allocate(struct host *host, struct error *error)
         host->answers = calloc(n, sizeof *host->answers);
         enough = enough && host->around != NULL && host->answers != NULL;
     }
+    if (drives(host)) {
+        host->sensors = calloc(n, sizeof *host->sensors);
+        host->frames = calloc((size_t)n * RIG_SENSORS_MAX, sizeof *host->frames);
+        enough = enough && host->sensors != NULL && host->frames != NULL;
+    }
     if (!enough) {
         return error_set(error, STATUS_NO_MEMORY, "plugin: out of memory");
     }
@@ -134,8 +148,30 @@ static enum status allocate(struct host *host, struct error *error)
     return ticks == 0 ? STATUS_OK : planner_history_create(n, ticks, &host->history, error);
 }
 
+/* The welcome of an open plugin. */
+static enum status greet(struct host *host, uint32_t wants, const struct swerve_offer *offer,
+                         struct error *error)
+{
+    const struct swerve_planner_ops *ops = host->plugin.ops;
+    const char *name = ops->name != NULL ? ops->name : "";
+    char text[WIRE_NAME_BYTES_MAX + 1] = "";
+    const struct wire_welcome welcome = {
+        .version = drives(host)  ? PLANNER_WIRE_VERSION_NEWEST
+                   : plans(host) ? PLANNER_WIRE_VERSION_PLANS
+                                 : PLANNER_WIRE_VERSION,
+        .wants = wants,
+        .name_bytes = (uint32_t)strnlen(name, WIRE_NAME_BYTES_MAX),
+        .tracker = (uint16_t)(plans(host) ? ops->tracker : 0),
+    };
+    uint8_t head[sizeof welcome + sizeof text];
+    memcpy(head, &welcome, sizeof welcome);
+    memcpy(head + sizeof welcome, name, welcome.name_bytes);
+    return answer(host, WIRE_WELCOME, head, sizeof welcome + welcome.name_bytes, offer->choice,
+                  drives(host) ? strnlen(offer->choice, offer->choice_bytes) : 0, error);
+}
+
 /* Opens the plugin and greets. */
-static enum status open_plugin(struct host *host, struct error *error)
+static enum status open_plugin(struct host *host, struct swerve_offer *offer, struct error *error)
 {
     const struct swerve_planner_ops *ops = host->plugin.ops;
     uint32_t wants = 0;
@@ -147,28 +183,55 @@ static enum status open_plugin(struct host *host, struct error *error)
         snprintf(host->text, sizeof host->text, "%.*s", (int)sizeof host->text - 1, refused.text);
         return answer_error(host, error);
     }
-    int failure = planner_ops_open(ops, wants, &planner_place_host, &host->instance, host->config,
-                                   host->session_count, host->text, sizeof host->text);
+    int failure = planner_ops_open(ops, wants, &planner_place_host, &host->instance, offer,
+                                   host->text, sizeof host->text);
     planner_plugin_end_copy(&host->plugin);
     if (failure != 0) {
         host->instance = NULL;
         return answer_error(host, error);
     }
-    const char *name = ops->name != NULL ? ops->name : "";
-    const struct wire_welcome welcome = {
-        .version = plans(host) ? PLANNER_WIRE_VERSION_NEWEST : PLANNER_WIRE_VERSION,
-        .wants = wants,
-        .name_bytes = (uint32_t)strnlen(name, WIRE_NAME_BYTES_MAX),
-        .tracker = (uint16_t)(plans(host) ? ops->tracker : 0),
+    return greet(host, wants, offer, error);
+}
+
+/* The rig of a hello as text, to be freed: what stands behind it, or the built-in one. */
+static enum status offered_rig(const struct host *host, char **out, struct error *error)
+{
+    const size_t bytes = host->header.payload_bytes - sizeof host->hello;
+    if ((host->hello.features & WIRE_RIG) != 0) {
+        *out = strndup((const char *)host->payload + sizeof host->hello, bytes);
+        return memory_check(*out, error, "plugin: out of memory for a rig");
+    }
+    struct rig *rig = malloc(sizeof *rig);
+    TRY(memory_check(rig, error, "plugin: out of memory for a rig"));
+    rig_swerve(rig);
+    enum status status = rig_text(rig, out, error);
+    free(rig);
+    return status;
+}
+
+static enum status offer_plugin(struct host *host, struct error *error)
+{
+    char *rig = NULL;
+    struct swerve_offer offer = {
+        .config = host->config,
+        .session_count = host->session_count,
+        .choice_bytes = PLANNER_CHOICE_BYTES,
+        .choice = calloc(1, PLANNER_CHOICE_BYTES),
     };
-    return answer(host, WIRE_WELCOME, &welcome, sizeof welcome, name, welcome.name_bytes, error);
+    enum status status = memory_check(offer.choice, error, "plugin: out of memory for a choice");
+    THEN(status, offered_rig(host, &rig, error));
+    offer.rig = rig;
+    THEN(status, open_plugin(host, &offer, error));
+    free(rig);
+    free(offer.choice);
+    return status;
 }
 
 static enum status take_hello(struct host *host, struct error *error)
 {
     const char *shm_fd = getenv("SWERVE_SHM_FD");
     const char *shm_bytes = getenv("SWERVE_SHM_BYTES");
-    if (host->header.payload_bytes != sizeof host->hello || host->instance != NULL) {
+    if (host->header.payload_bytes < sizeof host->hello || host->instance != NULL) {
         return wrong_frame(host, error);
     }
     memcpy(&host->hello, host->payload, sizeof host->hello);
@@ -188,7 +251,7 @@ static enum status take_hello(struct host *host, struct error *error)
     }
     host->shm = mapped;
     TRY(allocate(host, error));
-    return open_plugin(host, error);
+    return offer_plugin(host, error);
 }
 
 /* Rows behind the rest of a reset; false: sizes lie. */
@@ -270,6 +333,16 @@ static enum status take_reset(struct host *host, struct error *error)
     return answer(host, WIRE_DONE, NULL, 0, NULL, 0, error);
 }
 
+/* Sensors of query i, in its session's slot. False: nonsense. */
+static bool read_sensors(struct host *host, uint32_t i, uint32_t session)
+{
+    const size_t slot_bytes = host->shm_bytes / host->session_count;
+    struct swerve_sensor *frames = host->frames + (size_t)i * RIG_SENSORS_MAX;
+    host->sensors[i].sensors = frames;
+    return wire_slot_read(host->shm + session * slot_bytes, slot_bytes, frames, RIG_SENSORS_MAX,
+                          &host->sensors[i].count);
+}
+
 static void fill_observation(const struct host *host, const struct wire_query *query,
                              struct swerve_observation *out)
 {
@@ -314,7 +387,8 @@ static bool take_queries(struct host *host, const struct wire_act *act)
     for (uint32_t i = 0; i < act->count; i++) {
         if (queries[i].session >= host->session_count ||
             queries[i].route_count > WIRE_ROUTE_POINTS ||
-            (plans(host) && !wire_around_decode(&at, end, &host->around[i]))) {
+            (plans(host) && !wire_around_decode(&at, end, &host->around[i])) ||
+            (drives(host) && !read_sensors(host, i, queries[i].session))) {
             return false;
         }
         fill_observation(host, &queries[i], &host->observations[i]);
@@ -388,8 +462,8 @@ static int ask_plan(struct host *host, uint32_t count)
         }
     }
     int failure =
-        host->plugin.ops->plan(host->instance, count, host->observations, host->around,
-                               host->answers, host->failed, host->text, sizeof host->text);
+        planner_ops_plan(host->plugin.ops, host->instance, count, host->observations, host->around,
+                         host->sensors, host->answers, host->failed, host->text, sizeof host->text);
     for (uint32_t i = 0; i < count && failure == 0 && host->history != NULL; i++) {
         if (planner_history_add(host->history, &host->observations[i], &host->around[i], &fault) !=
             STATUS_OK) {
@@ -539,6 +613,8 @@ enum status planner_host_run(const char *file, const char *config, struct error 
     free(host.failed);
     free(host.around);
     free(host.answers);
+    free(host.sensors);
+    free(host.frames);
     planner_history_destroy(host.history);
     free(host.payload);
     close(host.out);

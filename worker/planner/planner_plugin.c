@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ABI_OLDEST = 1, ABI_OPEN_ON = 2, ABI_PLAN = 3 };
+enum { ABI_OLDEST = 1, ABI_OPEN_ON = 2, ABI_PLAN = 3, ABI_RIG = 4 };
 
-static const uint32_t sensors = SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS;
+static const uint32_t pictures = SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS;
 static const uint32_t lists = SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SEEN | SWERVE_WANTS_MAP |
                               SWERVE_WANTS_SIGNALS | SWERVE_WANTS_CONTROLS;
 
@@ -25,16 +25,21 @@ static bool opens_on(const struct swerve_planner_ops *ops)
     return ops->abi_version >= ABI_OPEN_ON && ops->open_on != NULL;
 }
 
+bool planner_ops_drives(const struct swerve_planner_ops *ops)
+{
+    return ops->abi_version >= ABI_RIG && ops->drive != NULL;
+}
+
 bool planner_ops_plans(const struct swerve_planner_ops *ops)
 {
-    return ops->abi_version >= ABI_PLAN && ops->plan != NULL;
+    return planner_ops_drives(ops) || (ops->abi_version >= ABI_PLAN && ops->plan != NULL);
 }
 
 enum status planner_ops_settle(const struct swerve_planner_ops *ops,
                                const struct swerve_place *place, const char *reason,
                                uint32_t *wants, struct error *error)
 {
-    uint32_t shown = ops->wants & sensors;
+    uint32_t shown = ops->wants & pictures;
     uint32_t listed = planner_ops_plans(ops) ? ops->wants & lists : 0;
     if (shown != 0 && opens_on(ops) && (ops->wants & SWERVE_WANTS_DEVICE) != 0) {
         if (place->device >= 0) {
@@ -51,15 +56,32 @@ enum status planner_ops_settle(const struct swerve_planner_ops *ops,
 }
 
 int planner_ops_open(const struct swerve_planner_ops *ops, uint32_t wants,
-                     const struct swerve_place *place, void **instance, const char *config,
-                     uint32_t session_count, char *text, uint32_t text_bytes)
+                     const struct swerve_place *place, void **instance,
+                     const struct swerve_offer *offer, char *text, uint32_t text_bytes)
 {
+    const char *config = offer->config;
+    const uint32_t session_count = offer->session_count;
+    if (planner_ops_drives(ops)) {
+        return ops->open_rig(instance, offer, text, text_bytes);
+    }
     if (!opens_on(ops)) {
         return ops->open(instance, config, session_count, text, text_bytes);
     }
     const struct swerve_place *shown =
         (wants & SWERVE_WANTS_DEVICE) != 0 ? place : &planner_place_host;
     return ops->open_on(instance, shown, config, session_count, text, text_bytes);
+}
+
+int planner_ops_plan(const struct swerve_planner_ops *ops, void *instance, uint32_t count,
+                     const struct swerve_observation *observations,
+                     const struct swerve_surroundings *around, const struct swerve_sensors *sensors,
+                     struct swerve_answer *answers, uint8_t *failed, char *text,
+                     uint32_t text_bytes)
+{
+    return planner_ops_drives(ops) ? ops->drive(instance, count, observations, around, sensors,
+                                                answers, failed, text, text_bytes)
+                                   : ops->plan(instance, count, observations, around, answers,
+                                               failed, text, text_bytes);
 }
 
 static enum status check_plan(const char *file, const struct swerve_planner_ops *ops,
@@ -88,17 +110,39 @@ static enum status check_plan(const char *file, const struct swerve_planner_ops 
     return STATUS_OK;
 }
 
+/* Sensors of a rig come from open_rig's choice alone, and only drive has room for them. */
+static enum status check_drive(const char *file, const struct swerve_planner_ops *ops,
+                               struct error *error)
+{
+    const uint32_t found = ops->wants & (pictures | SWERVE_WANTS_DEVICE);
+    if ((ops->open_rig == NULL) != (ops->drive == NULL)) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner plugin %s: expected open_rig and drive, or neither, found %s",
+                         file, ops->drive == NULL ? "open_rig alone" : "drive alone");
+    }
+    if (ops->drive != NULL && found != 0) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner plugin %s: with drive, sensors are those of open_rig's choice: "
+                         "expected wants without BEV, CAMERAS and DEVICE, found 0x%x",
+                         file, found);
+    }
+    return STATUS_OK;
+}
+
 /* Of a version that is known. */
 static enum status check_table(const char *file, const struct swerve_planner_ops *ops,
                                struct error *error)
 {
-    uint32_t known = sensors | SWERVE_WANTS_DEVICE | SWERVE_WANTS_HOST_ELSE;
+    uint32_t known = pictures | SWERVE_WANTS_DEVICE | SWERVE_WANTS_HOST_ELSE;
     known |= ops->abi_version >= ABI_PLAN ? lists : 0;
-    if ((ops->open == NULL && !opens_on(ops)) || ops->close == NULL || ops->reset == NULL ||
-        (ops->act == NULL && !planner_ops_plans(ops))) {
+    if (ops->abi_version >= ABI_RIG) {
+        TRY(check_drive(file, ops, error));
+    }
+    if ((ops->open == NULL && !opens_on(ops) && !planner_ops_drives(ops)) || ops->close == NULL ||
+        ops->reset == NULL || (ops->act == NULL && !planner_ops_plans(ops))) {
         return error_set(error, STATUS_PLANNER,
-                         "planner plugin %s: open, close, reset and act (or plan, in version 3) "
-                         "must all be given",
+                         "planner plugin %s: open, close, reset and act (or plan, in version 3; "
+                         "open_rig and drive, in version 4) must all be given",
                          file);
     }
     if (ops->abi_version < ABI_OPEN_ON) {

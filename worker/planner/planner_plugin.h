@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+enum { PLANNER_CHOICE_BYTES = 128 << 10 }; /* of an offer */
+
 struct planner_plugin {
     void *library; /* of dlopen; NULL: not loaded */
     const struct swerve_planner_ops *ops;
@@ -25,13 +27,22 @@ enum status planner_ops_settle(const struct swerve_planner_ops *ops,
                                const struct swerve_place *place, const char *reason,
                                uint32_t *wants, struct error *error);
 
-/* Whether it is asked by plan (version 3) in place of act. */
+/* Whether it is asked by plan (version 3) or drive in place of act. */
 bool planner_ops_plans(const struct swerve_planner_ops *ops);
+/* Whether it is asked by drive (version 4), and chooses sensors of a rig when it is opened. */
+bool planner_ops_drives(const struct swerve_planner_ops *ops);
 
-/* open or open_on, whichever the table has; `wants` is settled. */
+/* open, open_on or open_rig, whichever the table has; `wants` is settled. The offer's rig and
+ * choice are read where it chooses sensors. */
 int planner_ops_open(const struct swerve_planner_ops *ops, uint32_t wants,
-                     const struct swerve_place *place, void **instance, const char *config,
-                     uint32_t session_count, char *text, uint32_t text_bytes);
+                     const struct swerve_place *place, void **instance,
+                     const struct swerve_offer *offer, char *text, uint32_t text_bytes);
+/* One call of plan or drive; `sensors` is read where it drives. */
+int planner_ops_plan(const struct swerve_planner_ops *ops, void *instance, uint32_t count,
+                     const struct swerve_observation *observations,
+                     const struct swerve_surroundings *around, const struct swerve_sensors *sensors,
+                     struct swerve_answer *answers, uint8_t *failed, char *text,
+                     uint32_t text_bytes);
 
 extern const struct swerve_place planner_place_host;
 

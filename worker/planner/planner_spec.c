@@ -8,9 +8,11 @@
  */
 #include "worker/planner/planner_spec.h"
 
+#include "worker/egodriver/egodriver.h"
 #include "worker/planner/builtin/planner_builtin.h"
 #include "worker/planner/planner.h"
 
+#include "base/check.h"
 #include "base/file.h"
 
 #include <ctype.h>
@@ -52,7 +54,15 @@ bool planner_spec_seen(const char *text)
 
 enum status planner_spec_parse(const char *text, struct planner_spec *spec, struct error *error)
 {
-    static const char *const prefixes[] = {"builtin:", "plugin:", "exec:"};
+    static const struct {
+        const char *prefix;
+        const char *target; /* for messages */
+    } kinds[PLANNER_SPEC_COUNT] = {
+        [PLANNER_SPEC_BUILTIN] = {"builtin:", "a name"},
+        [PLANNER_SPEC_PLUGIN] = {"plugin:", "a file"},
+        [PLANNER_SPEC_EXEC] = {"exec:", "a command line"},
+        [PLANNER_SPEC_EGODRIVER] = {"egodriver:", "a name"},
+    };
     size_t bytes = strlen(text);
     if (bytes >= LIMIT_SPEC_BYTES) {
         return error_set(error, STATUS_LIMIT,
@@ -60,9 +70,10 @@ enum status planner_spec_parse(const char *text, struct planner_spec *spec, stru
                          bytes, LIMIT_SPEC_BYTES - 1);
     }
     const char *bare = planner_spec_bare(text);
-    for (int kind = 0; kind <= PLANNER_SPEC_EXEC; kind++) {
-        size_t prefix_bytes = strlen(prefixes[kind]);
-        if (strncmp(bare, prefixes[kind], prefix_bytes) != 0) {
+    for (int kind = 0; kind < PLANNER_SPEC_COUNT; kind++) {
+        const char *prefix = kinds[kind].prefix;
+        size_t prefix_bytes = strlen(prefix);
+        if (strncmp(bare, prefix, prefix_bytes) != 0) {
             continue;
         }
         const char *target = bare + prefix_bytes;
@@ -71,10 +82,7 @@ enum status planner_spec_parse(const char *text, struct planner_spec *spec, stru
         if (target_bytes == 0) {
             return error_set(error, STATUS_BAD_INPUT,
                              "planner spec \"%s\": expected %s after \"%s\"", text,
-                             kind == PLANNER_SPEC_BUILTIN  ? "a name"
-                             : kind == PLANNER_SPEC_PLUGIN ? "a file"
-                                                           : "a command line",
-                             prefixes[kind]);
+                             kinds[kind].target, prefix);
         }
         memset(spec, 0, sizeof *spec);
         spec->kind = (enum planner_spec_kind)kind;
@@ -85,7 +93,8 @@ enum status planner_spec_parse(const char *text, struct planner_spec *spec, stru
         return STATUS_OK;
     }
     return error_set(error, STATUS_BAD_INPUT,
-                     "planner spec \"%s\": expected builtin:NAME, plugin:FILE.so or exec:COMMAND",
+                     "planner spec \"%s\": expected builtin:NAME, plugin:FILE.so, exec:COMMAND or "
+                     "egodriver:NAME",
                      text);
 }
 
@@ -222,6 +231,9 @@ enum status planner_spec_check(const char *text, struct error *error)
         }
         return STATUS_OK;
     }
+    if (spec.kind == PLANNER_SPEC_EGODRIVER) {
+        return egodriver_check(spec.target, spec.config, error);
+    }
     struct planner_argv words;
     char path[LIMIT_PATH_BYTES];
     enum status status = planner_argv_parse(spec.target, &words, error);
@@ -318,6 +330,11 @@ enum status planner_identity(const char *text, char hex[SHA256_HEX_BYTES], struc
         hash_part(&hash, "exec", "", 0);
         status = hash_command(&hash, spec.target, error);
         break;
+    case PLANNER_SPEC_EGODRIVER: /* who serves it is asked when it is opened */
+        hash_part(&hash, "egodriver", spec.target, strlen(spec.target));
+        break;
+    case PLANNER_SPEC_COUNT:
+        CHECK(false);
     }
     if (status != STATUS_OK) {
         return status;

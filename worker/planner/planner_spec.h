@@ -1,6 +1,6 @@
 /*
- * Planner specs: taking `builtin:NAME[?config]`, `plugin:FILE.so[?config]` and `exec:COMMAND LINE`
- * apart. Pure text and file-system look-ups; nothing is run here.
+ * Planner specs: taking `builtin:NAME[?config]`, `plugin:FILE.so[?config]`, `exec:COMMAND LINE` and
+ * `egodriver:NAME[?options]` apart. Pure text and file-system look-ups; nothing is run here.
  *
  * The command line of an exec planner is split into words the way a shell quotes, but no shell is
  * involved: no variables, globs, pipes or redirections, so a spec means the same everywhere.
@@ -15,11 +15,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum planner_spec_kind { PLANNER_SPEC_BUILTIN = 0, PLANNER_SPEC_PLUGIN, PLANNER_SPEC_EXEC };
+enum planner_spec_kind {
+    PLANNER_SPEC_BUILTIN = 0,
+    PLANNER_SPEC_PLUGIN,
+    PLANNER_SPEC_EXEC,
+    PLANNER_SPEC_EGODRIVER,
+    PLANNER_SPEC_COUNT
+};
 
 struct planner_spec {
     enum planner_spec_kind kind;
-    char target[LIMIT_SPEC_BYTES]; /* builtin name, plugin file, or the whole command line */
+    char target[LIMIT_SPEC_BYTES]; /* name, plugin file, or the whole command line */
     char config[LIMIT_SPEC_BYTES]; /* text after the first "?", "" for none and for exec */
 };
 

@@ -140,6 +140,10 @@ static enum status allocate(struct job_run *job, uint32_t wants, struct rollout 
             goto no_memory;
         }
     }
+    if (job->sensors != NULL && shots_create(job->sensors, &rollout->shots, error) != STATUS_OK) {
+        rollout_destroy(rollout);
+        return error->status;
+    }
     if ((wants & (SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SIGNALS)) != 0) {
         rollout->given = malloc(sizeof *rollout->given);
         if (rollout->given == NULL) {
@@ -200,7 +204,7 @@ enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint3
         TRY(given_map_create(job->prepared, &job->map, error));
     }
     job->objects_source = given_source(wants, job->objects_of_world);
-    given_text(wants, job->objects_source, job->given);
+    given_text(wants | sensors_wants(job->sensors), job->objects_source, job->given);
     TRY(allocate(job, wants, &rollout, error));
     rollout->branch = branch;
     rollout->solo = solo;
@@ -252,6 +256,9 @@ enum status rollout_fork(const struct rollout *parent, int32_t branch, uint32_t 
     if (parent->cameras != NULL) {
         memcpy(rollout->cameras, parent->cameras, (size_t)CAMERA_COUNT * CAMERA_BYTES);
     }
+    if (parent->shots != NULL) {
+        shots_copy(rollout->shots, parent->shots);
+    }
     *out = rollout;
     return STATUS_OK;
 }
@@ -267,6 +274,7 @@ void rollout_destroy(struct rollout *rollout)
     free(rollout->given);
     free(rollout->bev);
     free(rollout->cameras);
+    shots_destroy(rollout->shots);
     free(rollout);
 }
 
@@ -472,6 +480,22 @@ void rollout_observe(struct rollout *rollout, const struct world *world, const s
     set_times(rollout, dark, now_ns);
     out->bev_time_ns = rollout->bev_time_ns;
     memcpy(out->camera_time_ns, rollout->camera_time_ns, sizeof out->camera_time_ns);
+}
+
+enum status rollout_shoot(struct rollout *rollout, const struct world *world,
+                          const struct swerve_observation *observation, struct swerve_sensors *out,
+                          struct error *error)
+{
+    const uint32_t dark = actuation_sensors_dark(&rollout->actuation, observation->tick);
+    *out = (struct swerve_sensors){0};
+    if (rollout->shots == NULL) {
+        return STATUS_OK;
+    }
+    TRY(shots_take(rollout->shots, world, (uint32_t)rollout->slot, dark, observation->time_ns,
+                   error));
+    rollout->observation_digest = shots_digest(rollout->shots);
+    *out = shots_show(rollout->shots);
+    return STATUS_OK;
 }
 
 void rollout_charge(struct rollout *rollout)

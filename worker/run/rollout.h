@@ -16,6 +16,7 @@
 #include "worker/given/given.h"
 #include "worker/models/health.h"
 #include "worker/run/actuation.h"
+#include "worker/run/sensors.h"
 #include "worker/score/field/stage.h"
 #include "worker/score/score.h"
 #include "worker/score/validity.h"
@@ -74,10 +75,11 @@ struct job_run {
     /* Kind that a list of objects would be in its world, for planners that ask for one. */
     enum swerve_objects_source objects_of_world;
     enum swerve_objects_source objects_source; /* what it is for this one */
-    struct given_map *map;                     /* NULL: not asked for */
-    struct swerve_controls_row *controls;      /* of tick 0 on; owned, NULL: not asked for */
-    char given[LIMIT_ID_BYTES];                /* what its planner is shown, for outcomes */
-    bool no_forks;                             /* branches are run from tick 0, or not at all */
+    const struct sensors *sensors;        /* of its runner, that its planner chose; NULL: none */
+    struct given_map *map;                /* NULL: not asked for */
+    struct swerve_controls_row *controls; /* of tick 0 on; owned, NULL: not asked for */
+    char given[LIMIT_ID_BYTES];           /* what its planner is shown, for outcomes */
+    bool no_forks;                        /* branches are run from tick 0, or not at all */
     bool cancelled;
     bool partial_refused; /* the store keeps nothing of this attempt */
     int64_t handed_ns;    /* when it began, or last handed something over */
@@ -111,9 +113,10 @@ struct rollout {
     uint32_t pages_used_percent;
     double peak_flops;
     /* sensor frames as last seen; kept so that a dark sensor shows its last frame */
-    uint8_t *bev;     /* [BEV_BYTES] when the planner wants it, and not on the device */
-    uint8_t *cameras; /* [CAMERA_COUNT * CAMERA_BYTES] likewise */
-    uint32_t wants;   /* enum swerve_planner_wants */
+    uint8_t *bev;        /* [BEV_BYTES] when the planner wants it, and not on the device */
+    uint8_t *cameras;    /* [CAMERA_COUNT * CAMERA_BYTES] likewise */
+    struct shots *shots; /* of the job's sensors; NULL: it has none */
+    uint32_t wants;      /* enum swerve_planner_wants */
     int64_t bev_time_ns;
     int64_t camera_time_ns[CAMERA_COUNT];
     struct given_objects *given; /* NULL: neither objects nor signals are asked for */
@@ -140,7 +143,7 @@ enum status job_run_restore(struct job_run *job, const struct outcome *outcomes,
                             struct error *error);
 
 /* A main line, or with `solo` one branch from tick 0. `wants`: enum swerve_planner_wants. The job's
- * objects_of_world is set; what its planner is given is written there. */
+ * objects_of_world and sensors are set; what its planner is given is written there. */
 enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint32_t wants,
                            struct rollout **out, struct error *error);
 /* A branch that shares everything up to the parent's current tick; no slot or session yet. */
@@ -163,6 +166,11 @@ void rollout_episode(const struct rollout *rollout, struct swerve_episode *out);
  * the observation's then. */
 void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
                      struct swerve_observation *out, struct world_view *view);
+/* The same through the job's sensors, after rollout_observe: `out` is theirs until the next call.
+ */
+enum status rollout_shoot(struct rollout *rollout, const struct world *world,
+                          const struct swerve_observation *observation, struct swerve_sensors *out,
+                          struct error *error);
 
 /* Notes the planner's answer of this tick, for what compares plans. */
 void rollout_plan(struct rollout *rollout, const struct swerve_observation *observation,

@@ -40,15 +40,16 @@ static bool allocate(struct runner *runner, uint32_t n)
     runner->active = calloc(n, sizeof *runner->active);
     runner->observations = calloc(n, sizeof *runner->observations);
     runner->around = calloc(n, sizeof *runner->around);
+    runner->shown = calloc(n, sizeof *runner->shown);
     runner->views = calloc(n, sizeof *runner->views);
     runner->answers = calloc(n, sizeof *runner->answers);
     runner->failed = calloc(n, sizeof *runner->failed);
     runner->slot_of_query = calloc(n, sizeof *runner->slot_of_query);
     runner->free_sessions = calloc(sessions, sizeof *runner->free_sessions);
     if (runner->slots == NULL || runner->actions == NULL || runner->active == NULL ||
-        runner->observations == NULL || runner->around == NULL || runner->views == NULL ||
-        runner->answers == NULL || runner->failed == NULL || runner->slot_of_query == NULL ||
-        runner->free_sessions == NULL) {
+        runner->observations == NULL || runner->around == NULL || runner->shown == NULL ||
+        runner->views == NULL || runner->answers == NULL || runner->failed == NULL ||
+        runner->slot_of_query == NULL || runner->free_sessions == NULL) {
         return false;
     }
     /* Filled so that session 0 is handed out first. */
@@ -139,11 +140,13 @@ void runner_destroy(struct runner *runner)
     destroy_jobs(runner->done);
     planner_close(runner->planner);
     runner_ops(runner)->close(runner->world);
+    sensors_destroy(runner->sensors);
     free(runner->slots);
     free(runner->actions);
     free(runner->active);
     free(runner->observations);
     free(runner->around);
+    free(runner->shown);
     free(runner->views);
     free(runner->answers);
     free(runner->failed);
@@ -211,6 +214,7 @@ enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
 {
     struct rollout *first = NULL;
     job->order = ++runner->orders;
+    job->sensors = runner->sensors;
     job->objects_of_world = given_of_world(runner_ops(runner)->tier, runner->config.conditioning);
     job->keyframes_period_ticks =
         runner_ops(runner)->tier >= TIER_STUDENT ? trace_keyframes_period_ticks(job->scenario) : 0;
@@ -472,20 +476,38 @@ static bool draw_views(struct runner *runner, uint32_t count)
     return status == STATUS_OK;
 }
 
+/* Fills the queries, one for each rollout that has a slot. False: memory ran out, and attempts
+ * broke with it. */
+static bool observe(struct runner *runner, uint32_t *count)
+{
+    struct error error;
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        struct rollout *rollout = runner->slots[i];
+        const uint32_t n = *count;
+        if (rollout == NULL) {
+            continue;
+        }
+        rollout_observe(rollout, runner->world, runner_ops(runner)->slot_scene(runner->world, i),
+                        &runner->observations[n], &runner->views[n]);
+        if (rollout_shoot(rollout, runner->world, &runner->observations[n], &runner->shown[n],
+                          &error) != STATUS_OK) {
+            runner_fail_job(rollout->job, &error);
+            return false;
+        }
+        runner->around[n] = rollout->around;
+        runner->slot_of_query[n] = i;
+        *count = n + 1;
+    }
+    return true;
+}
+
 /* Phase 2: one batched question to the planner. False when it could not be put, or its instance
  * died. */
 static bool ask(struct runner *runner, uint32_t *count)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < runner->slot_count; i++) {
-        struct rollout *rollout = runner->slots[i];
-        if (rollout != NULL) {
-            rollout_observe(rollout, runner->world,
-                            runner_ops(runner)->slot_scene(runner->world, i),
-                            &runner->observations[n], &runner->views[n]);
-            runner->around[n] = rollout->around;
-            runner->slot_of_query[n++] = i;
-        }
+    if (!observe(runner, &n)) {
+        return false;
     }
     *count = n;
     if (n == 0) {
@@ -496,8 +518,9 @@ static bool ask(struct runner *runner, uint32_t *count)
     }
     struct error error;
     memset(runner->failed, 0, n);
-    if (planner_plan(runner->planner, n, runner->observations, runner->around, runner->answers,
-                     runner->failed, &error) != STATUS_OK) {
+    if (planner_drive(runner->planner, n, runner->observations, runner->around,
+                      runner->sensors != NULL ? runner->shown : NULL, runner->answers,
+                      runner->failed, &error) != STATUS_OK) {
         runner_planner_died(runner, &error);
         return false;
     }

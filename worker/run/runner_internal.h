@@ -31,7 +31,8 @@ struct runner {
     struct planner *planner; /* NULL: died, opened again before the next tick */
     bool planner_opened;     /* once, so that `wants` is known */
     uint32_t wants;
-    bool on_device; /* the world runs on one */
+    struct sensors *sensors; /* that the planner chose; NULL: none */
+    bool on_device;          /* the world runs on one */
     char backend[DEVICE_NAME_BYTES];
     struct swerve_place place; /* of the world's pictures; backend NULL: in host memory */
     bool views_opened;
@@ -57,6 +58,7 @@ struct runner {
     uint8_t *active;
     struct swerve_observation *observations;
     struct swerve_surroundings *around;
+    struct swerve_sensors *shown;
     struct world_view *views;
     struct swerve_action *answers;
     uint8_t *failed;

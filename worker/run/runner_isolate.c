@@ -61,6 +61,31 @@ static enum status open_views(struct runner *runner, struct error *error)
     return status;
 }
 
+/* Rollouts have room for the sensors asked for at first, and the choice is part of their bits. */
+static enum status take_sensors(struct runner *runner, const struct planner *planner,
+                                struct error *error)
+{
+    const struct rig_choice *choice = planner_choice(planner);
+    const struct rig *rig = planner_rig(planner);
+    if (!runner->planner_opened && choice->count > 0) {
+        return sensors_create(rig, choice, runner_ops(runner), &runner->sensors, error);
+    }
+    if (!runner->planner_opened) {
+        return STATUS_OK;
+    }
+    if (planner_wants(planner) != runner->wants) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner %s: asked for sensors %u when it was started again, %u before",
+                         runner->planner_spec, planner_wants(planner), runner->wants);
+    }
+    if (runner->sensors != NULL ? !sensors_are(runner->sensors, rig, choice) : choice->count > 0) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner %s: chose other sensors of a rig when it was started again",
+                         runner->planner_spec);
+    }
+    return STATUS_OK;
+}
+
 enum status runner_open_planner(struct runner *runner, struct error *error)
 {
     struct planner_config config = runner->config.planner_config;
@@ -74,16 +99,8 @@ enum status runner_open_planner(struct runner *runner, struct error *error)
     }
     TRY(planner_open(runner->planner_spec, &config, &planner, error));
     enum status status = checked ? check_identity(runner, files, planner, error) : STATUS_OK;
+    THEN(status, take_sensors(runner, planner, error));
     if (status != STATUS_OK) {
-        planner_close(planner);
-        return status;
-    }
-    /* Rollouts have room for the sensors asked for at first, and the choice is part of their bits.
-     */
-    if (runner->planner_opened && planner_wants(planner) != runner->wants) {
-        status = error_set(error, STATUS_PLANNER,
-                           "planner %s: asked for sensors %u when it was started again, %u before",
-                           runner->planner_spec, planner_wants(planner), runner->wants);
         planner_close(planner);
         return status;
     }

@@ -1,8 +1,10 @@
 /*
- * Building and sending job rows.
+ * Building job rows: once to count and name them, and again page by page, for whoever sends or
+ * looks at them. What is kept of a suite grows with its scenarios, not with their seeds.
  */
 #include "worker/run/submission.h"
 
+#include "base/array.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "engine/trace/trace.h"
@@ -15,7 +17,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBMIT_BATCH = 1000, ROUNDS_MAX = 9999 };
+/* Jobs of one entry under one planner, from which they are made when they are wanted. */
+struct submission_work {
+    const struct scenario_document *document; /* the suite's, or the trusted part of it */
+    const uint64_t *seeds;                    /* the entry's; NULL: first_seed, and those above */
+    uint64_t first_seed;
+    uint32_t seed_count;
+    uint32_t kind;
+    uint32_t audit_kind;
+    double audit_rate; /* 0: no job is audited */
+    int32_t priority;
+};
 
 static void update_text(struct sha256 *hash, const char *text)
 {
@@ -130,13 +142,6 @@ static uint32_t entry_seed_count(const struct suite_entry *entry,
     return asked > 0 ? asked : entry->seed_count;
 }
 
-static uint64_t entry_seed(const struct suite_entry *entry,
-                           const struct submission_options *options, uint32_t index)
-{
-    bool own = options->seed_count == 0 && !options->nominal;
-    return own ? entry->seeds[index] : (uint64_t)index + (options->nominal ? 0 : 1);
-}
-
 static uint32_t entry_planner_count(const struct suite_entry *entry)
 {
     return entry->planner_count > 0 ? entry->planner_count : 1;
@@ -192,13 +197,6 @@ static enum status check_trace_bytes(const struct suite_entry *entry,
                      LIMIT_ARTIFACT_BYTES >> 20);
 }
 
-static void add_job(struct submission *out, const struct scenario_document *document,
-                    const struct job_spec *spec)
-{
-    out->specs[out->job_count] = *spec;
-    out->documents[out->job_count++] = document;
-}
-
 /* Question of one entry: its scenario, or the trusted part of it, and who answers. */
 struct asked {
     const struct suite_entry *entry;
@@ -211,38 +209,42 @@ static bool is_learned(enum tier tier)
     return tier >= TIER_STUDENT;
 }
 
-/* A teacher that is not trusted for as long repeats nothing. */
-static bool audited(const struct submission_options *options, const struct asked *question,
-                    const struct route_horizons *horizons, const struct job_spec *spec)
+/* The rate at which a teacher repeats such jobs; one that is not trusted for as long repeats
+ * nothing. */
+static double rate_of_audits(const struct submission_options *options, const struct asked *question,
+                             const struct route_horizons *horizons, const struct job_spec *spec)
 {
     const struct scenario *scenario = &question->document->scenario;
-    return options->audit != NULL && spec->tier == TIER_STUDENT &&
-           options->policy.teacher_available &&
-           scenario->horizon_ticks <= horizons->teacher_ticks &&
-           trust_audit_sampled(spec->key, audit_rate(options->audit, &scenario->slices));
+    bool audited = options->audit != NULL && spec->tier == TIER_STUDENT &&
+                   options->policy.teacher_available &&
+                   scenario->horizon_ticks <= horizons->teacher_ticks;
+    return audited ? audit_rate(options->audit, &scenario->slices) : 0;
 }
 
-/* Adds a job, and its audit job when it is sampled. */
-static enum status add_audited(struct submission *out, const struct asked *question,
-                               const struct submission_options *options,
-                               const struct route_horizons *horizons, const struct job_spec *spec,
-                               struct error *error)
+static bool is_of_kind(const struct job_spec *kind, const struct job_spec *spec)
 {
-    struct job_spec audit;
-    add_job(out, question->document, spec);
-    out->rollout_count += spec->rollout_count;
-    if (!audited(options, question, horizons, spec)) {
-        return STATUS_OK;
+    return kind->tier == spec->tier && kind->follows == spec->follows &&
+           kind->evaluates == spec->evaluates && kind->escalate_tier == spec->escalate_tier &&
+           strcmp(kind->planner, spec->planner) == 0 &&
+           strcmp(kind->planner_hash, spec->planner_hash) == 0 &&
+           strcmp(kind->pool, spec->pool) == 0 && strcmp(kind->model_hash, spec->model_hash) == 0 &&
+           strcmp(kind->sampler, spec->sampler) == 0 && strcmp(kind->backend, spec->backend) == 0 &&
+           strcmp(kind->escalate_pool, spec->escalate_pool) == 0 &&
+           strcmp(kind->escalate_model_hash, spec->escalate_model_hash) == 0 &&
+           strcmp(kind->escalate_sampler, spec->escalate_sampler) == 0;
+}
+
+/* The kind of such jobs, noted where it is new; revision and attempts are the same for all. */
+static enum status find_kind(struct submission *out, const struct job_spec *spec, uint32_t *kind,
+                             struct error *error)
+{
+    for (*kind = 0; *kind < out->kind_count; ++*kind) {
+        if (is_of_kind(&out->kinds[*kind], spec)) {
+            return STATUS_OK;
+        }
     }
-    TRY(submission_teacher_spec(options->models, spec, options->precision,
-                                question->document->scenario.horizon_ticks, &audit, error));
-    char key[SHA256_HEX_BYTES];
-    job_key_audit(audit.key, key);
-    memcpy(audit.key, key, sizeof audit.key);
-    memcpy(audit.audit_key, spec->key, sizeof audit.audit_key);
-    audit.evaluates = false;
-    add_job(out, question->document, &audit);
-    out->audit_count++;
+    TRY(array_room(&out->kinds, out->kind_count, sizeof *out->kinds, error));
+    out->kinds[out->kind_count++] = *spec;
     return STATUS_OK;
 }
 
@@ -315,27 +317,56 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
     return STATUS_OK;
 }
 
-/* All of a job but its seed, model and key. */
+/* Members that jobs of the question have alike, but for the model. */
 static void describe(const struct asked *question, const struct submission_options *options,
                      const char *planner, const char *planner_identity, struct job_spec *spec)
 {
-    const struct scenario_document *document = question->document;
     enum tier tier = question->decision.tier;
-    *spec = (struct job_spec){
-        .tier = tier,
-        .priority = question->entry->priority,
-        .rollout_count = 1 + document->scenario.branch_count,
-        .attempts_max = options->attempts_max,
-    };
-    snprintf(spec->scenario_id, sizeof spec->scenario_id, "%s", document->scenario.id);
-    memcpy(spec->scenario_hash, document->hash, sizeof spec->scenario_hash);
-    memcpy(spec->prefix_key, document->hash, sizeof spec->prefix_key);
+    *spec = (struct job_spec){.tier = tier, .attempts_max = options->attempts_max};
     snprintf(spec->planner, sizeof spec->planner, "%s", planner);
     memcpy(spec->planner_hash, planner_identity, sizeof spec->planner_hash);
     snprintf(spec->pool, sizeof spec->pool, "%s", question->decision.pool);
     snprintf(spec->backend, sizeof spec->backend, "%s",
              is_learned(tier) ? options->backend : "cpu");
     snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
+}
+
+/* The jobs of a question under one planner. */
+static enum status add_work(struct submission *out, const struct asked *question,
+                            const struct submission_options *options,
+                            const struct route_horizons *horizons, const char *planner,
+                            const char *planner_identity, struct error *error)
+{
+    const struct suite_entry *entry = question->entry;
+    bool own = options->seed_count == 0 && !options->nominal;
+    struct submission_work work = {.document = question->document,
+                                   .seeds = own ? entry->seeds : NULL,
+                                   .first_seed = options->nominal ? 0 : 1,
+                                   .seed_count = entry_seed_count(entry, options),
+                                   .priority = entry->priority};
+    struct job_spec spec;
+    describe(question, options, planner, planner_identity, &spec);
+    if (is_learned(spec.tier)) {
+        TRY(set_model(options->models, options->conditioning, options->precision, &spec, error));
+    }
+    spec.evaluates = options->evaluation && spec.tier == TIER_STUDENT;
+    spec.follows &= !spec.evaluates; /* of this version it is to be the evidence */
+    out->evaluation_count += spec.evaluates ? work.seed_count : 0;
+    name_escalation(options, &question->document->scenario, &spec);
+    TRY(find_kind(out, &spec, &work.kind, error));
+    work.audit_rate = rate_of_audits(options, question, horizons, &spec);
+    if (work.audit_rate > 0) {
+        struct job_spec audit;
+        TRY(submission_teacher_spec(options->models, &spec, options->precision,
+                                    question->document->scenario.horizon_ticks, &audit, error));
+        audit.evaluates = false;
+        TRY(find_kind(out, &audit, &work.audit_kind, error));
+    }
+    if (work.seed_count > 0) {
+        TRY(array_room(&out->work, out->work_count, sizeof *out->work, error));
+        out->work[out->work_count++] = work;
+    }
+    return STATUS_OK;
 }
 
 static enum status add_entry(struct submission *out, const struct suite_entry *entry,
@@ -350,46 +381,112 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
         const char *planner = entry->planner_count > 0 ? entry->planners[p] : options->planner;
         const char *hash = NULL;
         TRY(planner_hash(hashes, options, planner, &hash, error));
-        for (uint32_t s = 0; s < entry_seed_count(entry, options); s++) {
-            struct job_spec spec;
-            describe(&question, options, planner, hash, &spec);
-            spec.seed = entry_seed(entry, options, s);
-            if (is_learned(spec.tier)) {
-                TRY(set_model(options->models, options->conditioning, options->precision, &spec,
-                              error));
-            }
-            spec.evaluates = options->evaluation && spec.tier == TIER_STUDENT;
-            spec.follows &= !spec.evaluates; /* of this version it is to be the evidence */
-            out->evaluation_count += spec.evaluates;
-            name_escalation(options, &question.document->scenario, &spec);
-            job_key_make(&spec, options->fresh);
-            TRY(add_audited(out, &question, options, &horizons, &spec, error));
-        }
+        TRY(add_work(out, &question, options, &horizons, planner, hash, error));
     }
     return STATUS_OK;
+}
+
+/* ---- pages ---- */
+
+/* A job of the kind that answers for the scenario and the seed; its key is still to be made. */
+static void fill_job(const struct submission *submission, const struct submission_work *work,
+                     uint32_t kind, uint64_t seed, struct job_spec *spec)
+{
+    const struct scenario_document *document = work->document;
+    *spec = submission->kinds[kind];
+    memcpy(spec->suite_id, submission->suite_id, sizeof spec->suite_id);
+    snprintf(spec->scenario_id, sizeof spec->scenario_id, "%s", document->scenario.id);
+    memcpy(spec->scenario_hash, document->hash, sizeof spec->scenario_hash);
+    memcpy(spec->prefix_key, document->hash, sizeof spec->prefix_key);
+    spec->priority = work->priority;
+    spec->rollout_count = 1 + document->scenario.branch_count;
+    spec->seed = seed;
+}
+
+/* Adds a job to the page, and its audit job when it is sampled. */
+static void add_job(struct submission *submission, const struct submission_work *work,
+                    uint64_t seed)
+{
+    uint32_t at = submission->page_count++;
+    struct job_spec *spec = &submission->specs[at];
+    submission->documents[at] = work->document;
+    fill_job(submission, work, work->kind, seed, spec);
+    job_key_make(spec, submission->fresh);
+    if (work->audit_rate > 0 && trust_audit_sampled(spec->key, work->audit_rate)) {
+        struct job_spec *audit = &submission->specs[at + 1];
+        submission->documents[submission->page_count++] = work->document;
+        fill_job(submission, work, work->audit_kind, seed, audit);
+        job_key_make(audit, job_key_fresh(spec));
+        char key[SHA256_HEX_BYTES];
+        job_key_audit(audit->key, key);
+        memcpy(audit->key, key, sizeof audit->key);
+        memcpy(audit->audit_key, spec->key, sizeof audit->audit_key);
+    }
+}
+
+/* Makes the jobs that follow the last page those at hand. */
+static void fill_page(struct submission *submission)
+{
+    submission->page_count = 0;
+    while (submission->work_next < submission->work_count &&
+           submission->page_count + 2 <= SUBMISSION_PAGE) { /* a job and what audits it */
+        const struct submission_work *work = &submission->work[submission->work_next];
+        uint32_t seed = submission->seed_next++;
+        add_job(submission, work,
+                work->seeds != NULL ? work->seeds[seed] : work->first_seed + seed);
+        if (submission->seed_next == work->seed_count) {
+            submission->work_next++;
+            submission->seed_next = 0;
+        }
+    }
+}
+
+bool submission_first(struct submission *submission)
+{
+    if (submission->page_count < submission->job_count) { /* else the page has them all */
+        submission->work_next = submission->seed_next = 0;
+        fill_page(submission);
+    }
+    return submission->page_count > 0;
+}
+
+bool submission_next(struct submission *submission)
+{
+    if (submission->work_next == submission->work_count) {
+        return false;
+    }
+    fill_page(submission);
+    return true;
 }
 
 void submission_name(struct submission *out, const char *id)
 {
     snprintf(out->suite_id, sizeof out->suite_id, "%s", id);
-    for (uint32_t i = 0; i < out->job_count; i++) {
+    for (uint32_t i = 0; i < out->page_count; i++) {
         memcpy(out->specs[i].suite_id, out->suite_id, sizeof out->suite_id);
     }
 }
 
-/* "<suite>-<8 hex digits of all keys>": the same work has the same id, however much of it is
- * audited. An evaluation is a suite of its own: what was driven for others may be the teacher's.
- */
-static void name_suite(struct submission *out, const struct suite *suite)
+/* Counts the jobs, and names the suite "<suite>-<8 hex digits of all keys>": the same work has the
+ * same id, however much of it is audited. An evaluation is a suite of its own: what was driven for
+ * others may be the teacher's. */
+static void count_jobs(struct submission *out, const struct suite *suite)
 {
     char id[LIMIT_ID_BYTES];
     struct sha256 hash;
     uint8_t digest[SHA256_BYTES];
     char hex[SHA256_HEX_BYTES];
     sha256_init(&hash);
-    for (uint32_t i = 0; i < out->job_count; i++) {
-        if (out->specs[i].audit_key[0] == '\0') {
-            update_text(&hash, out->specs[i].key);
+    while (submission_next(out)) {
+        out->job_count += out->page_count;
+        for (uint32_t i = 0; i < out->page_count; i++) {
+            const struct job_spec *spec = &out->specs[i];
+            bool audit = spec->audit_key[0] != '\0';
+            out->audit_count += audit;
+            out->rollout_count += audit ? 0 : spec->rollout_count;
+            if (!audit) {
+                update_text(&hash, spec->key);
+            }
         }
     }
     if (out->evaluation_count > 0) {
@@ -398,44 +495,8 @@ static void name_suite(struct submission *out, const struct suite *suite)
     sha256_final(&hash, digest);
     sha256_to_hex(digest, hex);
     snprintf(id, sizeof id, "%.*s-%.8s", LIMIT_ID_BYTES - 16, suite->id, hex);
+    submission_first(out);
     submission_name(out, id);
-}
-
-static void set_round(struct submission *submission, const char first[LIMIT_ID_BYTES],
-                      uint32_t round)
-{
-    char id[LIMIT_ID_BYTES];
-    CHECK(round <= ROUNDS_MAX); /* four digits, so that nothing of the id's hash is cut off */
-    if (round > 1) {
-        snprintf(id, sizeof id, "%.*s-%u", LIMIT_ID_BYTES - 6, first, round);
-    } else {
-        memcpy(id, first, sizeof id);
-    }
-    submission_name(submission, id);
-}
-
-/* Jobs that ended without an answer (dead, cancelled) or whose traces are gone stay as they are in
- * their suite. So asking again makes a suite of its own, "<id>-2", ..: finished results are taken
- * over, the rest is run. Goes on from *round to the first one that is open or has every answer. */
-static enum status pick_round(struct submission *submission, struct store *store,
-                              const char first[LIMIT_ID_BYTES], uint32_t *round,
-                              struct error *error)
-{
-    for (;; ++*round) {
-        struct store_suite_status now;
-        set_round(submission, first, *round);
-        enum status status = store->ops->suite_status(store, submission->suite_id, &now, error);
-        if (status == STATUS_NOT_FOUND) {
-            return STATUS_OK;
-        }
-        if (status != STATUS_OK) {
-            return status;
-        }
-        if (now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] == 0 ||
-            store_jobs_open(&now) > 0 || *round >= ROUNDS_MAX) {
-            return STATUS_OK;
-        }
-    }
 }
 
 enum status submission_build(const struct suite *suite, const struct submission_options *options,
@@ -450,10 +511,10 @@ enum status submission_build(const struct suite *suite, const struct submission_
         return error_set(error, STATUS_LIMIT, "suite %s: expected 1 to %d jobs, found %llu",
                          suite->id, LIMIT_SUITE_JOBS, (unsigned long long)count);
     }
-    struct submission built = {0};
+    struct submission built = {.fresh = options->fresh};
     struct planner_hashes *hashes = calloc(1, sizeof *hashes);
     /* Every job may have an audit job. */
-    uint64_t room = options->audit != NULL ? 2 * count : count;
+    uint64_t room = 2 * count < SUBMISSION_PAGE ? 2 * count : SUBMISSION_PAGE;
     built.specs = calloc(room, sizeof *built.specs);
     built.documents = calloc(room, sizeof *built.documents);
     enum status status = STATUS_OK;
@@ -469,7 +530,7 @@ enum status submission_build(const struct suite *suite, const struct submission_
         submission_finish(&built);
         return status;
     }
-    name_suite(&built, suite);
+    count_jobs(&built, suite);
     *out = built;
     return STATUS_OK;
 }
@@ -540,107 +601,16 @@ void submission_finish(struct submission *submission)
 {
     free(submission->specs);
     free(submission->documents);
+    free(submission->kinds);
+    free(submission->work);
     for (uint32_t i = 0; i < submission->clipped_count; i++) {
         scenario_destroy(submission->clipped[i]);
     }
     free(submission->clipped);
     submission->specs = NULL;
     submission->documents = NULL;
+    submission->kinds = NULL;
+    submission->work = NULL;
     submission->clipped = NULL;
     submission->clipped_count = 0;
-}
-
-static enum status put_scenarios(const struct submission *submission, struct store *store,
-                                 struct error *error)
-{
-    const struct scenario_document *last = NULL;
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i++) {
-        const struct scenario_document *document = submission->documents[i];
-        if (document != last) {
-            const char *body = document->canonical;
-            size_t bytes = document->canonical_bytes;
-            status = submission->tenant == NULL
-                         ? store->ops->scenario_put(store, document->hash, body, bytes, error)
-                         : store->ops->scenario_put_as(store, submission->tenant, document->hash,
-                                                       body, bytes, error);
-            last = document;
-        }
-    }
-    return status;
-}
-
-/* A job and what audits it come together: the store's floor asks for both. */
-static uint32_t batch_at(const struct submission *submission, uint32_t first)
-{
-    uint32_t left = submission->job_count - first;
-    uint32_t count = left < SUBMIT_BATCH ? left : SUBMIT_BATCH;
-    bool parts = count < left && submission->specs[first + count].audit_key[0] != '\0';
-    return parts ? count - 1 : count;
-}
-
-/* A quota was reached within the suite: parts before stay, which the store's sentence does not
- * know. */
-static enum status partly_taken(const struct submission *submission, uint32_t taken,
-                                struct error *error)
-{
-    const struct error why = *error;
-    return error_set(error, why.status,
-                     "%.600s; %u of the suite's %u jobs are in %s, and submitting again goes on "
-                     "from there",
-                     why.text, taken, submission->job_count, submission->suite_id);
-}
-
-/* Submits all jobs under the suite's present id; *lost: some are done there, but their traces are
- * gone. */
-static enum status submit_jobs(struct submission *submission, struct store *store, uint32_t weight,
-                               bool *lost, struct error *error)
-{
-    struct store_submit_result *results = calloc(SUBMIT_BATCH, sizeof *results);
-    TRY(memory_check(results, error, "submit: out of memory"));
-    enum status status = STATUS_OK;
-    *lost = false;
-    submission->memoised_count = 0;
-    uint32_t count = 0;
-    for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i += count) {
-        count = batch_at(submission, i);
-        const struct job_spec *specs = submission->specs + i;
-        status = submission->tenant == NULL
-                     ? store->ops->submit(store, submission->suite_id, weight, specs, count,
-                                          results, error)
-                     : store->ops->submit_as(store, submission->tenant, submission->suite_id,
-                                             weight, specs, count, results, error);
-        if (status == STATUS_LIMIT && i > 0) {
-            status = partly_taken(submission, i, error);
-        }
-        for (uint32_t k = 0; status == STATUS_OK && k < count; k++) {
-            submission->memoised_count += results[k].memoised;
-            *lost |= results[k].lost;
-        }
-    }
-    free(results);
-    return status;
-}
-
-enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
-                            struct error *error)
-{
-    char first[LIMIT_ID_BYTES];
-    memcpy(first, submission->suite_id, sizeof first);
-    enum status status = put_scenarios(submission, store, error);
-    bool lost = true;
-    for (uint32_t round = 1; status == STATUS_OK && lost && round <= ROUNDS_MAX; round++) {
-        struct store_suite_status now;
-        status = pick_round(submission, store, first, &round, error);
-        THEN(status, submit_jobs(submission, store, weight, &lost, error));
-        if (status == STATUS_MISMATCH && round < ROUNDS_MAX) {
-            status = STATUS_OK; /* another tenant's suite: each has one of its own */
-            lost = true;
-        } else if (status == STATUS_OK && lost) {
-            status = store->ops->suite_status(store, submission->suite_id, &now, error);
-            /* Work that still runs is finished first; the next submission repairs the rest. */
-            lost = status == STATUS_OK && store_jobs_open(&now) == 0;
-        }
-    }
-    return status;
 }

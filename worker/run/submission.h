@@ -42,9 +42,15 @@ struct submission {
     char suite_id[LIMIT_ID_BYTES];
     const char *tenant; /* for whom it is sent; NULL: for whoever the token or the suite says */
     uint32_t job_count;
-    struct job_spec *specs; /* [job_count], owned */
+    /* One job of each kind: planner, tier, pool, model, sampler, backend, who is asked when it is
+     * flagged. Those of audits are among them. Scenario, seed and key are empty. */
+    uint32_t kind_count;
+    struct job_spec *kinds; /* [kind_count], owned */
+    /* The page at hand: a suite of up to half a page lies in it whole. */
+    uint32_t page_count;
+    struct job_spec *specs; /* [page_count], owned */
     const struct scenario_document *
-        *documents;            /* [job_count], owned array of the suite's documents */
+        *documents;            /* [page_count], owned array of the suite's documents */
     int64_t rollout_count;     /* without those of audit jobs */
     uint32_t audit_count;      /* audit jobs among the jobs */
     uint32_t degraded_count;   /* scenarios answered by a cheaper tier than their question wants */
@@ -54,13 +60,27 @@ struct submission {
     uint32_t clipped_count;    /* scenarios of which only the trusted part is driven */
     uint32_t memoised_count;   /* after sending */
     struct scenario_document **clipped; /* [clipped_count], owned, among the documents */
+    /* Groups that jobs are made of, and the first job behind the page. */
+    struct submission_work *work; /* [work_count], owned */
+    uint32_t work_count;
+    uint32_t work_next;
+    uint32_t seed_next;
+    uint64_t fresh;
 };
 
+enum { SUBMISSION_PAGE = 1000 }; /* jobs at hand, at the most */
+
 /* Pure but for planner files, whose content is hashed, and for what `loads` does. Fails with
- * everything unsent. */
+ * everything unsent. The suite has to stay as long as the submission, the options need not. The
+ * first page is at hand. */
 enum status submission_build(const struct suite *suite, const struct submission_options *options,
                              struct submission *out, struct error *error);
 void submission_finish(struct submission *submission);
+
+/* Makes the first page of jobs the one at hand, and the next. False: there is none. A job and what
+ * audits it are in one page. */
+bool submission_first(struct submission *submission);
+bool submission_next(struct submission *submission);
 
 /* Another suite id for all jobs, before they are sent: one suite may be submitted piece by piece.
  */

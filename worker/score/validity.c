@@ -152,28 +152,54 @@ static struct box body(const struct agent *agent, const struct agent_state *stat
                     dmath_max(agent->width_m - TOUCH_M, TOUCH_M));
 }
 
-static void check_overlaps(struct validity *validity, const struct scenario *scenario,
-                           const struct scene *scene, uint32_t index)
+/* Agents that are there, side by side for the first look at every pair. */
+struct bodies {
+    uint32_t count;
+    double x_m[LIMIT_AGENTS];
+    double y_m[LIMIT_AGENTS];
+    double reach_m[LIMIT_AGENTS]; /* no point of the body is farther from its centre */
+    uint16_t agent[LIMIT_AGENTS];
+};
+
+static void bodies_add(struct bodies *bodies, const struct scenario *scenario,
+                       const struct scene *scene, uint32_t index)
 {
+    uint32_t k = bodies->count++;
+    bodies->x_m[k] = scene->agents[index].pose.x_m;
+    bodies->y_m[k] = scene->agents[index].pose.y_m;
+    bodies->reach_m[k] = 0.5 * (scenario->agents[index].length_m + scenario->agents[index].width_m);
+    bodies->agent[k] = (uint16_t)index;
+}
+
+/* Whether two agents that may touch are looked at. */
+static bool are_compared(const struct agent *a, const struct agent *b)
+{
+    return a->behaviour != b->behaviour ||
+           (a->behaviour != BEHAVIOUR_STATIC && a->behaviour != BEHAVIOUR_REPLAY &&
+            a->behaviour != BEHAVIOUR_STORYBOARD);
+}
+
+/* The newest of the bodies against those before. */
+static void check_overlaps(struct validity *validity, const struct scenario *scenario,
+                           const struct scene *scene, const struct bodies *bodies)
+{
+    const uint32_t newest = bodies->count - 1;
+    const uint32_t index = bodies->agent[newest];
     const struct agent *a = &scenario->agents[index];
     const struct agent_state *state = &scene->agents[index];
-    for (uint32_t j = 0; j < index; j++) {
-        const struct agent *b = &scenario->agents[j];
-        const struct agent_state *other = &scene->agents[j];
-        bool stand = a->behaviour == BEHAVIOUR_STATIC && b->behaviour == BEHAVIOUR_STATIC;
-        bool recorded = a->behaviour == b->behaviour &&
-                        (a->behaviour == BEHAVIOUR_REPLAY || a->behaviour == BEHAVIOUR_STORYBOARD);
-        double reach_m = 0.5 * (a->length_m + a->width_m + b->length_m + b->width_m);
-        if (!other->present || stand || recorded ||
-            fabs(state->pose.x_m - other->pose.x_m) > reach_m ||
-            fabs(state->pose.y_m - other->pose.y_m) > reach_m) {
+    for (uint32_t k = 0; k < newest; k++) {
+        double reach_m = bodies->reach_m[newest] + bodies->reach_m[k];
+        if (fabs(bodies->x_m[newest] - bodies->x_m[k]) > reach_m ||
+            fabs(bodies->y_m[newest] - bodies->y_m[k]) > reach_m) {
             continue;
         }
+        const uint32_t j = bodies->agent[k];
+        const struct agent *b = &scenario->agents[j];
         struct box one = body(a, state);
-        struct box two = body(b, other);
-        if (box_overlap(&one, &two)) {
+        struct box two = body(b, &scene->agents[j]);
+        if (are_compared(a, b) && box_overlap(&one, &two)) {
             found(validity, VALIDITY_OVERLAP, scene->tick, (int32_t)index, (int32_t)j,
-                  step_m(state->pose, other->pose), 0.0);
+                  step_m(state->pose, scene->agents[j].pose), 0.0);
             return;
         }
     }
@@ -183,6 +209,8 @@ void validity_update(struct validity *validity, const struct prepared *prepared,
                      const struct scene *scene, bool follows_logs, bool true_agents)
 {
     const struct scenario *scenario = prepared_scenario(prepared);
+    struct bodies bodies;
+    bodies.count = 0;
     if (scenario->invalid[0] != '\0') {
         found(validity, VALIDITY_IMPORT, scene->tick, -1, -1, NAN, 0.0);
     } else {
@@ -201,8 +229,9 @@ void validity_update(struct validity *validity, const struct prepared *prepared,
             record->behaviour != BEHAVIOUR_STORYBOARD) { /* which may prescribe jumps */
             check_agent(validity, prepared, scene, i, follows_log(record, follows_logs));
         }
+        bodies_add(&bodies, scenario, scene, i);
         if (validity->check == VALIDITY_OK) {
-            check_overlaps(validity, scenario, scene, i);
+            check_overlaps(validity, scenario, scene, &bodies);
         }
     }
     validity->started = true;

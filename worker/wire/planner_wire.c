@@ -27,14 +27,15 @@ static uint8_t *put_header(uint8_t *to, uint32_t type, size_t payload_bytes, uin
     return put(to, &header, sizeof header);
 }
 
-size_t wire_hello_bytes(void)
+size_t wire_hello_bytes(const char *rig)
 {
-    return sizeof(struct wire_header) + sizeof(struct wire_hello);
+    return sizeof(struct wire_header) + sizeof(struct wire_hello) + (rig != NULL ? strlen(rig) : 0);
 }
 
 void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
-                       uint32_t tick_deadline_ms, uint32_t features)
+                       uint32_t tick_deadline_ms, uint32_t features, const char *rig)
 {
+    const size_t rig_bytes = rig != NULL ? strlen(rig) : 0;
     _Static_assert(BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES <= WIRE_SLOT_BYTES, "slot too small");
     struct wire_hello hello = {
         .version = PLANNER_WIRE_VERSION,
@@ -49,7 +50,7 @@ void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
         .camera_cols = CAMERA_COLS,
         .tick_deadline_ms = tick_deadline_ms,
         .route_points_max = SWERVE_ROUTE_POINTS,
-        .features = features,
+        .features = features | (rig != NULL ? WIRE_RIG : 0),
         .version_newest = PLANNER_WIRE_VERSION_NEWEST,
         .route_step_m = SWERVE_ROUTE_STEP_M,
         .bev_cell_m = BEV_CELL_M,
@@ -61,7 +62,8 @@ void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
         hello.cameras[i] = (struct wire_camera){camera->x_m, camera->y_m, camera->z_m,
                                                 camera->yaw_rad, camera->hfov_rad};
     }
-    put(put_header(out, WIRE_HELLO, sizeof hello, sequence), &hello, sizeof hello);
+    uint8_t *to = put_header(out, WIRE_HELLO, sizeof hello + rig_bytes, sequence);
+    put(put(to, &hello, sizeof hello), rig, rig_bytes);
 }
 
 static size_t text_bytes_of(const char *text, size_t limit)
@@ -237,7 +239,7 @@ size_t wire_bye_encode(uint8_t out[24], uint32_t sequence)
 
 size_t wire_answer_bytes_max(uint32_t version, uint32_t count)
 {
-    size_t each = version < PLANNER_WIRE_VERSION_NEWEST
+    size_t each = version < PLANNER_WIRE_VERSION_PLANS
                       ? sizeof(struct wire_answer)
                       : sizeof(struct wire_plan) +
                             SWERVE_TRAJECTORY_POINTS * sizeof(struct swerve_trajectory_point);
@@ -280,13 +282,18 @@ static enum status welcome_check(const struct wire_welcome *welcome, struct erro
     static const uint32_t sensors = SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS;
     static const uint32_t lists = SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SEEN | SWERVE_WANTS_MAP |
                                   SWERVE_WANTS_SIGNALS | SWERVE_WANTS_CONTROLS;
-    bool newest = welcome->version == PLANNER_WIRE_VERSION_NEWEST;
-    if (welcome->version != PLANNER_WIRE_VERSION && !newest) {
+    bool plans = welcome->version >= PLANNER_WIRE_VERSION_PLANS;
+    uint32_t known = plans ? lists : 0;
+    known |= welcome->version < PLANNER_WIRE_VERSION_NEWEST ? sensors : 0;
+    if (welcome->version != PLANNER_WIRE_VERSION &&
+        welcome->version != PLANNER_WIRE_VERSION_PLANS &&
+        welcome->version != PLANNER_WIRE_VERSION_NEWEST) {
         return error_set(error, STATUS_PLANNER,
-                         "welcome: expected protocol version %u or %u, found %u",
-                         PLANNER_WIRE_VERSION, PLANNER_WIRE_VERSION_NEWEST, welcome->version);
+                         "welcome: expected protocol version %u, %u or %u, found %u",
+                         PLANNER_WIRE_VERSION, PLANNER_WIRE_VERSION_PLANS,
+                         PLANNER_WIRE_VERSION_NEWEST, welcome->version);
     }
-    if ((welcome->wants & ~(newest ? sensors | lists : sensors)) != 0) {
+    if ((welcome->wants & ~known) != 0) {
         return error_set(error, STATUS_PLANNER,
                          "welcome: wants has bits that version %u does not know: 0x%x",
                          welcome->version, welcome->wants);
@@ -296,10 +303,10 @@ static enum status welcome_check(const struct wire_welcome *welcome, struct erro
                          "welcome: wants 0x%x says which objects, and not that there are to be any",
                          welcome->wants);
     }
-    if (welcome->tracker >= (newest ? SWERVE_TRACKER_COUNT : 1)) {
+    if (welcome->tracker >= (plans ? SWERVE_TRACKER_COUNT : 1)) {
         return error_set(error, STATUS_PLANNER,
                          "welcome: expected a tracker below %d in version %u, found %u",
-                         newest ? SWERVE_TRACKER_COUNT : 1, welcome->version, welcome->tracker);
+                         plans ? SWERVE_TRACKER_COUNT : 1, welcome->version, welcome->tracker);
     }
     return STATUS_OK;
 }
@@ -314,14 +321,18 @@ enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, struct wir
     }
     memcpy(&welcome, payload, sizeof welcome);
     TRY(welcome_check(&welcome, error));
+    bool chooses = welcome.version == PLANNER_WIRE_VERSION_NEWEST;
+    size_t rest = bytes - sizeof welcome;
     if ((welcome.loaded_bytes != 0 && welcome.loaded_bytes != WIRE_LOADED_BYTES) ||
         welcome.name_bytes > WIRE_NAME_BYTES_MAX ||
-        bytes - sizeof welcome != welcome.name_bytes + welcome.loaded_bytes) {
+        (chooses ? rest < welcome.name_bytes + welcome.loaded_bytes
+                 : rest != welcome.name_bytes + welcome.loaded_bytes)) {
         return error_set(error, STATUS_PLANNER,
                          "welcome: expected a name of at most %d bytes, then 0 or %d bytes of a "
-                         "hash, then the end of the frame, found %u and %u in a payload of %zu",
-                         WIRE_NAME_BYTES_MAX, WIRE_LOADED_BYTES, welcome.name_bytes,
-                         welcome.loaded_bytes, bytes);
+                         "hash, then %s, found %u and %u in a payload of %zu",
+                         WIRE_NAME_BYTES_MAX, WIRE_LOADED_BYTES,
+                         chooses ? "a choice of sensors" : "the end of the frame",
+                         welcome.name_bytes, welcome.loaded_bytes, bytes);
     }
     const uint8_t *text = payload + sizeof welcome;
     for (uint32_t i = 0; i < welcome.name_bytes; i++) {
@@ -341,6 +352,8 @@ enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, struct wir
         .version = welcome.version,
         .wants = welcome.wants,
         .tracker = welcome.tracker,
+        .choice = (const char *)text + welcome.loaded_bytes,
+        .choice_bytes = rest - welcome.name_bytes - welcome.loaded_bytes,
     };
     memcpy(out->name, payload + sizeof welcome, welcome.name_bytes);
     memcpy(out->loaded, text, welcome.loaded_bytes);

@@ -2,8 +2,8 @@
  * Planner wire: the bytes that travel between the worker and an exec planner. The protocol is
  * documented for implementers in schemas/planner.md; this is its codec. Pure: memory to memory.
  *
- * A welcome chooses the version: 1, in whose frames nothing has changed since, or 3, which adds
- * what planner.h adds with its version 3.
+ * A welcome chooses the version: 1, in whose frames nothing has changed since, 3, which adds what
+ * planner.h adds with its version 3, or 4, which adds the sensors of a rig.
  *
  * A frame is a 16-byte header and a payload, everything little-endian. The worker asks, the planner
  * answers each question with one frame that repeats its sequence number. Decoders take bytes from
@@ -23,11 +23,12 @@
 
 #define PLANNER_WIRE_MAGIC 0x4c505753u /* "SWPL" */
 #define PLANNER_WIRE_VERSION 1u        /* that every hello begins with */
-#define PLANNER_WIRE_VERSION_NEWEST 3u /* that a welcome may choose; there is no 2 */
+#define PLANNER_WIRE_VERSION_PLANS 3u  /* maps, objects and trajectories; there is no 2 */
+#define PLANNER_WIRE_VERSION_NEWEST 4u /* that a welcome may choose: sensors of a rig */
 
 enum planner_wire_type {
-    WIRE_HELLO = 1,   /* worker: struct wire_hello */
-    WIRE_WELCOME = 2, /* planner: struct wire_welcome, name, loaded */
+    WIRE_HELLO = 1,   /* worker: struct wire_hello, rig */
+    WIRE_WELCOME = 2, /* planner: struct wire_welcome, name, loaded, choice */
     WIRE_RESET = 3,   /* worker: struct wire_reset, log, map, scenario id, prompt, controls */
     WIRE_DONE = 4,    /* planner, to RESET and FORK: empty */
     WIRE_ACT = 5,     /* worker: struct wire_act, count * struct wire_query */
@@ -41,14 +42,19 @@ enum planner_wire_type {
 enum {
     WIRE_NAME_BYTES_MAX = 63,
     WIRE_ERROR_BYTES_MAX = 4096,
+    WIRE_WELCOME_BYTES_MAX = 256 << 10, /* a rig of its own included */
     WIRE_SLOT_BYTES = 131072, /* of shared memory per session: grid, three images, padding */
     WIRE_ROUTE_POINTS = SWERVE_ROUTE_POINTS,
     WIRE_LOADED_BYTES = SHA256_HEX_BYTES - 1,
 };
 
+/* A page: planes of version 4 begin at multiples of it. */
+#define WIRE_PLANE_BYTES 4096u
+
 enum wire_feature {
     WIRE_LABELS = 1, /* labels of sessions on stderr (worker/planner/planner_output.h) */
     WIRE_LOADED = 2, /* a welcome may say what was loaded */
+    WIRE_RIG = 4, /* behind the hello, to its end, stands rig.json; else it is the built-in rig */
 };
 
 struct wire_header {
@@ -80,7 +86,7 @@ struct wire_hello {
 };
 
 struct wire_welcome {
-    uint16_t version; /* 1 or 3 */
+    uint16_t version; /* 1, 3 or 4 */
     uint16_t tracker; /* enum swerve_tracker; 0 in version 1 */
     uint32_t wants;
     uint32_t name_bytes;
@@ -98,8 +104,8 @@ struct wire_reset {
     uint32_t prompt_bytes;
     uint32_t map_bytes; /* between log and scenario id, a multiple of 8; 0: none */
 };
-/* Version 3: behind the prompt, filled up to 8 bytes, the rows of swerve_controls_row, to the end
- * of the frame; where there are none nothing is filled up. */
+/* From version 3 on: behind the prompt, filled up to 8 bytes, the rows of swerve_controls_row, to
+ * the end of the frame; where there are none nothing is filled up. */
 
 /* Begins a map; its arrays follow in the order of the counts, each filled up to 8 bytes. */
 struct wire_map {
@@ -131,8 +137,8 @@ struct wire_query {
     uint32_t reserved[2];
 };
 
-/* Version 3: after the queries one of these for each, in their order, with its objects and its
- * signals behind it. */
+/* From version 3 on: after the queries one of these for each, in their order, with its objects and
+ * its signals behind it. */
 struct wire_around {
     uint32_t objects_source;
     uint32_t object_count;
@@ -148,7 +154,7 @@ struct wire_answer {
     double steer_rad;
 };
 
-/* Version 3; the points of all answers follow the records, in their order. */
+/* From version 3 on; the points of all answers follow the records, in their order. */
 struct wire_plan {
     uint32_t session;
     uint32_t failed;
@@ -156,6 +162,28 @@ struct wire_plan {
     double steer_rad;
     uint32_t point_count;
     uint32_t reserved;
+};
+
+/* Version 4: a slot begins with this and `count` times struct wire_sensor, then the planes. It has
+ * SWERVE_SHM_BYTES / session_count bytes. */
+struct wire_directory {
+    uint32_t count;
+    uint32_t record_bytes; /* sizeof(struct wire_sensor) */
+    uint64_t reserved;
+};
+
+/* Members of struct swerve_sensor, with a place in the slot where that has an address. */
+struct wire_sensor {
+    char id[SWERVE_SENSOR_ID_BYTES];
+    uint32_t format, width, height;
+    uint32_t count;
+    uint64_t offset; /* of the first frame, from the slot's beginning */
+    uint64_t stride;
+    uint32_t bytes[SWERVE_SENSOR_FRAMES];
+    int64_t time_ns[SWERVE_SENSOR_FRAMES];
+    int64_t shutter_ns;
+    uint32_t shutter;
+    uint32_t reserved[3];
 };
 
 struct wire_fork {
@@ -178,6 +206,8 @@ _Static_assert(sizeof(struct wire_answer) == 24, "wire layout");
 _Static_assert(sizeof(struct wire_map) == 64, "wire layout");
 _Static_assert(sizeof(struct wire_around) == 24, "wire layout");
 _Static_assert(sizeof(struct wire_plan) == 32, "wire layout");
+_Static_assert(sizeof(struct wire_directory) == 16, "wire layout");
+_Static_assert(sizeof(struct wire_sensor) == 248, "wire layout");
 _Static_assert(sizeof(struct swerve_map_lane) == 120, "wire layout");
 _Static_assert(sizeof(struct swerve_map_point) == 48, "wire layout");
 _Static_assert(sizeof(struct swerve_map_area) == 16, "wire layout");
@@ -193,7 +223,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are copied, no
 
 /* ---- worker to planner: return the frame's bytes, header included ---- */
 
-size_t wire_hello_bytes(void);
+/* `rig`: rig.json of what is offered, NULL: the built-in one. */
+size_t wire_hello_bytes(const char *rig);
 size_t wire_reset_bytes(const struct swerve_episode *episode);
 /* Place in a reset's payload at which controls begin behind so many bytes of the rest. */
 size_t wire_controls_offset(size_t payload_bytes);
@@ -204,7 +235,7 @@ size_t wire_plan_bytes(uint32_t count, const struct swerve_surroundings *around)
 /* `out` has room for the frame. `wants` (enum swerve_planner_wants) masks what a query says is
  * present. */
 void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
-                       uint32_t tick_deadline_ms, uint32_t features);
+                       uint32_t tick_deadline_ms, uint32_t features, const char *rig);
 void wire_reset_encode(uint8_t *out, uint32_t sequence, const struct swerve_episode *episode);
 void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t wants, uint32_t count,
                      const struct swerve_observation *observations);
@@ -217,6 +248,17 @@ size_t wire_bye_encode(uint8_t out[24], uint32_t sequence);
 
 /* ---- planner to worker ---- */
 
+/* Bytes of a slot of version 4, of sensors whose frames of a tick take at most so many bytes. */
+size_t wire_slot_bytes(uint32_t count, const size_t *plane_bytes);
+/* Writes a slot: the directory, and the frames behind it, each sensor's where wire_slot_bytes puts
+ * it for `plane_bytes`. */
+void wire_slot_write(uint8_t *slot, const size_t *plane_bytes,
+                     const struct swerve_sensors *sensors);
+/* Reads the directory of a slot of slot_bytes; `out` has room for `max` sensors, whose frames stay
+ * where they are. False: it has more, or leads out of the slot. */
+bool wire_slot_read(const uint8_t *slot, size_t slot_bytes, struct swerve_sensor *out, uint32_t max,
+                    uint32_t *count);
+
 /* Largest payload that an answer to a batch of `count` may have, by the version of the welcome. */
 size_t wire_answer_bytes_max(uint32_t version, uint32_t count);
 
@@ -227,11 +269,14 @@ enum status wire_header_decode(const uint8_t bytes[16], uint32_t sequence, size_
 
 /* A planner's answer to hello. */
 struct wire_greeting {
-    uint32_t version; /* 1 or 3 */
+    uint32_t version; /* 1, 3 or 4 */
     uint32_t wants;
     uint32_t tracker;                   /* enum swerve_tracker; 0 in version 1 */
     char name[WIRE_NAME_BYTES_MAX + 1]; /* printable ASCII only */
     char loaded[SHA256_HEX_BYTES];      /* hex digits; "": it does not say */
+    /* Of version 4, in the payload, to its end: JSON (schemas/rig/rig_choice.h). Else 0 bytes. */
+    const char *choice;
+    size_t choice_bytes;
 };
 
 enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, struct wire_greeting *out,

@@ -375,6 +375,10 @@ struct opendrive_map {
 /* Everything, so that origin alone is to be set. */
 struct opendrive_cut opendrive_cut_all(void);
 
+/* Whether maps of both are the same, because the same sections and crosswalks are in. */
+bool opendrive_cut_same(const struct opendrive_network *network, const struct opendrive_cut *a,
+                        const struct opendrive_cut *b);
+
 /* Lanes that people drive, ride or walk on, with neighbours, successors, markings, limits, traffic
  * lights (which show "off": the format does not say what they show) and crosswalks. Ids are
  * road:section:lane, and :part for those behind the first. STATUS_LIMIT: more lanes or points than

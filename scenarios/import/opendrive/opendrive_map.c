@@ -10,6 +10,7 @@
 #include "base/dmath.h"
 #include "scenarios/import/opendrive/opendrive_internal.h"
 #include "scenarios/resolve.h"
+#include "schemas/scenario_id.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,10 +91,10 @@ static void section_samples(const struct opendrive_road *road,
 }
 
 /* Whether a chord of its reference line may come into the box. */
-static bool section_is_in(const struct od_mapper *mapper, const struct opendrive_section *section)
+static bool section_is_in(const struct opendrive_network *network, const struct opendrive_cut *cut,
+                          const struct opendrive_section *section)
 {
-    const struct opendrive_cut *cut = mapper->cut;
-    const struct opendrive_road *road = &mapper->network->roads[section->road];
+    const struct opendrive_road *road = &network->roads[section->road];
     uint32_t first;
     uint32_t last;
     if (section->end_m - section->s_m < PIECE_MIN_M) {
@@ -390,8 +391,7 @@ static void name_lane(const struct od_mapper *mapper, const struct opendrive_lan
     char tail[16] = "";
     bool plain = strlen(road->id) <= 24;
     for (const char *c = road->id; *c != '\0'; c++) {
-        plain = plain && ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                          (*c >= '0' && *c <= '9') || *c == '_' || *c == '-');
+        plain = plain && scenario_id_plain(*c);
     }
     if (part > 0) {
         snprintf(tail, sizeof tail, ":%u", part);
@@ -470,7 +470,7 @@ static enum status add_piece(struct od_mapper *mapper, const struct opendrive_pi
 static enum status add_section(struct od_mapper *mapper, const struct opendrive_section *section,
                                struct cuts *cuts, struct line *line)
 {
-    if (!section_is_in(mapper, section)) {
+    if (!section_is_in(mapper->network, mapper->cut, section)) {
         return STATUS_OK;
     }
     find_cuts(mapper, section, cuts);
@@ -515,6 +515,30 @@ struct opendrive_cut opendrive_cut_all(void)
 {
     return (struct opendrive_cut){
         .low = {-INFINITY, -INFINITY}, .high = {INFINITY, INFINITY}, .origin = {0, 0}};
+}
+
+bool od_crosswalk_is_in(const struct opendrive_crosswalk *crosswalk,
+                        const struct opendrive_cut *cut)
+{
+    struct vec2 at = crosswalk->points[0];
+    return at.x_m >= cut->low.x_m && at.x_m <= cut->high.x_m && at.y_m >= cut->low.y_m &&
+           at.y_m <= cut->high.y_m;
+}
+
+bool opendrive_cut_same(const struct opendrive_network *network, const struct opendrive_cut *a,
+                        const struct opendrive_cut *b)
+{
+    bool same = a->origin.x_m == b->origin.x_m && a->origin.y_m == b->origin.y_m &&
+                a->priority_to_the_right == b->priority_to_the_right;
+    for (uint32_t i = 0; same && i < network->section_count; i++) {
+        const struct opendrive_section *section = &network->sections[i];
+        same = section_is_in(network, a, section) == section_is_in(network, b, section);
+    }
+    for (uint32_t i = 0; same && i < network->crosswalk_count; i++) {
+        const struct opendrive_crosswalk *crosswalk = &network->crosswalks[i];
+        same = od_crosswalk_is_in(crosswalk, a) == od_crosswalk_is_in(crosswalk, b);
+    }
+    return same;
 }
 
 enum status opendrive_map_make(const struct opendrive_network *network,

@@ -35,6 +35,8 @@ enum status od_map_fail(const struct od_mapper *mapper, const char *what, int li
 enum status od_map_no_memory(const struct od_mapper *mapper);
 /* Memory of that; NULL with the error set. */
 void *od_map_alloc(const struct od_mapper *mapper, size_t count, size_t size);
+bool od_crosswalk_is_in(const struct opendrive_crosswalk *crosswalk,
+                        const struct opendrive_cut *cut);
 struct vec2 od_map_point(const struct od_mapper *mapper, struct pose pose);
 
 /* Lane i of a section's left_count + right_count. */

@@ -368,7 +368,6 @@ static enum status add_right_of_way(struct od_mapper *mapper)
 static enum status add_crosswalks(struct od_mapper *mapper)
 {
     const struct opendrive_network *network = mapper->network;
-    const struct opendrive_cut *cut = mapper->cut;
     struct map *map = &mapper->out->map;
     map->crosswalks = od_map_alloc(mapper, LIMIT_POLYGONS, sizeof *map->crosswalks);
     if (map->crosswalks == NULL) {
@@ -376,9 +375,7 @@ static enum status add_crosswalks(struct od_mapper *mapper)
     }
     for (uint32_t i = 0; i < network->crosswalk_count; i++) {
         const struct opendrive_crosswalk *from = &network->crosswalks[i];
-        struct vec2 at = from->points[0];
-        if (at.x_m < cut->low.x_m || at.x_m > cut->high.x_m || at.y_m < cut->low.y_m ||
-            at.y_m > cut->high.y_m) {
+        if (!od_crosswalk_is_in(from, mapper->cut)) {
             continue;
         }
         struct vec2 *points = od_map_alloc(mapper, from->point_count, sizeof *points);

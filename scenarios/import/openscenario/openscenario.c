@@ -13,6 +13,7 @@
 #include "scenarios/import/openscenario/osc_internal.h"
 #include "scenarios/resolve.h"
 #include "scenarios/scenarios.h"
+#include "schemas/scenario_id.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -70,19 +71,29 @@ static enum status read_horizon(struct osc_context *context)
 struct osc_roads {
     char path[LIMIT_PATH_BYTES];
     struct opendrive_network *network; /* owned; NULL: none so far */
+    struct osc_tracks *tracks;         /* owned */
     struct arena arena;                /* of the map */
     bool is_cut;
     struct opendrive_cut cut; /* that the map is made for */
     struct opendrive_map map;
+    json_t *written; /* owned; NULL: in no document so far */
 };
+
+static void map_drop(struct osc_roads *roads)
+{
+    arena_finish(&roads->arena);
+    json_decref(roads->written);
+    roads->written = NULL;
+    roads->is_cut = false;
+    arena_init(&roads->arena, OSC_ARENA_BYTES);
+}
 
 static void roads_drop(struct osc_roads *roads)
 {
     opendrive_destroy(roads->network);
-    arena_finish(&roads->arena);
     roads->network = NULL;
-    roads->is_cut = false;
-    arena_init(&roads->arena, OSC_ARENA_BYTES);
+    osc_tracks_clear(roads->tracks);
+    map_drop(roads);
 }
 
 /* Grown by the paths that actors start on, as far as they may get. */
@@ -147,21 +158,14 @@ static enum status open_ground(struct osc_context *context, struct scenario *sce
     return STATUS_OK;
 }
 
-static bool same_cut(const struct opendrive_cut *a, const struct opendrive_cut *b)
-{
-    return a->low.x_m == b->low.x_m && a->low.y_m == b->low.y_m && a->high.x_m == b->high.x_m &&
-           a->high.y_m == b->high.y_m;
-}
-
 static enum status cut_roads(struct osc_context *context)
 {
     struct osc_roads *roads = context->roads;
     struct opendrive_cut cut = area_of(context);
-    if (roads->is_cut && same_cut(&roads->cut, &cut)) {
+    if (roads->is_cut && opendrive_cut_same(context->network, &roads->cut, &cut)) {
         return STATUS_OK;
     }
-    arena_finish(&roads->arena);
-    arena_init(&roads->arena, OSC_ARENA_BYTES);
+    map_drop(roads);
     roads->cut = cut;
     enum status status =
         opendrive_map_make(context->network, &cut, &roads->arena, &roads->map, context->error);
@@ -245,21 +249,6 @@ static bool id_taken(const struct scenario *scenario, const char *id)
     return false;
 }
 
-static void make_id(const char *name, char out[LIMIT_ID_BYTES])
-{
-    size_t bytes = 0;
-    for (; bytes < LIMIT_ID_BYTES - 1 && name[bytes] != '\0'; bytes++) {
-        char ch = name[bytes];
-        bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
-                     (ch >= '0' && ch <= '9') || ch == '_' || ch == '-';
-        out[bytes] = plain ? ch : '_';
-    }
-    if (bytes == 0) {
-        out[bytes++] = '_';
-    }
-    out[bytes] = '\0';
-}
-
 static enum status make_agents(struct osc_context *context, struct scenario *scenario)
 {
     scenario->agents = osc_alloc(context, context->entity_count, sizeof *scenario->agents);
@@ -288,7 +277,7 @@ static enum status make_agents(struct osc_context *context, struct scenario *sce
             .behaviour = BEHAVIOUR_STORYBOARD,
         };
         char id[LIMIT_ID_BYTES];
-        make_id(entity->name, id);
+        scenario_id_make(entity->name, "", id);
         memcpy(agent->id, id, sizeof id);
         for (int number = 2; id_taken(scenario, agent->id); number++) {
             snprintf(agent->id, sizeof agent->id, "%.50s-%d", id, number);
@@ -322,6 +311,15 @@ static enum status clear_ego(struct osc_context *context, struct scenario *scena
 
 /* ---- documents ---- */
 
+/* Import of a file: what its scenarios have alike. */
+struct osc_import {
+    const struct osc_options *options;
+    struct osc_roads *roads;
+    import_take *take;
+    void *taker;
+    char *notes; /* [NOTES_BYTES] */
+};
+
 static void name_scenario(const struct osc_context *context, const char *suffix,
                           struct scenario *scenario)
 {
@@ -332,7 +330,7 @@ static void name_scenario(const struct osc_context *context, const char *suffix,
     bytes -= bytes > 5 && strcmp(base + bytes - 5, ".xosc") == 0 ? 5 : 0;
     char text[LIMIT_PATH_BYTES];
     snprintf(text, sizeof text, "%.*s", (int)(bytes < 200 ? bytes : 200), base);
-    make_id(text, stem);
+    scenario_id_make(text, "", stem);
     size_t room = LIMIT_ID_BYTES - 1 - strlen(suffix);
     snprintf(scenario->id, sizeof scenario->id, "%.*s%s", (int)room, stem, suffix);
     char shown[201]; /* names of files may hold any bytes, documents are UTF-8 */
@@ -451,11 +449,25 @@ static void write_notes(const struct osc_context *context, char *out)
     }
 }
 
+/* The scenario as a document; the map is the roads' but where ego has a lane of its own. */
+static enum status hand_out(struct osc_context *context, const struct scenario *scenario,
+                            const struct osc_import *import)
+{
+    struct osc_roads *roads = context->roads;
+    bool shared = roads->is_cut && scenario->map.lanes == roads->map.map.lanes;
+    json_t *own = NULL;
+    json_t *document;
+    enum status status = scenario_write_json(
+        context->path, scenario, shared ? &roads->written : &own, &document, context->error);
+    json_decref(own);
+    TRY(status);
+    return import->take(import->taker, document, context->error);
+}
+
 /* One scenario with some parameters set. */
-static enum status import_one(const char *path, const struct osc_options *options,
-                              struct osc_roads *roads, const struct osc_parameter *overrides,
-                              uint32_t override_count, const char *suffix, char **text, char *notes,
-                              struct error *error)
+static enum status import_one(const struct osc_import *import, const char *path,
+                              const struct osc_parameter *overrides, uint32_t override_count,
+                              const char *suffix, struct error *error)
 {
     struct arena arena;
     struct osc_context *context = calloc(1, sizeof *context);
@@ -465,8 +477,9 @@ static enum status import_one(const char *path, const struct osc_options *option
     context->arena = &arena;
     context->error = error;
     context->path = path;
-    context->options = options;
-    context->roads = roads;
+    context->options = import->options;
+    context->roads = import->roads;
+    context->tracks = import->roads->tracks;
     enum status status = osc_document_load(context, overrides, override_count);
     THEN(status, alloc_board(context));
     THEN(status, read_horizon(context));
@@ -475,9 +488,9 @@ static enum status import_one(const char *path, const struct osc_options *option
     THEN(status, osc_init_read(context));
     THEN(status, osc_story_read(context));
     THEN(status, make_scenario(context, suffix, &scenario));
-    THEN(status, scenario_write_text(context->path, &scenario, text, context->error));
+    THEN(status, hand_out(context, &scenario, import));
     if (status == STATUS_OK) {
-        write_notes(context, notes);
+        write_notes(context, import->notes);
     }
     arena_finish(&arena);
     free(context);
@@ -485,9 +498,8 @@ static enum status import_one(const char *path, const struct osc_options *option
 }
 
 /* Which point of the grid an index is: the last axis varies fastest. */
-static enum status import_point(const struct osc_grid *grid, const struct osc_options *options,
-                                struct osc_roads *roads, const char *stem, uint64_t index,
-                                char **text, char *notes, struct error *error)
+static enum status import_point(const struct osc_import *import, const struct osc_grid *grid,
+                                const char *stem, uint64_t index, struct error *error)
 {
     struct osc_parameter *overrides = calloc(OSC_PARAMETERS_MAX, sizeof *overrides);
     char suffix[LIMIT_ID_BYTES];
@@ -509,8 +521,7 @@ static enum status import_point(const struct osc_grid *grid, const struct osc_op
         }
     }
     snprintf(suffix, sizeof suffix, "/%.30s=%llu", stem, (unsigned long long)index + 1);
-    enum status status = import_one(grid->scenario_path, options, roads, overrides, count, suffix,
-                                    text, notes, error);
+    enum status status = import_one(import, grid->scenario_path, overrides, count, suffix, error);
     free(overrides);
     return status == STATUS_OK
                ? status
@@ -526,22 +537,35 @@ static enum status read_grid(struct osc_context *context, struct osc_grid *grid)
     return distribution != NULL ? osc_grid_read(context, distribution, grid) : STATUS_OK;
 }
 
-enum status import_openscenario(const char *path, const struct osc_options *options, char ***texts,
-                                size_t *count, char **notes, struct error *error)
+/* A scenario, or one for each point of the grid. */
+static enum status import_points(const struct osc_import *import, const char *path,
+                                 const struct osc_grid *grid, struct error *error)
+{
+    const char *slash = strrchr(path, '/');
+    char stem[LIMIT_ID_BYTES];
+    if (grid->axes == NULL) {
+        return import_one(import, path, NULL, 0, "", error);
+    }
+    scenario_id_make(slash != NULL ? slash + 1 : path, "", stem);
+    for (uint64_t i = 0; i < grid->count; i++) {
+        TRY(import_point(import, grid, stem, i, error));
+    }
+    return STATUS_OK;
+}
+
+enum status import_openscenario(const char *path, const struct osc_options *options,
+                                import_take *take, void *taker, char **notes, struct error *error)
 {
     struct arena arena;
     struct osc_grid grid = {0};
-    struct osc_roads roads = {.path = ""};
+    struct osc_roads roads = {.path = "", .tracks = osc_tracks_create()};
     struct error local = {0};
     error = error != NULL ? error : &local;
     struct osc_context *context = calloc(1, sizeof *context);
     char *lines = calloc(1, NOTES_BYTES);
-    char **made = NULL;
-    uint64_t wanted = 1;
-    char stem[LIMIT_ID_BYTES];
     arena_init(&arena, OSC_ARENA_BYTES);
     arena_init(&roads.arena, OSC_ARENA_BYTES);
-    enum status status = context == NULL || lines == NULL
+    enum status status = context == NULL || lines == NULL || roads.tracks == NULL
                              ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path)
                              : STATUS_OK;
     if (status == STATUS_OK) {
@@ -549,30 +573,15 @@ enum status import_openscenario(const char *path, const struct osc_options *opti
             (struct osc_context){.arena = &arena, .error = error, .path = path, .options = options};
         status = read_grid(context, &grid);
     }
+    const struct osc_import import = {options, &roads, take, taker, lines};
+    THEN(status, import_points(&import, path, &grid, error));
     if (status == STATUS_OK) {
-        const char *slash = strrchr(path, '/');
-        make_id(slash != NULL ? slash + 1 : path, stem);
-        wanted = grid.axes != NULL ? grid.count : 1;
-        made = calloc(wanted, sizeof *made);
-        status = memory_check(made, error, "%s: out of memory", path);
-    }
-    for (uint64_t i = 0; status == STATUS_OK && i < wanted; i++) {
-        status = grid.axes != NULL
-                     ? import_point(&grid, options, &roads, stem, i, &made[i], lines, error)
-                     : import_one(path, options, &roads, NULL, 0, "", &made[i], lines, error);
-    }
-    if (status == STATUS_OK) {
-        *texts = made;
-        *count = wanted;
         *notes = lines;
     } else {
-        for (uint64_t i = 0; made != NULL && i < wanted; i++) {
-            free(made[i]);
-        }
-        free(made);
         free(lines);
     }
     roads_drop(&roads);
+    free(roads.tracks);
     arena_finish(&roads.arena);
     arena_finish(&arena);
     free(context);

@@ -10,6 +10,7 @@
 #define SWERVE_SCENARIOS_IMPORT_OPENSCENARIO_OPENSCENARIO_H
 
 #include "base/status.h"
+#include "scenarios/import/import.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,9 +22,10 @@ struct osc_options {
     bool fit_speed;   /* ego starts no faster than its bend holds */
 };
 
-/* Canonical texts of the scenarios, malloc'ed, and one malloc'ed text of notes, a line each ("":
- * none). STATUS_BAD_INPUT names file, line, element, what was expected and what was found. */
-enum status import_openscenario(const char *path, const struct osc_options *options, char ***texts,
-                                size_t *count, char **notes, struct error *error);
+/* Hands each scenario's document to `take` with `taker`, one at a time, and fails as that does;
+ * scenarios with one map share it. *notes is a malloc'ed text, a line each ("": none).
+ * STATUS_BAD_INPUT names file, line, element, what was expected and what was found. */
+enum status import_openscenario(const char *path, const struct osc_options *options,
+                                import_take *take, void *taker, char **notes, struct error *error);
 
 #endif

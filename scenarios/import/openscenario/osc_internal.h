@@ -124,9 +124,14 @@ struct osc_context {
     uint32_t element_count;
     uint32_t notes_left_out;
     bool variables_change;
-    struct osc_nodes *nodes;     /* of the storyboard, osc_story.c */
-    struct osc_scratch *scratch; /* of one path at a time, osc_path.c */
+    struct osc_nodes *nodes;   /* of the storyboard, osc_story.c */
+    struct osc_tracks *tracks; /* of the roads, osc_path.c */
 };
+
+/* Points along lanes that were asked for last, of one network; NULL: out of memory. */
+struct osc_tracks *osc_tracks_create(void);
+/* Forgets all, for another network or before free(); accepts NULL. */
+void osc_tracks_clear(struct osc_tracks *tracks);
 
 /* "FILE: line N: <Element>: ..." */
 enum status osc_fail(struct osc_context *context, const struct osc_element *element,

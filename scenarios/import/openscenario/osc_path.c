@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BEHIND_M 250.0
@@ -26,7 +27,7 @@
 #define CORNER_M 0.5 /* within which a polyline's heading turns at a vertex */
 #define NEXT_M 1e-3
 
-enum { RAW_MAX = 40000, MERGED_MAX = 256 };
+enum { RAW_MAX = 40000, MERGED_MAX = 256, TRACKS_MAX = 8 };
 
 struct piece {
     uint32_t lane;
@@ -46,8 +47,18 @@ struct raw {
     struct story_point *points;
 };
 
-struct osc_scratch {
+/* Points along a chain of lanes, the same for whoever drives there. */
+struct track {
     struct chain chain;
+    double s_m[OSC_CHAIN_MAX]; /* of the path, where each piece begins */
+    uint32_t count;            /* 0: none yet */
+    struct story_point *points;
+};
+
+struct osc_tracks {
+    uint32_t next; /* to be made anew */
+    struct track items[TRACKS_MAX];
+    struct chain chain; /* of one path at a time */
     struct story_point points[RAW_MAX];
 };
 
@@ -300,19 +311,70 @@ static void sample_piece(const struct osc_context *context, const struct piece *
     }
 }
 
+struct osc_tracks *osc_tracks_create(void)
+{
+    return calloc(1, sizeof(struct osc_tracks));
+}
+
+void osc_tracks_clear(struct osc_tracks *tracks)
+{
+    for (uint32_t i = 0; tracks != NULL && i < TRACKS_MAX; i++) {
+        free(tracks->items[i].points);
+        tracks->items[i].points = NULL;
+        tracks->items[i].count = 0;
+    }
+}
+
+static bool same_chain(const struct chain *a, const struct chain *b)
+{
+    bool same = a->count == b->count;
+    for (uint32_t i = 0; same && i < a->count; i++) {
+        const struct piece *p = &a->pieces[i];
+        const struct piece *q = &b->pieces[i];
+        same = p->lane == q->lane && p->with_s == q->with_s && p->from_m == q->from_m &&
+               p->to_m == q->to_m;
+    }
+    return same;
+}
+
+/* The track along context->tracks->chain, for as long as no further one is asked for; NULL with
+ * the error set. */
+static const struct track *find_track(struct osc_context *context)
+{
+    struct osc_tracks *tracks = context->tracks;
+    const struct chain *chain = &tracks->chain;
+    struct raw raw = {0, tracks->points};
+    for (uint32_t i = 0; i < TRACKS_MAX; i++) {
+        if (tracks->items[i].count > 0 && same_chain(&tracks->items[i].chain, chain)) {
+            return &tracks->items[i];
+        }
+    }
+    struct track *track = &tracks->items[tracks->next];
+    tracks->next = (tracks->next + 1) % TRACKS_MAX;
+    free(track->points);
+    track->count = 0;
+    for (uint32_t i = 0; i < chain->count; i++) {
+        track->s_m[i] = raw.count > 0 ? raw.points[raw.count - 1].s_m : 0;
+        sample_piece(context, &chain->pieces[i], &raw);
+    }
+    raw.count = thin(raw.points, raw.count);
+    track->points = malloc(raw.count * sizeof *track->points);
+    if (memory_check(track->points, context->error, "%s: out of memory", context->path) !=
+        STATUS_OK) {
+        return NULL;
+    }
+    memcpy(track->points, raw.points, raw.count * sizeof *track->points);
+    track->count = raw.count;
+    track->chain = *chain;
+    return track;
+}
+
 enum status osc_path_along(struct osc_context *context, const struct osc_entity *entity,
                            uint32_t lane, double s_m, bool with_s, struct osc_path *out)
 {
     uint32_t first;
+    struct chain *chain = &context->tracks->chain;
     *out = (struct osc_path){0};
-    if (context->scratch == NULL) {
-        context->scratch = osc_alloc(context, 1, sizeof *context->scratch);
-    }
-    if (context->scratch == NULL) {
-        return STATUS_LIMIT;
-    }
-    struct chain *chain = &context->scratch->chain;
-    struct raw raw = {0, context->scratch->points};
     make_chain(context, entity, lane, s_m, with_s, chain, &first);
     out->lanes = osc_alloc(context, chain->count, sizeof *out->lanes);
     out->lane_s_m = osc_alloc(context, chain->count, sizeof *out->lane_s_m);
@@ -320,24 +382,23 @@ enum status osc_path_along(struct osc_context *context, const struct osc_entity 
     if (out->lanes == NULL || out->lane_s_m == NULL || out->with_s == NULL) {
         return STATUS_LIMIT;
     }
+    const struct track *track = find_track(context);
+    if (track == NULL) {
+        return STATUS_NO_MEMORY;
+    }
     for (uint32_t i = 0; i < chain->count; i++) {
-        const struct piece *piece = &chain->pieces[i];
-        uint32_t before = raw.count;
-        sample_piece(context, piece, &raw);
-        out->lanes[i] = piece->lane;
-        out->with_s[i] = piece->with_s;
-        out->lane_s_m[i] = before > 0 ? raw.points[before - 1].s_m : 0;
+        out->lanes[i] = chain->pieces[i].lane;
+        out->with_s[i] = chain->pieces[i].with_s;
+        out->lane_s_m[i] = track->s_m[i];
     }
     out->lane_count = chain->count;
     out->ends = chain->ends;
-    if (raw.count < 2) {
-        struct pose pose = opendrive_lane_pose(context->network, lane, s_m, 0);
-        pose.heading_rad += with_s ? 0 : PI_RAD;
-        return osc_path_straight(context, pose, out);
-    }
-    raw.count = thin(raw.points, raw.count);
-    TRY(osc_path_add(context, context->root, raw.points, raw.count, false, &out->index));
     struct pose start = opendrive_lane_pose(context->network, lane, s_m, 0);
+    if (track->count < 2) {
+        start.heading_rad += with_s ? 0 : PI_RAD;
+        return osc_path_straight(context, start, out);
+    }
+    TRY(osc_path_add(context, context->root, track->points, track->count, false, &out->index));
     double offset_m;
     osc_path_project(&context->board, out->index, (struct vec2){start.x_m, start.y_m},
                      &out->start_s_m, &offset_m);

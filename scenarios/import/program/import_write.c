@@ -1,38 +1,64 @@
 /*
  * Documents of an import to files. See import_write.h.
  *
- * The first document of a map is rewritten when a second one has it, so that a map of one document
- * stays in it. Looked for are the first MAPS_MAX maps: variations of a scenario have one or a few.
+ * A document waits until WAITING_MAX others have come, because the first one with a part is to
+ * refer to its file too. Later ones with a part of one written long ago share a file without it.
  */
 #include "scenarios/import/program/import_write.h"
 
+#include "base/sha256.h"
+#include "schemas/json_read.h"
 #include "schemas/limits.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAPS_MAX = 16 };
-
-struct shared_map {
-    json_t *map;
-    size_t first;                /* document that has it */
-    char file[LIMIT_PATH_BYTES]; /* "": of one document alone so far */
+enum {
+    PARTS_MAX = 1024,    /* that are told apart: variations have few of each */
+    WAITING_MAX = 4,     /* documents */
+    PATH_POINTS_MIN = 64 /* below them a path is no longer than most of what refers to it */
 };
 
-struct writer {
+enum { PART_MAP, PART_PATH, PART_KIND_COUNT };
+static const char *const part_names[PART_KIND_COUNT] = {"map", "path"};
+
+struct part {
+    uint8_t digest[SHA256_BYTES];
+    int kind;
+    uint32_t documents; /* that have it */
+    uint32_t number;    /* of its file, 0: none */
+};
+
+struct waiting {
+    json_t *document;
+    size_t number;       /* from 1 */
+    struct part *map;    /* NULL: not told apart */
+    struct part **paths; /* by the storyboard's, owned */
+};
+
+struct import_writer {
     const char *out;
     size_t stem_bytes; /* of out without ".json" */
-    char **texts;
-    json_t *taken; /* ids so far */
-    struct shared_map maps[MAPS_MAX];
-    size_t map_count;
-    size_t file_count; /* of maps */
-    struct error *error;
+    json_t *taken;     /* ids so far */
+    json_t *suite;     /* its scenarios */
+    size_t count;
+    struct waiting waiting[WAITING_MAX]; /* from `first` on, round */
+    size_t first;
+    size_t waiting_count;
+    json_t *map_seen; /* the last one, whose part is map_part */
+    struct part *map_part;
+    uint32_t files[PART_KIND_COUNT]; /* so far */
+    size_t part_count;
+    struct part parts[PARTS_MAX];
 };
+
+static enum status no_memory(const struct import_writer *writer, struct error *error)
+{
+    return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", writer->out);
+}
 
 static enum status write_whole(const char *path, const char *text, struct error *error)
 {
@@ -48,18 +74,37 @@ static enum status write_whole(const char *path, const char *text, struct error 
     return STATUS_OK;
 }
 
-/* Name of a file beside OUT, without the folder. */
-static const char *file_name(const struct writer *writer, const char *path)
+static enum status write_json(const struct import_writer *writer, const char *path,
+                              const json_t *value, struct error *error)
+{
+    char *text = json_canonical_text(value);
+    TRY(text != NULL ? STATUS_OK : no_memory(writer, error));
+    enum status status = write_whole(path, text, error);
+    free(text);
+    return status;
+}
+
+/* A file beside OUT; its name without the folder is what others say of it. */
+static const char *name_file(const struct import_writer *writer, const char *tail, size_t number,
+                             char path[LIMIT_PATH_BYTES])
 {
     const char *slash = strrchr(writer->out, '/');
+    snprintf(path, LIMIT_PATH_BYTES, "%.*s%s-%zu.json", (int)writer->stem_bytes, writer->out, tail,
+             number);
     return path + (slash != NULL ? slash + 1 - writer->out : 0);
+}
+
+static json_t *reference_to(const char *name)
+{
+    return json_pack("{s:s}", "file", name);
 }
 
 /* ---- ids ---- */
 
 /* Ids must be unique in a suite, but public files repeat theirs: the second becomes ID-2, and so
  * on. */
-static bool make_id_unique(struct writer *writer, json_t *document)
+static enum status make_id_unique(struct import_writer *writer, json_t *document,
+                                  struct error *error)
 {
     char base[LIMIT_ID_BYTES];
     char id[LIMIT_ID_BYTES];
@@ -68,124 +113,235 @@ static bool make_id_unique(struct writer *writer, json_t *document)
     for (int number = 2; json_object_get(writer->taken, id) != NULL; number++) {
         snprintf(id, sizeof id, "%.50s-%d", base, number);
     }
-    json_object_set_new(writer->taken, id, json_true());
-    json_object_set_new(document, "id", json_string(id));
-    return strcmp(id, base) != 0;
+    bool bad = json_object_set_new(writer->taken, id, json_true()) != 0 ||
+               json_object_set_new(document, "id", json_string(id)) != 0;
+    return bad ? no_memory(writer, error) : STATUS_OK;
 }
 
-/* ---- maps ---- */
+/* ---- parts ---- */
 
-static enum status replace_text(struct writer *writer, size_t i, const json_t *document)
+/* Types, lengths and values in order. Documents are as deep as their schema, a handful. */
+static void add_value(struct sha256 *hash, const json_t *value)
 {
-    char *text = json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    TRY(memory_check(text, writer->error, "%s: out of memory", writer->out));
-    free(writer->texts[i]);
-    writer->texts[i] = text;
+    uint8_t type = (uint8_t)json_typeof(value);
+    sha256_update(hash, &type, 1);
+    if (json_is_real(value)) {
+        double number = json_real_value(value);
+        sha256_update(hash, &number, sizeof number);
+    } else if (json_is_integer(value)) {
+        json_int_t number = json_integer_value(value);
+        sha256_update(hash, &number, sizeof number);
+    } else if (json_is_string(value)) {
+        sha256_update(hash, json_string_value(value), json_string_length(value) + 1);
+    } else if (json_is_array(value)) {
+        size_t count = json_array_size(value);
+        sha256_update(hash, &count, sizeof count);
+        for (size_t i = 0; i < count; i++) {
+            add_value(hash, json_array_get(value, i));
+        }
+    } else if (json_is_object(value)) {
+        size_t count = json_object_size(value);
+        const char *key;
+        json_t *member;
+        sha256_update(hash, &count, sizeof count);
+        json_object_foreach ((json_t *)(uintptr_t)value, key, member) {
+            sha256_update(hash, key, strlen(key) + 1);
+            add_value(hash, member);
+        }
+    }
+}
+
+/* The part that the value is, now of one document more; NULL: there are too many. */
+static struct part *find_part(struct import_writer *writer, int kind, const json_t *value)
+{
+    uint8_t digest[SHA256_BYTES];
+    struct sha256 hash;
+    sha256_init(&hash);
+    add_value(&hash, value);
+    sha256_final(&hash, digest);
+    for (size_t i = 0; i < writer->part_count; i++) {
+        struct part *part = &writer->parts[i];
+        if (part->kind == kind && memcmp(part->digest, digest, sizeof digest) == 0) {
+            return part;
+        }
+    }
+    if (writer->part_count == PARTS_MAX) {
+        return NULL;
+    }
+    struct part *part = &writer->parts[writer->part_count++];
+    part->kind = kind;
+    memcpy(part->digest, digest, sizeof digest);
+    return part;
+}
+
+static struct part *find_map(struct import_writer *writer, json_t *map)
+{
+    if (writer->map_seen != map) {
+        writer->map_part = find_part(writer, PART_MAP, map);
+        json_decref(writer->map_seen);
+        writer->map_seen = json_incref(map);
+    }
+    return writer->map_part;
+}
+
+static json_t *paths_of(const json_t *document)
+{
+    return json_object_get(json_object_get(document, "storyboard"), "paths");
+}
+
+static enum status find_parts(struct import_writer *writer, struct waiting *waiting,
+                              struct error *error)
+{
+    const json_t *paths = paths_of(waiting->document);
+    waiting->map = find_map(writer, json_object_get(waiting->document, "map"));
+    waiting->paths = calloc(json_array_size(paths) + 1, sizeof *waiting->paths);
+    if (waiting->paths == NULL) {
+        return no_memory(writer, error);
+    }
+    for (size_t i = 0; i < json_array_size(paths); i++) {
+        const json_t *path = json_array_get(paths, i);
+        bool is_long = json_array_size(json_object_get(path, "points")) >= PATH_POINTS_MIN;
+        waiting->paths[i] = is_long ? find_part(writer, PART_PATH, path) : NULL;
+        if (waiting->paths[i] != NULL) {
+            waiting->paths[i]->documents++;
+        }
+    }
+    if (waiting->map != NULL) {
+        waiting->map->documents++;
+    }
     return STATUS_OK;
 }
 
-static void refer_to_map(const struct writer *writer, const struct shared_map *map,
-                         json_t *document)
+/* Reference to the file of a part that others have too; *out stays NULL where none has. */
+static enum status refer(struct import_writer *writer, struct part *part, const json_t *value,
+                         json_t **out, struct error *error)
 {
-    json_object_set_new(document, "map", json_pack("{s:s}", "file", file_name(writer, map->file)));
-}
-
-/* Writes a map to a file, and has its first document refer to it. */
-static enum status write_map(struct writer *writer, struct shared_map *map)
-{
-    json_t *document = json_loads(writer->texts[map->first], 0, NULL);
-    char *text = json_dumps(map->map, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    bool enough = document != NULL && text != NULL;
-    enum status status =
-        memory_check(enough ? text : NULL, writer->error, "%s: out of memory", writer->out);
-    snprintf(map->file, sizeof map->file, "%.*s-map-%zu.json", (int)writer->stem_bytes, writer->out,
-             ++writer->file_count);
-    THEN(status, write_whole(map->file, text, writer->error));
-    if (status == STATUS_OK) {
-        refer_to_map(writer, map, document);
-        status = replace_text(writer, map->first, document);
+    if (part == NULL || part->documents < 2) {
+        return STATUS_OK;
     }
-    free(text);
-    json_decref(document);
-    return status;
+    char tail[16];
+    char path[LIMIT_PATH_BYTES];
+    bool is_new = part->number == 0;
+    part->number = is_new ? ++writer->files[part->kind] : part->number;
+    snprintf(tail, sizeof tail, "-%s", part_names[part->kind]);
+    const char *name = name_file(writer, tail, part->number, path);
+    TRY(is_new ? write_json(writer, path, value, error) : STATUS_OK);
+    *out = reference_to(name);
+    return *out != NULL ? STATUS_OK : no_memory(writer, error);
 }
 
-/* *shared: the document refers to a file now. */
-static enum status share_map(struct writer *writer, size_t i, json_t *document, bool *shared)
+static enum status refer_to_parts(struct import_writer *writer, const struct waiting *waiting,
+                                  struct error *error)
 {
-    json_t *own = json_object_get(document, "map");
-    for (size_t k = 0; k < writer->map_count; k++) {
-        struct shared_map *map = &writer->maps[k];
-        if (json_equal(map->map, own)) {
-            TRY(map->file[0] == '\0' ? write_map(writer, map) : STATUS_OK);
-            refer_to_map(writer, map, document);
-            *shared = true;
-            return STATUS_OK;
+    json_t *document = waiting->document;
+    json_t *paths = paths_of(document);
+    json_t *reference = NULL;
+    TRY(refer(writer, waiting->map, json_object_get(document, "map"), &reference, error));
+    if (reference != NULL && json_object_set_new(document, "map", reference) != 0) {
+        return no_memory(writer, error);
+    }
+    for (size_t i = 0; i < json_array_size(paths); i++) {
+        reference = NULL;
+        TRY(refer(writer, waiting->paths[i], json_array_get(paths, i), &reference, error));
+        if (reference != NULL && json_array_set_new(paths, i, reference) != 0) {
+            return no_memory(writer, error);
         }
-    }
-    if (writer->map_count < MAPS_MAX) {
-        writer->maps[writer->map_count++] =
-            (struct shared_map){.map = json_incref(own), .first = i};
     }
     return STATUS_OK;
 }
 
 /* ---- all ---- */
 
-static enum status settle_document(struct writer *writer, size_t i)
+static void waiting_finish(struct waiting *waiting)
 {
-    bool shared = false;
-    json_t *document = json_loads(writer->texts[i], 0, NULL);
-    TRY(memory_check(document, writer->error, "%s: out of memory", writer->out));
-    bool renamed = make_id_unique(writer, document);
-    /* Before its map is looked at: the first document of one is read again from its text. */
-    enum status status = renamed ? replace_text(writer, i, document) : STATUS_OK;
-    THEN(status, share_map(writer, i, document, &shared));
-    if (status == STATUS_OK && shared) {
-        status = replace_text(writer, i, document);
+    json_decref(waiting->document);
+    free(waiting->paths);
+    *waiting = (struct waiting){0};
+}
+
+/* Writes the document that has waited longest. */
+static enum status settle_first(struct import_writer *writer, struct error *error)
+{
+    struct waiting *waiting = &writer->waiting[writer->first];
+    char path[LIMIT_PATH_BYTES];
+    const char *name = name_file(writer, "", waiting->number, path);
+    enum status status = refer_to_parts(writer, waiting, error);
+    THEN(status, write_json(writer, path, waiting->document, error));
+    if (status == STATUS_OK && json_array_append_new(writer->suite, reference_to(name)) != 0) {
+        status = no_memory(writer, error);
     }
-    json_decref(document);
+    waiting_finish(waiting);
+    writer->first = (writer->first + 1) % WAITING_MAX;
+    writer->waiting_count--;
     return status;
 }
 
-static enum status write_suite(const struct writer *writer, size_t count)
+enum status import_writer_create(const char *out, struct import_writer **made, struct error *error)
 {
-    json_t *list = json_array();
-    enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        char path[LIMIT_PATH_BYTES];
-        snprintf(path, sizeof path, "%.*s-%zu.json", (int)writer->stem_bytes, writer->out, i + 1);
-        status = write_whole(path, writer->texts[i], writer->error);
-        json_array_append_new(list, json_pack("{s:s}", "file", file_name(writer, path)));
+    size_t stem = strlen(out);
+    struct import_writer *writer = calloc(1, sizeof *writer);
+    TRY(memory_check(writer, error, "%s: out of memory", out));
+    writer->out = out;
+    writer->stem_bytes = stem > 5 && strcmp(out + stem - 5, ".json") == 0 ? stem - 5 : stem;
+    writer->taken = json_object();
+    writer->suite = json_array();
+    if (writer->taken == NULL || writer->suite == NULL) {
+        enum status status = no_memory(writer, error);
+        import_writer_destroy(writer);
+        return status;
     }
+    *made = writer;
+    return STATUS_OK;
+}
+
+void import_writer_destroy(struct import_writer *writer)
+{
+    for (size_t i = 0; writer != NULL && i < WAITING_MAX; i++) {
+        waiting_finish(&writer->waiting[i]);
+    }
+    if (writer != NULL) {
+        json_decref(writer->map_seen);
+        json_decref(writer->taken);
+        json_decref(writer->suite);
+    }
+    free(writer);
+}
+
+enum status import_writer_take(void *taker, json_t *document, struct error *error)
+{
+    struct import_writer *writer = taker;
+    enum status status =
+        writer->waiting_count == WAITING_MAX ? settle_first(writer, error) : STATUS_OK;
+    THEN(status, make_id_unique(writer, document, error));
+    if (status != STATUS_OK) {
+        json_decref(document);
+        return status;
+    }
+    size_t at = (writer->first + writer->waiting_count++) % WAITING_MAX;
+    writer->waiting[at] = (struct waiting){.document = document, .number = ++writer->count};
+    return find_parts(writer, &writer->waiting[at], error);
+}
+
+static enum status write_suite(const struct import_writer *writer, struct error *error)
+{
     json_t *suite = json_pack("{s:s, s:s, s:O}", "id", "imported", "title", "Imported scenarios",
-                              "scenarios", list);
-    char *text = status == STATUS_OK ? json_dumps(suite, JSON_INDENT(2)) : NULL;
-    THEN(status, memory_check(text, writer->error, "%s: out of memory", writer->out));
-    THEN(status, write_whole(writer->out, text, writer->error));
+                              "scenarios", writer->suite);
+    char *text = suite != NULL ? json_dumps(suite, JSON_INDENT(2)) : NULL;
+    enum status status =
+        text != NULL ? write_whole(writer->out, text, error) : no_memory(writer, error);
     free(text);
     json_decref(suite);
-    json_decref(list);
     return status;
 }
 
-enum status import_write(const char *out, char **texts, size_t count, struct error *error)
+enum status import_writer_end(struct import_writer *writer, size_t *count, struct error *error)
 {
-    if (count == 1) {
-        return write_whole(out, texts[0], error);
+    *count = writer->count;
+    if (writer->count == 1) {
+        return write_json(writer, writer->out, writer->waiting[writer->first].document, error);
     }
-    size_t stem = strlen(out);
-    struct writer writer = {.out = out, .texts = texts, .error = error};
-    writer.stem_bytes = stem > 5 && strcmp(out + stem - 5, ".json") == 0 ? stem - 5 : stem;
-    writer.taken = json_object();
-    enum status status = memory_check(writer.taken, error, "%s: out of memory", out);
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        status = settle_document(&writer, i);
+    while (writer->waiting_count > 0) {
+        TRY(settle_first(writer, error));
     }
-    THEN(status, write_suite(&writer, count));
-    for (size_t k = 0; k < writer.map_count; k++) {
-        json_decref(writer.maps[k].map);
-    }
-    json_decref(writer.taken);
-    return status;
+    return write_suite(writer, error);
 }

@@ -25,11 +25,6 @@
 
 enum { FILES_MAX = 4096 };
 
-struct imported {
-    char **texts;
-    size_t count;
-};
-
 /* From the text of a file to documents, each malloc'ed, the array too. */
 typedef enum status import_reader(const char *name, const char *text, size_t bytes, char ***texts,
                                   size_t *count, struct error *error);
@@ -91,12 +86,12 @@ struct road_options {
     struct osc_options story;
 };
 
-static enum status read_story(const char *path, const struct osc_options *options, char ***texts,
-                              size_t *count, struct error *error)
+static enum status import_story(const char *path, const struct osc_options *options,
+                                struct import_writer *writer, struct error *error)
 {
     char *notes = NULL;
     char *rest = NULL;
-    TRY(import_openscenario(path, options, texts, count, &notes, error));
+    TRY(import_openscenario(path, options, import_writer_take, writer, &notes, error));
     for (char *line = strtok_r(notes, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
         text_print(stderr, "note: %s\n", line);
@@ -105,43 +100,37 @@ static enum status read_story(const char *path, const struct osc_options *option
     return STATUS_OK;
 }
 
-static enum status read_documents(const struct importer *importer, const char *path,
-                                  const struct road_options *options, char ***texts, size_t *count,
-                                  struct error *error)
+static enum status hand_over(const char *path, const char *text, struct import_writer *writer,
+                             struct error *error)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    if (importer->bytes_max == 0) {
-        return read_story(path, &options->story, texts, count, error);
-    }
-    TRY(file_read(path, importer->bytes_max, &text, &bytes, error));
-    enum status status = importer->read != NULL
-                             ? importer->read(path, text, bytes, texts, count, error)
-                             : read_roads(path, text, bytes, &options->parsed, texts, count, error);
-    free(text);
-    return status;
+    json_t *document = json_loads(text, 0, NULL);
+    TRY(memory_check(document, error, "%s: out of memory", path));
+    return import_writer_take(writer, document, error);
 }
 
 static enum status import_file(const struct importer *importer, const char *path,
-                               const struct road_options *options, struct imported *all,
+                               const struct road_options *options, struct import_writer *writer,
                                struct error *error)
 {
+    char *text = NULL;
     char **texts = NULL;
+    size_t bytes = 0;
     size_t count = 0;
-    TRY(read_documents(importer, path, options, &texts, &count, error));
-    char **grown = realloc(all->texts, (all->count + count) * sizeof *grown);
-    if (grown == NULL) {
-        for (size_t i = 0; i < count; i++) {
-            free(texts[i]);
-        }
-        free(texts);
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    if (importer->bytes_max == 0) {
+        return import_story(path, &options->story, writer, error);
     }
-    memcpy(grown + all->count, texts, count * sizeof *texts);
-    all->texts = grown;
-    all->count += count;
+    TRY(file_read(path, importer->bytes_max, &text, &bytes, error));
+    enum status status =
+        importer->read != NULL
+            ? importer->read(path, text, bytes, &texts, &count, error)
+            : read_roads(path, text, bytes, &options->parsed, &texts, &count, error);
+    free(text);
+    for (size_t i = 0; i < count; i++) {
+        THEN(status, hand_over(path, texts[i], writer, error));
+        free(texts[i]);
+    }
     free(texts);
-    return STATUS_OK;
+    return status;
 }
 
 /* "ROAD,LANE,S", the last two numbers: a road's id may hold commas. Cuts the text. */
@@ -244,20 +233,18 @@ static enum status import_all(const struct importer *importer, const struct road
                                                 .input_count = count,
                                                 .inputs_name_others = importer->bytes_max == 0,
                                                 .output = out});
-    struct imported all = {0};
-    enum status status = STATUS_OK;
+    struct import_writer *writer = NULL;
+    size_t made = 0;
+    enum status status = import_writer_create(out, &writer, error);
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-        status = import_file(importer, files[i], options, &all, error);
+        status = import_file(importer, files[i], options, writer, error);
     }
-    THEN(status, import_write(out, all.texts, all.count, error));
+    THEN(status, import_writer_end(writer, &made, error));
     if (status == STATUS_OK) {
-        text_print(stdout, "%s: %zu scenario%s%s\n", out, all.count, all.count == 1 ? "" : "s",
-                   all.count == 1 ? "" : ", each in a file of its own beside it (NAME-1.json ..)");
+        text_print(stdout, "%s: %zu scenario%s%s\n", out, made, made == 1 ? "" : "s",
+                   made == 1 ? "" : ", each in a file of its own beside it (NAME-1.json ..)");
     }
-    for (size_t i = 0; i < all.count; i++) {
-        free(all.texts[i]);
-    }
-    free(all.texts);
+    import_writer_destroy(writer);
     return status;
 }
 

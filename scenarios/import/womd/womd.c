@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "scenarios/resolve.h"
 #include "scenarios/scenarios.h"
+#include "schemas/scenario_id.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -257,14 +258,9 @@ static void make_id(const struct import *import, char out[LIMIT_ID_BYTES])
     const char *text = given != NULL && given[0] != '\0' ? given
                        : slash != NULL                   ? slash + 1
                                                          : import->context.name;
-    const char *stem = import->dataset[0] != '\0' ? "log_" : "womd_";
-    size_t used = (size_t)snprintf(out, LIMIT_ID_BYTES, "%s", stem);
-    for (; *text != '\0' && used + 1 < LIMIT_ID_BYTES; text++) {
-        bool plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
-                     (*text >= '0' && *text <= '9') || *text == '_' || *text == '-';
-        out[used++] = plain ? *text : '_';
-    }
-    out[used] = '\0';
+    char named[LIMIT_TEXT_BYTES];
+    snprintf(named, sizeof named, "%s%.100s", import->dataset[0] != '\0' ? "log_" : "womd_", text);
+    scenario_id_make(named, "", out);
 }
 
 static void write_source(const struct import *import, char out[LIMIT_TEXT_BYTES])

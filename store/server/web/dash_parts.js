@@ -7,6 +7,9 @@ const whole = new Intl.NumberFormat('en-US');
 export const count = (n) => whole.format(n || 0);
 export const words = (name) => String(name).replaceAll('_', ' ');
 
+/* A name that may go on in the next line behind its signs, so that words stay whole. */
+export const breakable = (name) => String(name).split(/(?<=[/,=_:-])/).flatMap((part, i) => (i ? [document.createElement('wbr'), part] : [part]));
+
 export function percent(part, of) { return of > 0 ? (100 * part / of).toFixed(part === of || part === 0 ? 0 : 1) + '%' : '\u2013'; }
 
 export function when(s) {

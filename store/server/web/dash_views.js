@@ -3,7 +3,7 @@
  * the API for a page at a time and returns what to do when news come and when it is left.
  */
 import {el, get, told, renewer, suiteLink, page} from './dash.js';
-import {count, words, percent, when, table, tile, pager} from './dash_parts.js';
+import {count, words, breakable, percent, when, table, tile, pager} from './dash_parts.js';
 import {trustTile} from './dash_trust.js';
 
 const VERDICTS = ['pass', 'fail', 'planner_error', 'flagged', 'invalid'];
@@ -11,14 +11,19 @@ const JOB_STATES = ['queued', 'leased', 'done', 'flagged', 'dead', 'cancelled'];
 const SLICE_KINDS = ['weather', 'light', 'road', 'geography', 'actor', 'scenario_type'];
 const PAGE_ROWS = 50;
 const COUNTED_PAGES_MAX = 200; /* of slices: two million outcomes */
+const FAILURE_ROWS = 10;
+const CENT_UUSD = 10000;
 
 /* ---- words and numbers ---- */
 
 function money(uusd) {
   const usd = uusd / 1e6;
   if (usd === 0) return '$0';
-  return '$' + (usd >= 0.01 ? usd.toFixed(2) : usd.toFixed(6));
+  return '$' + (uusd >= CENT_UUSD ? usd.toFixed(2) : usd.toFixed(6));
 }
+
+/* In cents: the table of the cost has fractions. */
+const roundMoney = (uusd) => (uusd > 0 && uusd < CENT_UUSD ? '< $0.01' : money(uusd));
 
 function duration(s) {
   if (s === null || s === undefined) return '\u2013';
@@ -51,6 +56,9 @@ function rateCell(suite) {
   return worlds.flatMap(([world, m], i) => [i ? el('br') : '', el('span', {title: world + ': ' + rateTitle(m)},
     (worlds.length > 1 ? world + ' ' : '') + rateText(m))]);
 }
+
+/* Main lines of all worlds that were judged and did not pass. */
+const failedOf = (suite) => worldsOf(suite).reduce((n, [, m]) => n + (m.verdicts.fail || 0) + (m.verdicts.planner_error || 0), 0);
 
 const judged = (counts) => (counts.pass || 0) + (counts.fail || 0) + (counts.planner_error || 0);
 const open = (jobs) => (jobs.queued || 0) + (jobs.leased || 0);
@@ -117,15 +125,16 @@ function notes(suite) {
 }
 
 const suiteColumns = [
-  ['Suite', 'suite', (s) => el('a', {href: suiteLink(s.suite)}, s.suite)],
-  ['Planner', 'planner', plannersOf],
-  ['Submitted', 'nowrap', (s) => when(s.submitted_s)],
-  ['Progress', '', progressCell],
-  ['Verdicts', '', (s) => verdictBar(s.rollouts, s.rollouts_total)],
+  ['Suite', 'suite', (s) => el('a', {href: suiteLink(s.suite)}, breakable(s.suite))],
+  ['Failed', 'n', (s) => (failedOf(s) ? el('a', {class: 'fail', href: suiteLink(s.suite)}, count(failedOf(s))) : worldsOf(s).length ? '0' : '\u2013')],
   ['Main lines pass', 'n', rateCell],
+  ['Planner', 'planner', plannersOf],
+  ['Verdicts', 'bars', (s) => verdictBar(s.rollouts, s.rollouts_total)],
   ['Rollouts', 'n', (s) => count(sum(s.rollouts)) + ' / ' + count(s.rollouts_total)],
-  ['Cost', 'n', (s) => money(s.cost_uusd)],
+  ['Progress', 'bars', progressCell],
   ['ETA', 'n', (s) => (open(s.jobs) ? duration(etaOf(s)) : '\u2013')],
+  ['Cost', 'n', (s) => roundMoney(s.cost_uusd)],
+  ['Submitted', 'nowrap', (s) => when(s.submitted_s)],
   ['', 'words', notes],
 ];
 
@@ -163,7 +172,7 @@ export async function overviewView(context) {
       el('h2', {}, 'Suites'),
       el('div', {class: 'card'}, table(suiteColumns, data.suites, 'No suites yet: swerve submit SUITE --store ..')),
       pager(data.suites.length + (data.suites.length === 1 ? ' suite' : ' suites, newest first'), before.length ? before[before.length - 1] : null, data.next ?? null, go),
-      el('h2', {}, 'Pools'), poolCards(data));
+      ...(data.pools.length > 1 ? [el('h2', {}, 'Pools'), poolCards(data)] : []));
   };
   page.path([]);
   const fresh = page.news;
@@ -200,24 +209,34 @@ export async function workersView(context) {
 
 /* ---- a suite ---- */
 
+/* Conclusion of a suite in a sentence. */
+function conclusion(status) {
+  const failed = failedOf(status);
+  const unknown = worldsOf(status).reduce((n, [, m]) => n + lacking(m), 0);
+  const mains = worldsOf(status).reduce((n, [, m]) => n + sum(m.verdicts) + m.no_answer, 0);
+  if (!mains) return el('p', {}, 'No main line has ended yet, or the suite has several planners: see Slices.');
+  return el('p', {id: 'conclusion'}, el('b', {class: failed ? 'fail' : 'pass'}, failed ? `${count(failed)} of ${count(mains)} main lines failed` :
+    unknown ? 'No main line failed' : `All ${count(mains)} main lines pass`),
+  unknown > 0 && [', ', el('span', {class: 'note'}, count(unknown) + ' have no result')],
+  open(status.jobs) > 0 && `; ${count(open(status.jobs))} jobs are open`, '.');
+}
+
 function suiteHead(suite, status) {
   const p = progressOf(status);
   return [
     el('h1', {}, suite),
-    el('div', {}, plannersOf(status)),
+    conclusion(status),
+    el('p', {class: 'small'}, plannersOf(status), el('span', {class: 'soft'}, ', submitted ', when(status.submitted_s))),
     el('div', {class: 'tiles'},
       ...worldsOf(status).map(([world, m]) => tile(rateText(m), 'of main lines pass in the ' + world + ' world; ' + rateTitle(m))),
-      worldsOf(status).length === 0 && tile('\u2013', 'of main lines pass; by planner below'),
       tile(count(sum(status.rollouts)) + ' / ' + count(status.rollouts_total), 'rollouts, branches included'),
-      tile(percent(p.done, p.of), p.byTick ? 'of planned ticks' : 'of jobs'),
-      tile(open(status.jobs) ? duration(etaOf(status)) : 'done', open(status.jobs) ? 'to go' : 'no job is open'),
-      tile(money(status.cost_uusd), 'spent, failed attempts too'),
-      tile((status.metres_mm / 1609344).toFixed(2), 'miles driven'),
-      tile(count(open(status.jobs)), 'jobs open'),
-      tile(when(status.submitted_s), 'submitted')),
+      open(status.jobs) > 0 && tile(percent(p.done, p.of), p.byTick ? 'of planned ticks' : 'of jobs'),
+      open(status.jobs) > 0 && tile(duration(etaOf(status)), 'to go'),
+      status.cost_uusd >= CENT_UUSD && tile(money(status.cost_uusd), 'spent, failed attempts too'),
+      tile((status.metres_mm / 1609344).toFixed(2), 'miles driven')),
     bar(VERDICTS.map((v) => [v, status.rollouts[v]]), status.rollouts_total, 'verdicts'),
     el('p', {class: 'small'}, VERDICTS.filter((v) => status.rollouts[v]).map((v) =>
-      [el('span', {class: v}, count(status.rollouts[v]) + ' ' + words(v)), ' '])),
+      [el('span', {class: v}, count(status.rollouts[v]) + ' ' + words(v)), ' ']), el('span', {class: 'soft'}, 'with branches')),
     status.unstarted_hosts > 0 && el('p', {class: 'bad'}, 'A planner does not start on ' + status.unstarted_hosts + ' host(s): ' + status.unstarted),
   ];
 }
@@ -237,29 +256,44 @@ function addSlices(into, slices) {
   }
 }
 
+const sliceLink = (suite, s) => el('a', {href: suiteLink(suite, {slice: s.kind + ':' + s.value})}, breakable(words(s.kind) + ': ' + s.value));
+
+/* Columns that are nothing but zeros are left out. */
+function sliceColumns(suite, rows) {
+  const has = (counted) => rows.some((s) => counted(s) > 0);
+  const verdict = (name) => has((s) => s.rollouts[name]) && [words(name).replace(/^./, (c) => c.toUpperCase()), 'n',
+    (s) => count(s.rollouts[name])];
+  return [
+    ['Slice', 'suite', (s) => (s.kind ? sliceLink(suite, s) : el('b', {}, 'all'))],
+    ['Verdicts', 'bars', (s) => verdictBar(s.rollouts, sum(s.rollouts))],
+    ['Main lines', 'n', (s) => count(sum(s.rollouts))],
+    ['Pass', 'n', (s) => percent(s.rollouts.pass, judged(s.rollouts))],
+    ...['fail', 'planner_error', 'flagged', 'invalid'].map(verdict),
+    has((s) => sum(s.branches)) && ['Branches', 'n', (s) => count(sum(s.branches))],
+    ...(has((s) => s.audited) ? [['Audited', 'n', (s) => count(s.audited)], ['Agree', 'n', (s) => percent(s.agreed, s.audited)]] : []),
+  ].filter(Boolean);
+}
+
+/* A card for each planner and world: within a kind the weakest first, those that pass in full folded away. A
+ * kind with one value, which says what the total says, stands in a line. */
 function sliceTables(suite, counted) {
   const sets = [...new Set([...counted.values()].map((s) => JSON.stringify([s.planner, s.tier])))].sort().map((text) => JSON.parse(text));
   const order = ['', ...SLICE_KINDS];
-  const label = (s) => (s.kind ? el('a', {href: suiteLink(suite, {slice: s.kind + ':' + s.value})}, words(s.kind) + ': ' + s.value)
-                               : el('b', {}, 'all'));
+  const passing = (s) => (judged(s.rollouts) ? (s.rollouts.pass || 0) / judged(s.rollouts) : 2);
   return sets.map(([planner, tier]) => {
-    const rows = [...counted.values()].filter((s) => s.planner === planner && s.tier === tier)
-      .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || (a.value < b.value ? -1 : 1));
+    const all = [...counted.values()].filter((s) => s.planner === planner && s.tier === tier)
+      .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || passing(a) - passing(b) || (a.value < b.value ? -1 : 1));
+    const total = all.find((s) => !s.kind);
+    const single = all.filter((s) => s.kind && total && all.filter((other) => other.kind === s.kind).length === 1 &&
+      sum(s.rollouts) === sum(total.rollouts));
+    const whole = all.filter((s) => s !== total && !single.includes(s) && s.rollouts.pass === sum(s.rollouts));
+    const rows = all.filter((s) => !single.includes(s) && !whole.includes(s));
     return el('div', {class: 'card'},
       sets.length > 1 && el('p', {class: 'mono'}, planner + ', ' + tier + ' world'),
-      table([
-        ['Slice', 'suite', label],
-        ['Verdicts', '', (s) => verdictBar(s.rollouts, sum(s.rollouts))],
-        ['Main lines', 'n', (s) => count(sum(s.rollouts))],
-        ['Pass', 'n', (s) => percent(s.rollouts.pass, judged(s.rollouts))],
-        ['Fail', 'n', (s) => count(s.rollouts.fail)],
-        ['Planner error', 'n', (s) => count(s.rollouts.planner_error)],
-        ['Flagged', 'n', (s) => count(s.rollouts.flagged)],
-        ['Invalid', 'n', (s) => count(s.rollouts.invalid)],
-        ['Branches', 'n', (s) => count(sum(s.branches))],
-        ['Audited', 'n', (s) => count(s.audited)],
-        ['Agree', 'n', (s) => percent(s.agreed, s.audited)],
-      ], rows, 'No outcomes yet.'));
+      table(sliceColumns(suite, rows), rows, 'No outcomes yet.'),
+      whole.length > 0 && el('details', {}, el('summary', {}, count(whole.length) + (whole.length === 1 ? ' slice passes' : ' slices pass') + ' in full'),
+        table(sliceColumns(suite, whole), whole, '')),
+      single.length > 0 && el('p', {class: 'soft small'}, 'All of them: ', single.map((s, i) => [i ? ', ' : '', sliceLink(suite, s)]), '.'));
   });
 }
 
@@ -280,6 +314,9 @@ async function countSlices(context, suite, place) {
   }
 }
 
+const FILTERS = ['verdict', 'slice', 'scenario', 'branches'];
+const wantedOf = (query) => Object.fromEntries(FILTERS.filter((name) => query.get(name)).map((name) => [name, query.get(name)]));
+
 function filterForm(suite, query) {
   const field = (name) => query.get(name) || '';
   const option = (value, text, chosen) => el('option', {value, selected: value === chosen}, text);
@@ -292,7 +329,7 @@ function filterForm(suite, query) {
     el('button', {type: 'submit'}, 'Show'));
   const go = () => {
     const wanted = {};
-    for (const name of ['verdict', 'slice', 'scenario', 'branches']) {
+    for (const name of FILTERS) {
       const value = form.elements[name].value.trim();
       if (value) wanted[name] = value;
     }
@@ -304,10 +341,10 @@ function filterForm(suite, query) {
 }
 
 const outcomeColumns = [
-  ['Rollout', 'suite', (o) => el('a', {href: '#/outcome/' + o.id}, o.scenario_id + (o.branch_id ? ' \u2192 ' + o.branch_id : ''))],
+  ['Rollout', 'suite', (o) => el('a', {href: '#/outcome/' + o.id}, breakable(o.scenario_id + (o.branch_id ? ' \u2192 ' + o.branch_id : '')))],
   ['Seed', 'n', (o) => String(o.seed)],
   ['Verdict', 'nowrap', (o) => el('span', {class: o.verdict}, words(o.verdict))],
-  ['Reasons', '', (o) => o.reasons.map(words).join(', ') || o.health_check || o.error.split('\n')[0].slice(0, 120)],
+  ['Reasons', 'words', (o) => o.reasons.map(words).join(', ') || o.health_check || o.error.split('\n')[0].slice(0, 120)],
   ['World', '', (o) => o.tier],
   ['Score', 'n', (o) => number(o.metrics.score, 2)],
   ['TTC', 'n', (o) => number(o.metrics.min_ttc_s, 2, 's')],
@@ -316,18 +353,15 @@ const outcomeColumns = [
 ];
 
 /* One page of rollouts; an answer that looked at many and found few goes on by itself. */
-async function rolloutPage(context, suite, after) {
-  const query = new URLSearchParams({suite, limit: String(PAGE_ROWS)});
-  for (const name of ['verdict', 'slice', 'scenario', 'branches']) {
-    if (context.query.get(name)) query.set(name, context.query.get(name));
-  }
+async function rolloutPage(context, suite, wanted, after, most) {
+  const query = new URLSearchParams({suite, ...wanted});
   const rows = [];
   let next = after;
-  while (rows.length < PAGE_ROWS && next !== null) {
+  while (rows.length < most && next !== null) {
     query.set('after', String(next));
-    query.set('limit', String(PAGE_ROWS - rows.length));
+    query.set('limit', String(most - rows.length));
     const data = await get('v1/outcomes?' + query, context.signal);
-    const full = data.outcomes.length === PAGE_ROWS - rows.length;
+    const full = data.outcomes.length === most - rows.length;
     rows.push(...data.outcomes);
     next = full ? rows[rows.length - 1].id : data.next ?? null;
   }
@@ -339,7 +373,7 @@ async function drawRollouts(context, suite, place) {
   const go = async (after) => {
     place.setAttribute('aria-busy', 'true');
     try {
-      const {rows, next} = await rolloutPage(context, suite, after);
+      const {rows, next} = await rolloutPage(context, suite, wantedOf(context.query), after, PAGE_ROWS);
       place.replaceChildren(
         table(outcomeColumns, rows, 'No rollout fits.'),
         pager(count(rows.length) + ' rollouts' + (rows.length ? `, ${rows[0].id} to ${rows[rows.length - 1].id}` : ''),
@@ -351,6 +385,22 @@ async function drawRollouts(context, suite, place) {
     place.removeAttribute('aria-busy');
   };
   await go(0);
+}
+
+/* The first main lines that failed, and the way to all of them. */
+async function drawFailures(context, suite, status, place) {
+  if (!failedOf(status) && worldsOf(status).length > 0) return;
+  const failed = [];
+  for (const verdict of ['fail', 'planner_error']) {
+    if (failed.length < FAILURE_ROWS) {
+      failed.push(...(await rolloutPage(context, suite, {verdict, branches: 'no'}, 0, FAILURE_ROWS - failed.length)).rows);
+    }
+  }
+  if (failed.length === 0) return;
+  const all = VERDICTS.slice(1, 3).filter((v) => worldsOf(status).length === 0 || worldsOf(status).some(([, m]) => m.verdicts[v]));
+  place.replaceChildren(el('h2', {id: 'failures'}, 'Failures'), el('div', {class: 'card'}, table(outcomeColumns, failed, ''),
+    failed.length === FAILURE_ROWS && el('p', {class: 'small'}, 'The first ', count(failed.length), ' main lines. All that ended with ',
+      all.map((v, i) => [i ? ', ' : '', el('a', {href: suiteLink(suite, {verdict: v, branches: 'no'})}, words(v))]), '.')));
 }
 
 async function drawDead(context, suite, place) {
@@ -387,6 +437,7 @@ async function drawLedger(context, suite, place) {
 export async function suiteView(context, suite) {
   const head = el('div');
   const mains = el('div');
+  const failures = el('div');
   const slices = el('div', {}, el('p', {class: 'soft'}, 'Counting ..'));
   const rollouts = el('div', {class: 'card'});
   const dead = el('div');
@@ -396,9 +447,13 @@ export async function suiteView(context, suite) {
   let seen = JSON.stringify([status.jobs, status.rollouts]);
   page.path([[suite, suiteLink(suite)]]);
   head.replaceChildren(...suiteHead(suite, status).filter(Boolean));
-  context.main.replaceChildren(head, mains, el('h2', {}, 'Rollouts'), filterForm(suite, context.query), rollouts,
-    el('h2', {}, 'Slices'), slices, dead, el('h2', {}, 'Cost'), ledger);
+  /* Who filters has asked for rollouts. */
+  const list = [el('h2', {}, 'Rollouts'), filterForm(suite, context.query), rollouts];
+  const sums = [el('h2', {}, 'Slices'), slices];
+  const filtered = Object.keys(wantedOf(context.query)).length > 0;
+  context.main.replaceChildren(head, mains, ...(filtered ? list : [failures, ...sums]), ...(filtered ? sums : list), dead, el('h2', {}, 'Cost'), ledger);
   await Promise.all([
+    filtered ? null : drawFailures(context, suite, status, failures).catch((e) => told(e, failures)),
     drawRollouts(context, suite, rollouts),
     countSlices(context, suite, slices).catch((e) => told(e, slices)),
     drawMains(context, suite, status, mains).catch((e) => told(e, mains)),

@@ -979,6 +979,80 @@ static void goldens_are_kept_until_they_are_let_go(void)
     close_store();
 }
 
+/* ---- labels ---- */
+
+static enum status label(const char *suite, enum label_kind kind, const char *text)
+{
+    struct label made = {.kind = kind};
+    snprintf(made.suite, sizeof made.suite, "%s", suite);
+    snprintf(made.text, sizeof made.text, "%s", text);
+    return store->ops->label_add(store, &made, &error);
+}
+
+static void labels_are_what_their_kind_says(void)
+{
+    struct store_suite_status status;
+    struct label found[8];
+    char artifact[SHA256_HEX_BYTES];
+    char files[LABEL_BYTES];
+    char absent[LABEL_BYTES];
+    uint32_t count = 0;
+
+    open_store(true);
+    for (int i = 0; i < 2; i++) {
+        make_specs(i == 0 ? "old" : "new", i == 0 ? "o" : "n", 2);
+        EXPECT_OK(store->ops->submit(store, i == 0 ? "old" : "new", 1, specs, 2, submitted, &error),
+                  error);
+    }
+    EXPECT_OK(label("old", LABEL_BASELINE, "main"), error);
+    EXPECT_OK(label("new", LABEL_BASELINE, "main"), error); /* moves */
+    EXPECT_OK(label("new", LABEL_BASELINE, "nightly"), error);
+    for (int i = 0; i < 2; i++) { /* repeating is free */
+        EXPECT_OK(label("new", LABEL_TAG, "fog"), error);
+        EXPECT_OK(label("new", LABEL_TAG, "rain"), error);
+        EXPECT_OK(label("new", LABEL_NOTE, i == 0 ? "first" : "second, \xc3\xa4"), error);
+        EXPECT_OK(label("new", LABEL_COMMIT, "abc with changes"), error);
+    }
+    EXPECT_OK(store->ops->artifact_put(store, "pack", 4, artifact, &error), error);
+    snprintf(files, sizeof files, "%064d %s", 7, artifact);
+    snprintf(absent, sizeof absent, "%064d %064d", 7, 8);
+    EXPECT_OK(label("new", LABEL_FILES, files), error);
+    EXPECT_INT(label("new", LABEL_FILES, absent), STATUS_CONFLICT);
+    EXPECT_INT(label("new", LABEL_FILES, artifact), STATUS_BAD_INPUT);
+    EXPECT_INT(label("new", LABEL_TAG, "two words"), STATUS_BAD_INPUT);
+    EXPECT_INT(label("new", LABEL_NOTE, "two\nlines"), STATUS_BAD_INPUT);
+    EXPECT_INT(label("none", LABEL_TAG, "fog"), STATUS_NOT_FOUND);
+    for (int i = 2; i < LABELS_MAX; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%d", i);
+        EXPECT_OK(label("new", LABEL_TAG, name), error);
+    }
+    EXPECT_INT(label("new", LABEL_TAG, "more"), STATUS_LIMIT);
+    close_store();
+    open_store(false);
+    EXPECT_OK(store->ops->suite_status(store, "old", &status, &error), error);
+    EXPECT_TEXT(status.baselines, "");
+    EXPECT_OK(store->ops->suite_status(store, "new", &status, &error), error);
+    EXPECT_TEXT(status.baselines, "main, nightly");
+    EXPECT_TEXT(status.tags, "fog, rain, t2, t3, t4, t5, t6, t7");
+    EXPECT_TEXT(status.note, "second, \xc3\xa4");
+    EXPECT_TEXT(status.commit, "abc with changes");
+    EXPECT_TEXT(status.planner_hash, "p");
+    EXPECT_OK(store->ops->labels(store, "baseline", 0, found, 8, &count, &error), error);
+    EXPECT_INT(count, 2);
+    EXPECT_TEXT(found[0].suite, "new");
+    EXPECT_TEXT(found[0].text, "main");
+    EXPECT_INT(found[0].at_s, now_s());
+    EXPECT_OK(store->ops->labels(store, "baseline", found[0].id, found, 8, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_OK(store->ops->labels(store, "files", 0, found, 8, &count, &error), error);
+    EXPECT_TEXT(found[0].text, files);
+    EXPECT_OK(store->ops->labels(store, NULL, 0, found, 8, &count, &error), error);
+    EXPECT_INT(count, 8);
+    EXPECT_INT(store->ops->labels(store, "tags", 0, found, 8, &count, &error), STATUS_BAD_INPUT);
+    close_store();
+}
+
 /* ---- the teacher ---- */
 
 /* A promoted teacher. */
@@ -1109,8 +1183,8 @@ int conformance_models(const struct conformance_backend *tested)
     return finish_half(TEST_RUN(
         TEST(audits_ask_the_promoted_teacher), TEST(flagged_jobs_ask_the_promoted_teacher),
         TEST(versions_do_not_change), TEST(goldens_are_kept_until_they_are_let_go),
-        TEST(nobody_answers_without_an_evaluation), TEST(audits_find_what_has_moved),
-        TEST(late_answers_of_another_version_are_stale),
+        TEST(labels_are_what_their_kind_says), TEST(nobody_answers_without_an_evaluation),
+        TEST(audits_find_what_has_moved), TEST(late_answers_of_another_version_are_stale),
         TEST(late_failures_of_another_version_are_not_its_own),
         TEST(audits_go_on_while_what_they_repeat_moves), TEST(shorter_trust_takes_no_jobs),
         TEST(events_know_their_place_among_outcomes), TEST(queued_jobs_move_with_the_pointer),

@@ -347,6 +347,33 @@ static enum status golden_is_there(struct memory_caller *caller, struct error *e
     return same("goldens", count, 1, error);
 }
 
+static enum status add_label(struct memory_caller *caller, struct error *error)
+{
+    const struct label label = {.suite = "suite", .kind = LABEL_TAG, .text = "night"};
+    return caller->store->ops->label_add(caller->store, &label, error);
+}
+
+static enum status count_labels(struct memory_caller *caller, uint32_t *count, struct error *error)
+{
+    struct label found[2];
+    return caller->store->ops->labels(caller->store, "tag", 0, found, 2, count, error);
+}
+
+static enum status look_labels(struct memory_caller *caller, struct error *error)
+{
+    uint32_t count = 0;
+    enum status status = count_labels(caller, &count, error);
+    answer(caller, &count, sizeof count);
+    return status;
+}
+
+static enum status label_is_there(struct memory_caller *caller, struct error *error)
+{
+    uint32_t count = 0;
+    TRY(count_labels(caller, &count, error));
+    return same("labels", count, 1, error);
+}
+
 static enum status drop_golden(struct memory_caller *caller, struct error *error)
 {
     return caller->store->ops->golden_drop(caller->store, "g1", error);
@@ -748,6 +775,8 @@ const struct memory_call memory_calls[] = {
     {"golden_add", put_golden_list, add_golden, golden_is_there, false},
     {"goldens", add_golden_before, look_goldens, memory_nothing, true},
     {"golden_drop", add_golden_before, drop_golden, golden_is_gone, false},
+    {"label_add", memory_nothing, add_label, label_is_there, false},
+    {"labels", add_label, look_labels, memory_nothing, true},
     {"cancel", memory_nothing, cancel, memory_nothing, false},
     {"artifact_put", new_artifact, put_artifact, artifact_is_there, false},
     {"artifact_get", put_artifact, get_artifact, memory_nothing, true},

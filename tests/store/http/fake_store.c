@@ -42,6 +42,7 @@ struct fake {
     struct ledger_totals totals;
     int64_t price_uusd;
     struct golden_set golden;
+    struct label label;
     struct model_version version;
     struct model_event event;
     struct trust_event trust;
@@ -474,6 +475,28 @@ static enum status fake_golden_drop(struct store *store, const char *name, struc
     return end(fake, STATUS_OK, error);
 }
 
+static enum status fake_label_add(struct store *store, const struct label *label,
+                                  struct error *error)
+{
+    struct fake *fake = begin(store);
+    fake->label = *label;
+    fake->label.id = 7;
+    return end(fake, STATUS_OK, error);
+}
+
+static enum status fake_labels(struct store *store, const char *kind, int64_t after_id,
+                               struct label *out, uint32_t max, uint32_t *count,
+                               struct error *error)
+{
+    struct fake *fake = begin(store);
+    bool of_kind = kind == NULL || strcmp(kind, label_kind_names[fake->label.kind]) == 0;
+    *count = max > 0 && of_kind && after_id < fake->label.id ? 1 : 0;
+    if (*count > 0) {
+        out[0] = fake->label;
+    }
+    return end(fake, STATUS_OK, error);
+}
+
 static enum status fake_model_event(struct store *store, const struct model_event *event,
                                     struct model_event *done, struct error *error)
 {
@@ -632,6 +655,8 @@ static const struct store_ops fake_ops = {
     .golden_add = fake_golden_add,
     .goldens = fake_goldens,
     .golden_drop = fake_golden_drop,
+    .label_add = fake_label_add,
+    .labels = fake_labels,
     .model_event = fake_model_event,
     .model_events = fake_model_events,
     .artifact_put = fake_artifact_put,

@@ -237,6 +237,15 @@ static void pages_go_on_or_are_refused(void)
     EXPECT_TEXT(goldens[0].model_hash, golden.model_hash);
     EXPECT_TEXT(goldens[0].sampler, golden.sampler);
     EXPECT_OK(ops->golden_drop(store, "day", &error), error);
+    struct label label = {.suite = "s/1", .kind = LABEL_NOTE, .text = "as it was"};
+    struct label labels[2];
+    EXPECT_OK(ops->label_add(store, &label, &error), error);
+    EXPECT_OK(ops->labels(store, "note", 0, labels, 2, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(labels[0].suite, label.suite);
+    EXPECT_TEXT(labels[0].text, label.text);
+    EXPECT_OK(ops->labels(store, NULL, labels[0].id, labels, 2, &count, &error), error);
+    EXPECT_INT(count, 0);
     struct trust_event floor = {.kind = TRUST_FLOOR, .audit_rate = 0.25, .evidence = "a test"};
     struct trust_event trusted[2];
     EXPECT_OK(ops->trust_event(store, &floor, &floor, &error), error);
@@ -583,7 +592,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 40);
+    EXPECT_INT(paths, 42);
     stack_stop(&stack);
 }
 
@@ -617,11 +626,13 @@ static void note_members(struct sha256 *sum, const struct json_field_list *list)
 static void other_records_are_another_version(void)
 {
     static const struct wire_codec *const codecs[] = {
-        &wire_submit_result, &wire_progress,   &wire_completion_result, &wire_suite_status,
-        &wire_planner_mains, &wire_ledger_row, &wire_awaited,           &wire_demand,
-        &wire_job,           &wire_lease,      &wire_outcome,           &wire_model,
-        &wire_model_event,   &wire_tenant,     &wire_trust_event,       &wire_golden,
-        &wire_audit,         &wire_author,     &wire_planner,           &wire_planner_in_world,
+        &wire_submit_result, &wire_progress,      &wire_completion_result,
+        &wire_suite_status,  &wire_planner_mains, &wire_ledger_row,
+        &wire_awaited,       &wire_demand,        &wire_job,
+        &wire_lease,         &wire_outcome,       &wire_model,
+        &wire_model_event,   &wire_tenant,        &wire_trust_event,
+        &wire_golden,        &wire_label,         &wire_audit,
+        &wire_author,        &wire_planner,       &wire_planner_in_world,
         &wire_live_worker,
     };
     static const struct json_field_list *const lists[] = {
@@ -643,7 +654,7 @@ static void other_records_are_another_version(void)
     sha256_final(&sum, digest);
     sha256_to_hex(digest, hex);
     EXPECT_INT(HTTP_API_VERSION, 5);
-    EXPECT_TEXT(hex, "249885fbc04b66988d3e33bf8a1201bf79ec20cb9fd4c95283cc4d40ee2c7035");
+    EXPECT_TEXT(hex, "ff79e6ca2c08ab7ea7991f973489172e7315b2ef8f13156bb797261662945320");
 }
 
 int main(int argc, char **argv)

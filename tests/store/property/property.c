@@ -664,6 +664,19 @@ static bool call_golden(struct property_play *play)
                : note(play, "golden_add", store->ops->golden_add(store, &set, &play->error));
 }
 
+static bool call_label(struct property_play *play)
+{
+    struct store *store = as(play, PROPERTY_SUBMIT);
+    struct label label = {.kind = (enum label_kind)draw(play, LABEL_KIND_COUNT)};
+    suite_name(play, chance(play, 2), label.suite);
+    snprintf(label.text, sizeof label.text, "%s", chance(play, 2) ? "night" : "day");
+    if (label.kind == LABEL_FILES) {
+        snprintf(label.text, sizeof label.text, "%s %s", play->artifacts[0], play->artifacts[1]);
+    }
+    perhaps(play, 3, &label_fields, &label);
+    return note(play, "label_add", store->ops->label_add(store, &label, &play->error));
+}
+
 static bool call_cancel(struct property_play *play)
 {
     struct store *store = as(play, PROPERTY_SUBMIT);
@@ -739,6 +752,7 @@ bool property_step(struct property_play *play, bool strict)
         {2, call_worker_gone},  {1, call_cancel},      {4, call_time},      {2, call_scenario_put},
         {2, call_artifact_put}, {1, call_tenant_set},  {1, call_price_set}, {1, call_model_add},
         {2, call_model_event},  {2, call_trust_event}, {1, call_golden},    {5, call_read},
+        {2, call_label},
     };
     uint64_t all = 0;
     size_t at = 0;

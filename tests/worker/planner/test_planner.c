@@ -252,7 +252,7 @@ static void wrong_plugins_are_refused(void)
         const char *config;
         const char *reason;
     } cases[] = {
-        {PLUGIN_WRONG_ABI, "", "expected ABI version 1 to 3, found 4"},
+        {PLUGIN_WRONG_ABI, "", "expected ABI version 1 to 4, found 5"},
         {PLUGIN_NO_ENTRY, "", "does not export swerve_planner_entry"},
         {PLUGIN_NO_ACT, "", "must all be given"},
         {PLUGIN_BAD, "fail", "the weights are missing"},

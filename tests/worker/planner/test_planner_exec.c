@@ -9,6 +9,7 @@
 #include "worker/planner/planner.h"
 
 #include "base/clock.h"
+#include "tests/worker/planner/eyes.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -465,7 +466,7 @@ static void opening_fails(void)
          "exited with status 7; stderr ends: cannot find my weights"},
         {"PYTHON session.py start_long", "; stderr ends: ..xxx"},
         {"PYTHON session.py start_long", "xxx: the end says why"},
-        {"PYTHON frames.py version", "expected protocol version 1 or 3, found 2"},
+        {"PYTHON frames.py version", "expected protocol version 1, 3 or 4, found 2"},
         {"PYTHON frames.py wants", "bits that version 1 does not know: 0x80"},
         {"PYTHON frames.py name", "at most 63 bytes"},
         {"/no/such/program", "no such file"},
@@ -540,13 +541,50 @@ static void nothing_leaks(void)
     EXPECT(!has_children());
 }
 
+/* Sensors of a rig, of sizes that are not the built-in ones: the same bytes in this process and in
+ * Python; what is not to be had is refused with its name. */
+static void sensors_of_a_rig_reach_planners(void)
+{
+    static struct swerve_action actions[2][EYES_TICKS][EYES_SESSIONS];
+    struct rig rig;
+    char spec[2][600];
+    struct planner *planner = NULL;
+    struct error error = {0};
+    eyes_rig(&rig);
+    snprintf(spec[0], sizeof spec[0], "plugin:%s?%s", PLUGIN_SENSORS, EYES_CHOICE);
+    snprintf(spec[1], sizeof spec[1], "exec:%s -S %seyes.py", python(), SCRIPTS);
+    struct planner_config config = {
+        .session_count = EYES_SESSIONS, .tick_deadline_ms = 5000, .rig = &rig};
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(planner_open(spec[i], &config, &planner, &error), error);
+        eyes_drive(planner, actions[i]);
+        struct swerve_observation seen = {.session = 0};
+        struct swerve_action action;
+        uint8_t failed = 0;
+        EXPECT_INT(planner_act(planner, 1, &seen, &action, &failed, &error), STATUS_PLANNER);
+        EXPECT_CONTAINS(error.text, "chose 3 sensors of a rig, which are not shown here");
+        planner_close(planner);
+    }
+    EXPECT(memcmp(actions[0], actions[1], sizeof actions[0]) == 0);
+    config.sensor_bytes_max = 1 << 20;
+    EXPECT_INT(planner_open(spec[1], &config, &planner, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "2.9 MB a session: expected at most 1 MiB (--planner-sensors-mib)");
+    config.sensor_bytes_max = 0;
+    snprintf(spec[1], sizeof spec[1], "exec:%s -S %seyes.py rear", python(), SCRIPTS);
+    EXPECT_INT(planner_open(spec[1], &config, &planner, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "$.sensors[0]: expected a sensor of the rig eyes, found \"rear\"");
+    snprintf(spec[1], sizeof spec[1], "exec:%s -S %ssession.py good", python(), SCRIPTS);
+    EXPECT_INT(planner_open(spec[1], &config, &planner, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "the built-in rig alone, the job's rig is eyes");
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(python_equals_c), TEST(other_python_equals_c), TEST(tolerated_behaviour),
-                    TEST(session_failures), TEST(raising_fails_its_sessions),
-                    TEST(refused_reset_keeps_the_instance), TEST(instance_failures),
-                    TEST(memory_is_limited), TEST(shared_memory_is_read_only), TEST(broken_frames),
-                    TEST(closed_stdin), TEST(answer_nobody_asked_for), TEST(opening_fails),
-                    TEST(grandchildren_are_ended), TEST(stubborn_children_are_ended),
-                    TEST(nothing_leaks));
+    return TEST_RUN(
+        TEST(python_equals_c), TEST(sensors_of_a_rig_reach_planners), TEST(other_python_equals_c),
+        TEST(tolerated_behaviour), TEST(session_failures), TEST(raising_fails_its_sessions),
+        TEST(refused_reset_keeps_the_instance), TEST(instance_failures), TEST(memory_is_limited),
+        TEST(shared_memory_is_read_only), TEST(broken_frames), TEST(closed_stdin),
+        TEST(answer_nobody_asked_for), TEST(opening_fails), TEST(grandchildren_are_ended),
+        TEST(stubborn_children_are_ended), TEST(nothing_leaks));
 }

@@ -11,6 +11,7 @@
  */
 #include "schemas/observation.h"
 #include "tests/harness.h"
+#include "tests/worker/planner/eyes.h"
 #include "worker/planner/planner.h"
 
 #include "base/check.h"
@@ -586,6 +587,29 @@ static void a_plugin_apart_equals_one_in_process(void)
     }
 }
 
+/* Goal: the same of one that is shown the sensors of a rig. */
+static void sensors_reach_a_plugin_apart(void)
+{
+    const struct planner_confinement confined = with_host();
+    static struct swerve_action actions[EYES_TICKS][EYES_SESSIONS];
+    struct planner *planner = NULL;
+    struct error error = {0};
+    struct rig rig;
+    if (!possible() || !host_can_run()) {
+        return;
+    }
+    eyes_rig(&rig);
+    const struct planner_config config = {.session_count = EYES_SESSIONS,
+                                          .tick_deadline_ms = 20000,
+                                          .memory_limit_bytes = INSTRUMENTED_BYTES,
+                                          .confinement = &confined,
+                                          .rig = &rig};
+    EXPECT_OK(planner_open("plugin:" PLUGIN_SENSORS "?" EYES_CHOICE, &config, &planner, &error),
+              error);
+    eyes_drive(planner, actions);
+    planner_close(planner);
+}
+
 /* Goal: a plugin that crashes, hangs, or does not load costs its rollouts and a sentence. */
 static void a_bad_plugin_apart_costs_only_itself(void)
 {
@@ -633,7 +657,8 @@ int main(void)
         TEST(ways_out_are_closed), TEST(all_memory_counts), TEST(a_cgroup_limits_all),
         TEST(limits_say_that_they_are_ours), TEST(what_lies_outside_is_said_to),
         TEST(secrets_must_not_be_in_sight), TEST(plugins_are_refused_where_they_cannot_be_confined),
-        TEST(a_plugin_apart_equals_one_in_process), TEST(a_bad_plugin_apart_costs_only_itself));
+        TEST(a_plugin_apart_equals_one_in_process), TEST(sensors_reach_a_plugin_apart),
+        TEST(a_bad_plugin_apart_costs_only_itself));
     remove_outside();
     return failed;
 }

@@ -60,8 +60,8 @@ static size_t make_actions(uint8_t *out, uint32_t count, const struct swerve_obs
 static void hello_has_the_documented_layout(void)
 {
     uint8_t frame[512];
-    EXPECT_INT(wire_hello_bytes(), 16 + 216);
-    wire_hello_encode(frame, 9, 5, 750, 3);
+    EXPECT_INT(wire_hello_bytes(NULL), 16 + 216);
+    wire_hello_encode(frame, 9, 5, 750, 3, NULL);
     EXPECT(memcmp(frame, "SWPL", 4) == 0);
     EXPECT_INT(get_u32(frame + 4), 1);
     EXPECT_INT(get_u32(frame + 8), 216);
@@ -89,6 +89,70 @@ static void hello_has_the_documented_layout(void)
     EXPECT_NEAR(get_f64(hello + 80), BEV_X_MIN_M, 0.0);
     EXPECT_NEAR(get_f64(hello + 88), BEV_Y_MIN_M, 0.0);
     EXPECT_NEAR(get_f64(hello + 96 + 40 + 32), camera_calibrations[1].hfov_rad, 0.0);
+    EXPECT_INT(get_u32(hello + 56), 3);
+    EXPECT_INT(get_u32(hello + 60), 4);
+    EXPECT_INT(wire_hello_bytes("{}"), 16 + 216 + 2);
+    wire_hello_encode(frame, 9, 5, 750, 3, "{}");
+    EXPECT_INT(get_u32(frame + 8), 218);
+    EXPECT_INT(get_u32(hello + 56), 3 | WIRE_RIG);
+    EXPECT(memcmp(hello + 216, "{}", 2) == 0);
+}
+
+/* Sensors are read as they were written; no directory leads out of its slot. */
+static void slots_are_read_as_they_were_written(void)
+{
+    static const uint8_t pictures[2][64] = {{1, 2, 3}, {4, 5, 6}};
+    const size_t planes[2] = {64, 5000};
+    const struct swerve_sensor list[2] = {
+        {.id = "a",
+         .width = 4,
+         .height = 5,
+         .count = 1,
+         .frames = pictures[0],
+         .bytes = {60},
+         .time_ns = {7}},
+        {.id = "b",
+         .format = SWERVE_FORMAT_JPEG,
+         .count = 2,
+         .frames = pictures[1],
+         .stride = 32,
+         .bytes = {32, 9},
+         .time_ns = {8, 9},
+         .shutter_ns = 3,
+         .shutter = 1},
+    };
+    const struct swerve_sensors sensors = {.count = 2, .sensors = list};
+    const size_t bytes = wire_slot_bytes(2, planes);
+    uint8_t *slot = calloc(1, bytes);
+    struct swerve_sensor out[2];
+    uint32_t count = 0;
+    EXPECT_INT(bytes, 4096 + 4096 + 8192);
+    wire_slot_write(slot, planes, &sensors);
+    EXPECT_INT(get_u32(slot), 2);
+    EXPECT_INT(get_u32(slot + 4), 248);
+    EXPECT_INT(get_u32(slot + 16 + 248 + 64), 8192); /* the second sensor's offset */
+    EXPECT(wire_slot_read(slot, bytes, out, 2, &count));
+    EXPECT_INT(count, 2);
+    EXPECT_TEXT(out[1].id, "b");
+    EXPECT_INT(out[1].time_ns[1], 9);
+    EXPECT_INT(out[1].shutter, 1);
+    EXPECT(memcmp(out[0].frames, pictures[0], 60) == 0);
+    EXPECT(memcmp(out[1].frames + 32, pictures[1] + 32, 9) == 0);
+    EXPECT(!wire_slot_read(slot, bytes, out, 1, &count));
+    EXPECT(!wire_slot_read(slot, 8192, out, 2, &count));
+    for (size_t at = 0; at < 16 + 2 * 248; at++) { /* AddressSanitizer watches what is read */
+        uint8_t kept = slot[at];
+        slot[at] ^= 0x80;
+        if (wire_slot_read(slot, bytes, out, 2, &count)) {
+            for (uint32_t i = 0; i < count; i++) {
+                for (uint32_t k = 0; k < out[i].count; k++) {
+                    EXPECT(out[i].frames + k * out[i].stride + out[i].bytes[k] <= slot + bytes);
+                }
+            }
+        }
+        slot[at] = kept;
+    }
+    free(slot);
 }
 
 static void act_has_the_documented_layout(void)
@@ -293,7 +357,8 @@ static void welcome_chooses_a_version(void)
     } cases[] = {
         {1, 3, 0, true},    {1, 256, 0, false}, {1, 3, 1, false},  {2, 3, 0, false},
         {3, 3, 1, true},    {3, 16, 0, true},   {3, 496, 1, true}, {3, 32, 0, false},
-        {3, 512, 0, false}, {3, 4, 0, false},   {3, 16, 2, false}, {4, 0, 0, false},
+        {3, 512, 0, false}, {3, 4, 0, false},   {3, 16, 2, false}, {4, 16, 1, true},
+        {4, 1, 0, false},   {4, 2, 0, false},   {5, 0, 0, false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         uint8_t payload[16];
@@ -445,7 +510,7 @@ int main(void)
     return TEST_RUN(TEST(hello_has_the_documented_layout), TEST(act_has_the_documented_layout),
                     TEST(reset_carries_log_and_texts), TEST(actions_survive_only_whole),
                     TEST(actions_notice_every_changed_byte), TEST(headers_are_strict),
-                    TEST(welcome_survives_only_whole), TEST(welcome_chooses_a_version),
-                    TEST(plans_survive_only_whole), TEST(maps_survive_only_whole),
-                    TEST(noise_is_refused_or_harmless));
+                    TEST(slots_are_read_as_they_were_written), TEST(welcome_survives_only_whole),
+                    TEST(welcome_chooses_a_version), TEST(plans_survive_only_whole),
+                    TEST(maps_survive_only_whole), TEST(noise_is_refused_or_harmless));
 }

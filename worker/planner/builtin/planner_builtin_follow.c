@@ -13,17 +13,19 @@
 #define CROSSING_COS 0.5
 #define PLACE_SLACK_M 0.01 /* more than rounding takes from a distance */
 
-/* Squared distance from a point of ego's frame to the route's nearest point that is given. */
-static double nearest_squared(const struct swerve_observation *seen, double px, double py)
+/* Squared distances from a point of ego's frame to the route's points that are given, and the least
+ * of them. Minima are taken of every fourth: each waits for the one before. */
+static double nearest_squared(const struct swerve_observation *seen, double px, double py,
+                              double squared[SWERVE_ROUTE_POINTS])
 {
-    double nearest = 1e300;
+    double nearest[4] = {1e300, 1e300, 1e300, 1e300};
     for (uint32_t i = 0; i < seen->route_count; i++) {
         double x = px - (double)seen->route[i].x_m;
         double y = py - (double)seen->route[i].y_m;
-        double squared = x * x + y * y;
-        nearest = squared < nearest ? squared : nearest;
+        squared[i] = x * x + y * y;
+        nearest[i % 4] = dmath_min(squared[i], nearest[i % 4]);
     }
-    return nearest;
+    return dmath_min(dmath_min(nearest[0], nearest[1]), dmath_min(nearest[2], nearest[3]));
 }
 
 bool planner_place_find(const struct swerve_observation *seen, double x_m, double y_m,
@@ -38,18 +40,19 @@ bool planner_place_find(const struct swerve_observation *seen, double x_m, doubl
     dmath_sincos(seen->heading_rad, &sine, &cosine);
     double px = cosine * (x_m - seen->x_m) + sine * (y_m - seen->y_m);
     double py = cosine * (y_m - seen->y_m) - sine * (x_m - seen->x_m);
-    double reach_m = sqrt(nearest_squared(seen, px, py)) + PLACE_SLACK_M;
+    double squared_m2[SWERVE_ROUTE_POINTS];
+    double reach_m = sqrt(nearest_squared(seen, px, py, squared_m2)) + PLACE_SLACK_M;
     for (uint32_t i = 0; i + 1 < seen->route_count; i++) {
         const struct swerve_route_point *a = &seen->route[i];
         double dx = (double)a[1].x_m - (double)a->x_m;
         double dy = (double)a[1].y_m - (double)a->y_m;
-        double from_x = px - (double)a->x_m;
-        double from_y = py - (double)a->y_m;
         /* Pieces all of which lies beyond a point of the route are not the nearest. */
         double most_m = reach_m + fabs(dx) + fabs(dy);
-        if (from_x * from_x + from_y * from_y > most_m * most_m) {
+        if (squared_m2[i] > most_m * most_m) {
             continue;
         }
+        double from_x = px - (double)a->x_m;
+        double from_y = py - (double)a->y_m;
         double length = sqrt(dx * dx + dy * dy);
         if (length < 1e-6) {
             continue;

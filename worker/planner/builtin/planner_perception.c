@@ -80,8 +80,8 @@ static void find_candidates(const struct frenet *frenet, double x_m, struct cand
     *out = (struct candidates){x_m, first, end};
 }
 
-static bool project_among(const struct frenet *frenet, const struct candidates *among, double y_m,
-                          struct frenet_point *out)
+static inline bool project_among(const struct frenet *frenet, const struct candidates *among,
+                                 double y_m, struct frenet_point *out)
 {
     double x_m = among->x_m;
     double best = 1e300;
@@ -215,11 +215,11 @@ static void scan_row(struct clusters *clusters, const uint8_t *row, uint32_t row
 /* Whether a row has any return at all. Most have none. */
 static bool row_empty(const uint8_t *row)
 {
-    uint64_t words[BEV_COLS / 8];
     uint64_t any = 0;
-    memcpy(words, row, sizeof words);
-    for (uint32_t i = 0; i < BEV_COLS / 8; i++) {
-        any |= words[i];
+    for (uint32_t col = 0; col < BEV_COLS; col += 8) {
+        uint64_t word;
+        memcpy(&word, row + col, sizeof word);
+        any |= word;
     }
     return any == 0;
 }
@@ -252,13 +252,14 @@ static void stretch(double *low, double *high, double centre, double half, doubl
     *high = dmath_max(*high, centre - half + 2.0 * half * covered);
 }
 
-static void add_cells(struct cluster *cluster, const struct run *run, const uint8_t *occupancy,
+static void add_cells(struct cluster *to, const struct run *run, const uint8_t *occupancy,
                       const struct perception *ego, const struct frenet *frenet,
                       const struct candidates *among)
 {
     const double half = BEV_CELL_M / 2.0;
     double turned_half = half * (fabs(ego->ego_cos) + fabs(ego->ego_sin));
     double ahead_m = among->x_m;
+    struct cluster sum = *to; /* which the cells cannot alias: sums stay in registers */
     for (uint32_t col = run->first; col < run->end; col++) {
         uint8_t value = occupancy[(size_t)run->row * BEV_COLS + col];
         if (value < CELL_MIN) {
@@ -269,20 +270,21 @@ static void add_cells(struct cluster *cluster, const struct run *run, const uint
         double left_m = BEV_Y_MIN_M + ((double)col + 0.5) * BEV_CELL_M;
         double x = ego->ego_x_m + ego->ego_cos * ahead_m - ego->ego_sin * left_m;
         double y = ego->ego_y_m + ego->ego_sin * ahead_m + ego->ego_cos * left_m;
-        cluster->mass += value;
-        cluster->x_sum += x * weight;
-        cluster->y_sum += y * weight;
-        stretch(&cluster->box.x_low_m, &cluster->box.x_high_m, x, turned_half, covered);
-        stretch(&cluster->box.y_low_m, &cluster->box.y_high_m, y, turned_half, covered);
+        sum.mass += value;
+        sum.x_sum += x * weight;
+        sum.y_sum += y * weight;
+        stretch(&sum.box.x_low_m, &sum.box.x_high_m, x, turned_half, covered);
+        stretch(&sum.box.y_low_m, &sum.box.y_high_m, y, turned_half, covered);
         struct frenet_point point;
         if (project_among(frenet, among, left_m, &point)) {
-            cluster->projected_mass += value;
-            cluster->s_sum += point.s_m * weight;
-            cluster->d_sum += point.d_m * weight;
-            stretch(&cluster->at.s_low_m, &cluster->at.s_high_m, point.s_m, half, covered);
-            stretch(&cluster->at.d_low_m, &cluster->at.d_high_m, point.d_m, half, covered);
+            sum.projected_mass += value;
+            sum.s_sum += point.s_m * weight;
+            sum.d_sum += point.d_m * weight;
+            stretch(&sum.at.s_low_m, &sum.at.s_high_m, point.s_m, half, covered);
+            stretch(&sum.at.d_low_m, &sum.at.d_high_m, point.d_m, half, covered);
         }
     }
+    *to = sum;
 }
 
 static void find_clusters(struct clusters *clusters, const struct swerve_observation *seen,

@@ -1,0 +1,331 @@
+/*
+ * Planners behind the egodriver contract: what is sent, forks by sending it again, and each fault
+ * of a server with its own sentence.
+ */
+#include "base/units.h"
+#include "schemas/observation.h"
+#include "tests/harness.h"
+#include "tests/worker/driver_server.h"
+#include "worker/planner/planner.h"
+
+#define WHEELBASE_M 2.8
+
+static struct driver_server server;
+static char binding[160];
+static const char *const bindings[] = {binding};
+static struct planner_confinement confinement = {.egodrivers = {bindings, 1, false}};
+
+static enum status open_driver(const char *spec, struct planner **out, struct error *error)
+{
+    const struct planner_config config = {
+        .session_count = 4,
+        .tick_deadline_ms = 300,
+        .open_deadline_ms = 2000,
+        .confinement = &confinement,
+    };
+    snprintf(binding, sizeof binding, "policy=%s", server.address);
+    return planner_open(spec, &config, out, error);
+}
+
+static void reset(struct planner *planner, uint32_t session, uint64_t seed)
+{
+    struct error error;
+    const struct swerve_episode episode = {
+        .session = session,
+        .horizon_ticks = 100,
+        .seed = seed,
+        .tick_s = 0.1,
+        .scenario_id = "straight",
+        .prompt = "",
+        .ego_length_m = 4.5,
+        .ego_width_m = 1.9,
+        .ego_wheelbase_m = WHEELBASE_M,
+    };
+    if (planner_reset(planner, &episode, &error) != STATUS_OK) {
+        TEST_FAIL("%s", error.text);
+    }
+}
+
+static struct swerve_observation seen_at(uint32_t session, uint32_t tick)
+{
+    static uint8_t picture[CAMERA_BYTES];
+    static const struct swerve_route_point route[2] = {{.x_m = 0}, {.x_m = 4}};
+    struct swerve_observation seen = {
+        .session = session,
+        .tick = tick,
+        .time_ns = (int64_t)tick * TICK_NS,
+        .x_m = 100 + 0.5 * tick,
+        .y_m = -20,
+        .heading_rad = 0.25,
+        .speed_mps = 5,
+        .route_count = 2,
+        .route = route,
+    };
+    for (int i = 0; i < CAMERA_COUNT; i++) {
+        seen.camera[i] = picture;
+        seen.camera_time_ns[i] = seen.time_ns;
+    }
+    return seen;
+}
+
+/* One tick of one session; the action where it did not fail. */
+static enum status tick(struct planner *planner, uint32_t session, uint32_t at,
+                        struct swerve_action *action, uint8_t *failed, struct error *error)
+{
+    const struct swerve_observation seen = seen_at(session, at);
+    return planner_act(planner, 1, &seen, action, failed, error);
+}
+
+static void drives_and_forks(void)
+{
+    struct error error;
+    struct planner *planner = NULL;
+    struct swerve_action action, other;
+    uint8_t failed = 0;
+    driver_server_start(&server, DRIVER_GOOD);
+    EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_OK);
+    EXPECT_INT(planner_wants(planner), SWERVE_WANTS_CAMERAS);
+    EXPECT_INT(strlen(planner_loaded(planner)), SHA256_HEX_BYTES - 1);
+    reset(planner, 0, 7);
+    for (uint32_t i = 0; i < 6; i++) {
+        EXPECT_INT(tick(planner, 0, i, &action, &failed, &error), STATUS_OK);
+        EXPECT_INT(failed, 0);
+        EXPECT(action.accel_mps2 > 0.1); /* the plan is faster than ego */
+        EXPECT_NEAR(action.steer_rad, 0, 1e-3);
+    }
+    const struct swerve_answer *answer = planner_answer(planner, 0);
+    const struct swerve_observation seen = seen_at(0, 5);
+    EXPECT_INT(answer->point_count, 20);
+    EXPECT_NEAR(answer->points[0].x_m, seen.x_m, 1e-4); /* the box's centre, not the rear axle */
+    EXPECT_NEAR(answer->points[10].x_m, seen.x_m + 8 * cos(0.25), 1e-4);
+    EXPECT_NEAR(answer->points[10].heading_rad, 0.25, 1e-6);
+    EXPECT_NEAR(answer->points[10].speed_mps, 8, 1e-3);
+    EXPECT_NEAR(answer->points[10].t_s, 1, 1e-9);
+    EXPECT_INT(server.images, 18);
+    EXPECT_NEAR(server.camera_x_m, camera_calibrations[0].x_m + WHEELBASE_M / 2, 1e-6);
+
+    EXPECT_INT(planner_fork(planner, 0, 2, &error), STATUS_OK);
+    EXPECT_INT(server.starts, 2);
+    EXPECT_INT(server.drives, 12);
+    EXPECT_INT(tick(planner, 0, 6, &action, &failed, &error), STATUS_OK);
+    EXPECT_INT(tick(planner, 2, 6, &other, &failed, &error), STATUS_OK);
+    EXPECT(memcmp(&action, &other, sizeof action) == 0);
+    EXPECT_INT(planner_fork(planner, 2, 3, &error), STATUS_OK); /* a branch's branch */
+    EXPECT_INT(server.drives, 12 + 2 + 7);
+    planner_end(planner, 0);
+    EXPECT_INT(server.closes, 1);
+    planner_close(planner);
+    driver_server_stop(&server);
+    EXPECT_INT(server.closes, 3);
+}
+
+static void cameras_that_nobody_wants_are_not_sent(void)
+{
+    struct error error;
+    struct planner *planner = NULL;
+    struct swerve_action action;
+    uint8_t failed = 0;
+    driver_server_start(&server, DRIVER_GOOD);
+    EXPECT_INT(open_driver("egodriver:policy?cameras=none&renderer_data=carla", &planner, &error),
+               STATUS_OK);
+    EXPECT_INT(planner_wants(planner), SWERVE_WANTS_SIGNALS);
+    reset(planner, 0, 7);
+    EXPECT_INT(tick(planner, 0, 0, &action, &failed, &error), STATUS_OK);
+    EXPECT_INT(failed, 0);
+    EXPECT_INT(server.images, 0);
+    planner_close(planner);
+    driver_server_stop(&server);
+}
+
+static void a_driver_that_varies_is_not_forked(void)
+{
+    struct error error;
+    struct planner *planner = NULL;
+    struct swerve_action action;
+    uint8_t failed = 0;
+    driver_server_start(&server, DRIVER_GOOD);
+    EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_OK);
+    reset(planner, 0, 7);
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_INT(tick(planner, 0, i, &action, &failed, &error), STATUS_OK);
+    }
+    server.manner = DRIVER_VARIES;
+    EXPECT_INT(planner_fork(planner, 0, 1, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "the driver varies: sent the same again, it answers drive 0 "
+                                "otherwise");
+    EXPECT(planner_alive(planner));
+    EXPECT_INT(tick(planner, 0, 3, &action, &failed, &error), STATUS_OK);
+    planner_close(planner);
+    driver_server_stop(&server);
+}
+
+/* What a server does wrong to one session, and the sentence that the session gets. */
+static void each_fault_of_a_session_has_its_sentence(void)
+{
+    static const struct {
+        enum driver_manner manner;
+        const char *sentence;
+    } rows[] = {
+        {DRIVER_NAN, "pose 3 of the answer to drive is not finite"},
+        {DRIVER_PAST, "all 20 poses of the answer to drive are of the past"},
+        {DRIVER_ENDS, "the driver ended the session (terminate_session)"},
+        {DRIVER_FAILS,
+         "the driver answers drive with INTERNAL: the network has no answer: out of memory"},
+        {DRIVER_BABBLES, "the answer to drive is no DriveResponse"},
+        {DRIVER_HOLDS, ""},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct error error;
+        struct planner *planner = NULL;
+        struct swerve_action actions[2];
+        uint8_t failed[2] = {0};
+        driver_server_start(&server, rows[i].manner);
+        EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_OK);
+        reset(planner, 0, 1);
+        reset(planner, 1, 2); /* the neighbour */
+        const struct swerve_observation seen[2] = {seen_at(0, 0), seen_at(1, 0)};
+        EXPECT_INT(planner_act(planner, 2, seen, actions, failed, &error), STATUS_OK);
+        EXPECT_TEXT(planner_session_error(planner, 0), rows[i].sentence);
+        EXPECT_INT(failed[0], rows[i].sentence[0] != '\0');
+        if (rows[i].manner == DRIVER_FAILS) {
+            EXPECT_INT(failed[1], 0);
+        }
+        if (rows[i].manner == DRIVER_HOLDS) {
+            EXPECT_NEAR(actions[0].accel_mps2, -3, 0);
+        }
+        EXPECT(planner_alive(planner));
+        planner_close(planner);
+        driver_server_stop(&server);
+    }
+}
+
+static void each_fault_of_a_connection_has_its_sentence(void)
+{
+    static const struct {
+        enum driver_manner manner;
+        const char *sentence;
+    } rows[] = {
+        {DRIVER_MUTE, "no answer to drive within 300 ms"},
+        {DRIVER_DIES, "closed the connection before it answered drive"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct error error;
+        struct planner *planner = NULL;
+        struct swerve_action action;
+        uint8_t failed = 0;
+        driver_server_start(&server, rows[i].manner);
+        EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_OK);
+        reset(planner, 0, 1);
+        EXPECT_INT(tick(planner, 0, 0, &action, &failed, &error), STATUS_PLANNER);
+        EXPECT_CONTAINS(error.text, rows[i].sentence);
+        EXPECT(!planner_alive(planner));
+        planner_close(planner); /* and asks it nothing more */
+        driver_server_stop(&server);
+    }
+}
+
+static void servers_that_cannot_drive_are_refused(void)
+{
+    struct error error;
+    struct planner *planner = NULL;
+    driver_server_start(&server, DRIVER_FOREIGN);
+    EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "speaks revision 7 of the egodriver contract (expected 1 or 2)");
+    EXPECT_INT(open_driver("egodriver:other", &planner, &error), STATUS_NOT_FOUND);
+    EXPECT_CONTAINS(error.text, "no server is known by the name other here; expected --egodriver "
+                                "other=HOST:PORT");
+    driver_server_stop(&server);
+    EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "cannot connect to unix:/tmp/swerve-driver-");
+
+    driver_server_start(&server, DRIVER_REFUSES);
+    EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_OK);
+    const struct swerve_episode episode = {.scenario_id = "", .prompt = "", .ego_wheelbase_m = 3};
+    EXPECT_INT(planner_reset(planner, &episode, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text,
+                    "the driver answers start_session with FAILED_PRECONDITION: needs a lidar");
+    planner_close(planner);
+    driver_server_stop(&server);
+}
+
+static void two_servers_of_a_name_are_one_policy(void)
+{
+    struct error error;
+    struct planner *planner = NULL;
+    static struct driver_server second;
+    char text[320];
+    const char *const both[] = {text};
+    const struct planner_confinement places = {.egodrivers = {both, 1, false}};
+    const struct planner_config config = {
+        .session_count = 4, .open_deadline_ms = 2000, .confinement = &places};
+    driver_server_start(&server, DRIVER_GOOD);
+    driver_server_start(&second, DRIVER_GOOD);
+    snprintf(text, sizeof text, "policy=%s,%s", server.address, second.address);
+    EXPECT_INT(planner_open("egodriver:policy", &config, &planner, &error), STATUS_OK);
+    for (uint32_t i = 0; i < 4; i++) {
+        reset(planner, i, i);
+    }
+    const struct swerve_observation seen[4] = {seen_at(0, 0), seen_at(1, 0), seen_at(2, 0),
+                                               seen_at(3, 0)};
+    struct swerve_action actions[4];
+    uint8_t failed[4];
+    EXPECT_INT(planner_act(planner, 4, seen, actions, failed, &error), STATUS_OK);
+    planner_close(planner);
+    EXPECT_INT(server.drives, 2);
+    EXPECT_INT(second.drives, 2);
+    second.version = "straight 2";
+    EXPECT_INT(planner_open("egodriver:policy", &config, &planner, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "serve different policies: get_version differs");
+    driver_server_stop(&server);
+    driver_server_stop(&second);
+}
+
+static void bindings_and_specs_are_checked(void)
+{
+    static const struct {
+        const char *binding;
+        bool allow_remote;
+        const char *sentence; /* "": allowed */
+    } rows[] = {
+        {"a=127.0.0.1:1", false, ""},
+        {"a=localhost:1,[::1]:2,unix:/x", false, ""},
+        {"a=10.0.0.1:1", true, ""},
+        {"a=10.0.0.1:1", false, "10.0.0.1:1 is another machine"},
+        {"a=driver.example:1", false, "driver.example:1 is another machine"},
+        {"a=127.0.0.1", false, "expected HOST:PORT, [IPV6]:PORT or unix:PATH"},
+        {"a=::1:50", false, "expected HOST:PORT, [IPV6]:PORT or unix:PATH"},
+        {"a=", false, "expected NAME=HOST:PORT"},
+        {"a", false, "expected NAME=HOST:PORT"},
+        {"a b=127.0.0.1:1", false, "expected NAME=HOST:PORT"},
+    };
+    static const char *const specs[] = {
+        "egodriver:",           "egodriver:a/b",        "egodriver:a?cameras=rear",
+        "egodriver:a?cameras=", "egodriver:a?sound=on", "egodriver:a?renderer_data=nre",
+    };
+    struct error error;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct egodriver_places places = {&rows[i].binding, 1, rows[i].allow_remote};
+        enum status expected = rows[i].sentence[0] == '\0' ? STATUS_OK : STATUS_USAGE;
+        error.text[0] = '\0';
+        EXPECT_INT(egodriver_places_check(&places, &error), expected);
+        EXPECT_CONTAINS(error.text, rows[i].sentence);
+    }
+    static const char *const twice[] = {"a=127.0.0.1:1", "a=127.0.0.1:2"};
+    const struct egodriver_places places = {twice, 2, false};
+    EXPECT_INT(egodriver_places_check(&places, &error), STATUS_USAGE);
+    for (size_t i = 0; i < COUNT_OF(specs); i++) {
+        EXPECT_INT(planner_spec_check(specs[i], &error), STATUS_BAD_INPUT);
+    }
+    EXPECT_INT(planner_spec_check("seen+egodriver:a?cameras=front&tell_scene=yes", &error),
+               STATUS_OK);
+}
+
+int main(void)
+{
+    return TEST_RUN(
+        TEST(drives_and_forks), TEST(cameras_that_nobody_wants_are_not_sent),
+        TEST(a_driver_that_varies_is_not_forked), TEST(each_fault_of_a_session_has_its_sentence),
+        TEST(each_fault_of_a_connection_has_its_sentence),
+        TEST(servers_that_cannot_drive_are_refused), TEST(two_servers_of_a_name_are_one_policy),
+        TEST(bindings_and_specs_are_checked));
+}

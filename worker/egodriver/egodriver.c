@@ -1,0 +1,567 @@
+/*
+ * Driving policies behind AlpaSim's EgodriverService. See egodriver.h.
+ */
+#include "worker/egodriver/egodriver_internal.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { CLOSE_DEADLINE_MS = 2000, REVISION_OLDEST = 1, REVISION_NEWEST = 2 };
+
+#define SERVICE "/egodriver.EgodriverService/"
+
+static const char *const methods[EGO_CALL_COUNT] = {
+    [EGO_VERSION] = SERVICE "get_version", [EGO_START] = SERVICE "start_session",
+    [EGO_CLOSE] = SERVICE "close_session", [EGO_MOTION] = SERVICE "submit_egomotion_observation",
+    [EGO_ROUTE] = SERVICE "submit_route",  [EGO_IMAGE] = SERVICE "submit_image_observation",
+    [EGO_DRIVE] = SERVICE "drive",
+};
+
+struct server {
+    struct grpc_client *client;
+    int revision;
+};
+
+/* Messages of one session in one tick: motion, route, images, drive. */
+enum { TICK_CALLS = 2 + CAMERA_COUNT };
+
+struct session {
+    bool open;
+    uint32_t server;
+    char uuid[EGODRIVER_UUID_BYTES];
+    struct ego_frame frame;
+    struct ego_message *start; /* kept for forks */
+    struct ego_log log;
+    char reason[EGODRIVER_REASON_BYTES];
+    /* of the tick that is being asked */
+    uint32_t call_count;
+    struct grpc_call *calls[TICK_CALLS];
+};
+
+struct egodriver {
+    struct egodriver_options options;
+    int64_t tick_deadline_ms, open_deadline_ms;
+    uint32_t server_count, session_count;
+    struct server servers[EGODRIVER_SERVERS_MAX];
+    struct session *sessions; /* [session_count] */
+    char loaded[SHA256_HEX_BYTES];
+    bool broken; /* a connection failed: nothing is asked any more */
+};
+
+/* ---- options ---- */
+
+static enum status cameras_parse(const char *text, size_t bytes, uint32_t *cameras,
+                                 struct error *error)
+{
+    static const char *const names[CAMERA_COUNT] = {"left", "front", "right"};
+    *cameras = 0;
+    if (bytes == strlen("none") && strncmp(text, "none", bytes) == 0) {
+        return STATUS_OK;
+    }
+    for (size_t at = 0; at < bytes;) {
+        size_t word = strcspn(text + at, ",&");
+        uint32_t camera = 0;
+        while (camera < CAMERA_COUNT &&
+               (strlen(names[camera]) != word || strncmp(names[camera], text + at, word) != 0)) {
+            camera++;
+        }
+        if (camera == CAMERA_COUNT) {
+            return error_set(
+                error, STATUS_BAD_INPUT,
+                "cameras: expected none, or of left, front, right some, found \"%.*s\"", (int)word,
+                text + at);
+        }
+        *cameras |= 1u << camera;
+        at += word + (text[at + word] == ',');
+    }
+    return *cameras != 0
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "cameras: expected none, or of left, front, right some, found nothing");
+}
+
+enum status egodriver_options_parse(const char *text, struct egodriver_options *out,
+                                    struct error *error)
+{
+    *out = (struct egodriver_options){.cameras = (1u << CAMERA_COUNT) - 1};
+    for (const char *at = text; *at != '\0';) {
+        size_t bytes = strcspn(at, "&");
+        size_t name = strcspn(at, "=&");
+        const char *value = at + name + (at[name] == '=');
+        size_t value_bytes = bytes - (size_t)(value - at);
+        if (name == strlen("cameras") && strncmp(at, "cameras", name) == 0) {
+            TRY(cameras_parse(value, value_bytes, &out->cameras, error));
+        } else if (bytes == strlen("renderer_data=carla") &&
+                   strncmp(at, "renderer_data=carla", bytes) == 0) {
+            out->carla = true;
+        } else if (bytes == strlen("tell_scene=yes") && strncmp(at, "tell_scene=yes", bytes) == 0) {
+            out->tell_scene = true;
+        } else {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "option \"%.*s\": expected cameras=.., renderer_data=carla or "
+                             "tell_scene=yes",
+                             (int)bytes, at);
+        }
+        at += bytes + (at[bytes] == '&');
+    }
+    return STATUS_OK;
+}
+
+enum status egodriver_check(const char *name, const char *options, struct error *error)
+{
+    struct egodriver_options parsed;
+    if (!egodriver_is_name(name, strlen(name))) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "planner spec egodriver:%s: expected a name of letters, digits, dots and "
+                         "lines; addresses are given by --egodriver NAME=HOST:PORT",
+                         name);
+    }
+    return egodriver_options_parse(options, &parsed, error) == STATUS_OK
+               ? STATUS_OK
+               : error_prefix(error, "planner spec egodriver:%s", name);
+}
+
+/* ---- calls ---- */
+
+/* Waits for what was begun on some servers. Not OK: the instance is of no more use. */
+static enum status wait_on(struct egodriver *ego, const struct server *servers, uint32_t count,
+                           int64_t deadline_ms, struct error *error)
+{
+    struct grpc_client *clients[EGODRIVER_SERVERS_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        clients[i] = servers[i].client;
+    }
+    enum status status = grpc_wait(clients, count, deadline_ms, error);
+    ego->broken = ego->broken || status != STATUS_OK;
+    return status;
+}
+
+/* ---- open ---- */
+
+/* Asks a server who it is, and which revision of the contract it speaks: 1 where it says none. */
+static enum status ask_version(struct egodriver *ego, struct server *server, struct sha256 *hash,
+                               struct error *error)
+{
+    struct grpc_call *call = NULL;
+    size_t bytes = 0;
+    char line[512] = "";
+    char end = '\0';
+    TRY(grpc_begin(server->client, methods[EGO_VERSION], "", 0, NULL, &call, error));
+    TRY(wait_on(ego, server, 1, ego->open_deadline_ms, error));
+    const char *address = grpc_address(server->client);
+    if (grpc_call_code(call) != GRPC_OK) {
+        return error_set(error, STATUS_PLANNER, "%s answers get_version with %s: %s", address,
+                         grpc_call_code_name(call), grpc_call_sentence(call));
+    }
+    const uint8_t *reply = grpc_call_reply(call, &bytes);
+    if (!ego_version_read(reply, bytes, line, sizeof line)) {
+        return error_set(error, STATUS_PLANNER, "%s: the answer to get_version is no VersionId",
+                         address);
+    }
+    const char *revision = grpc_call_revision(call);
+    server->revision = REVISION_OLDEST;
+    if (revision[0] != '\0' &&
+        (sscanf(revision, "%d%c", &server->revision, &end) != 1 ||
+         server->revision < REVISION_OLDEST || server->revision > REVISION_NEWEST)) {
+        return error_set(error, STATUS_PLANNER,
+                         "%s speaks revision %s of the egodriver contract (expected %d or %d)",
+                         address, revision, REVISION_OLDEST, REVISION_NEWEST);
+    }
+    sha256_update(hash, line, strlen(line) + 1);
+    sha256_update(hash, &server->revision, sizeof server->revision);
+    grpc_call_free(server->client, call);
+    return STATUS_OK;
+}
+
+/* Servers of one name are one planner: they must all say that they are the same. */
+static enum status connect_all(struct egodriver *ego, const char *name,
+                               const struct egodriver_places *places, struct error *error)
+{
+    char addresses[EGODRIVER_SERVERS_MAX][GRPC_ADDRESS_BYTES];
+    uint32_t count = 0;
+    TRY(egodriver_addresses(places, name, addresses, &count, error));
+    for (uint32_t i = 0; i < count; i++) {
+        struct sha256 hash;
+        uint8_t digest[SHA256_BYTES];
+        char hex[SHA256_HEX_BYTES];
+        TRY(grpc_open(addresses[i], ego->open_deadline_ms, &ego->servers[i].client, error));
+        ego->server_count = i + 1;
+        sha256_init(&hash);
+        TRY(ask_version(ego, &ego->servers[i], &hash, error));
+        sha256_final(&hash, digest);
+        sha256_to_hex(digest, hex);
+        if (i > 0 && strcmp(hex, ego->loaded) != 0) {
+            return error_set(error, STATUS_PLANNER,
+                             "%s and %s serve different policies: get_version differs",
+                             addresses[0], addresses[i]);
+        }
+        memcpy(ego->loaded, hex, sizeof ego->loaded);
+    }
+    return STATUS_OK;
+}
+
+static void ego_close(void *planner);
+
+enum status egodriver_open(const char *spec, const char *name, const char *options,
+                           const struct egodriver_places *places, uint32_t session_count,
+                           int64_t tick_deadline_ms, int64_t open_deadline_ms,
+                           struct egodriver **out, struct error *error)
+{
+    struct egodriver *ego = calloc(1, sizeof *ego);
+    TRY(memory_check(ego, error, "planner %s: out of memory", spec));
+    ego->tick_deadline_ms = tick_deadline_ms;
+    ego->open_deadline_ms = open_deadline_ms;
+    ego->session_count = session_count;
+    ego->sessions = calloc(session_count, sizeof *ego->sessions);
+    enum status status = memory_check(ego->sessions, error, "out of memory");
+    THEN(status, egodriver_options_parse(options, &ego->options, error));
+    THEN(status, connect_all(ego, name, places, error));
+    if (status != STATUS_OK) {
+        ego_close(ego);
+        /* Whatever stands in the way of a connection is about this planner, not about a file. */
+        error->status = status == STATUS_IO || status == STATUS_TIMEOUT ? STATUS_PLANNER : status;
+        return error_prefix(error, "planner %s", spec);
+    }
+    *out = ego;
+    return STATUS_OK;
+}
+
+bool egodriver_alive(const struct egodriver *ego)
+{
+    return !ego->broken;
+}
+
+uint32_t egodriver_wants(const struct egodriver *ego)
+{
+    return (ego->options.cameras != 0 ? SWERVE_WANTS_CAMERAS : 0) |
+           (ego->options.carla ? SWERVE_WANTS_SIGNALS : 0);
+}
+
+const char *egodriver_loaded(const struct egodriver *ego)
+{
+    return ego->loaded;
+}
+
+const char *egodriver_reason(const struct egodriver *ego, uint32_t session)
+{
+    return ego->sessions[session].reason;
+}
+
+/* ---- sessions ---- */
+
+static int tell(const struct error *error, char *text, uint32_t text_bytes)
+{
+    snprintf(text, text_bytes, "%s", error->text);
+    return 1;
+}
+
+/* A random UUID of version 4: servers may have other clients. */
+static void uuid_make(char text[EGODRIVER_UUID_BYTES])
+{
+    uint8_t b[16];
+    CHECK(getrandom(b, sizeof b, 0) == (ssize_t)sizeof b);
+    b[6] = (uint8_t)(0x40 | (b[6] & 0x0f));
+    b[8] = (uint8_t)(0x80 | (b[8] & 0x3f));
+    snprintf(text, EGODRIVER_UUID_BYTES,
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+             b[15]);
+}
+
+static enum status begin(struct egodriver *ego, const struct session *session,
+                         struct ego_message *message, struct grpc_call **call, struct error *error)
+{
+    const struct server *server = &ego->servers[session->server];
+    char revision[12];
+    TRY(memory_check(message, error, "out of memory"));
+    if (ego->broken) {
+        return error_set(error, STATUS_PLANNER, "%s: the connection failed before",
+                         grpc_address(server->client));
+    }
+    ego_message_address(message, session->uuid);
+    snprintf(revision, sizeof revision, "%d", server->revision);
+    return grpc_begin(server->client, methods[message->call], message->data, message->bytes,
+                      message->call == EGO_START ? revision : NULL, call, error);
+}
+
+/* Whether a call that ended succeeded; else the session's reason says what came. */
+static bool succeeded(struct session *session, enum ego_call which, const struct grpc_call *call)
+{
+    if (grpc_call_code(call) == GRPC_OK) {
+        return true;
+    }
+    const char *sentence = grpc_call_sentence(call);
+    snprintf(session->reason, sizeof session->reason, "the driver answers %s with %s%s%s",
+             strrchr(methods[which], '/') + 1, grpc_call_code_name(call),
+             sentence[0] != '\0' ? ": " : "", sentence);
+    return false;
+}
+
+/* One call by itself. STATUS_PLANNER: the server refused, and the session's reason says it; else
+ * the connection failed. */
+static enum status ask(struct egodriver *ego, struct session *session, struct ego_message *message,
+                       int64_t deadline_ms, struct error *error)
+{
+    struct grpc_call *call = NULL;
+    struct server *server = &ego->servers[session->server];
+    TRY(begin(ego, session, message, &call, error));
+    TRY(wait_on(ego, server, 1, deadline_ms, error));
+    bool good = succeeded(session, message->call, call);
+    grpc_call_free(server->client, call);
+    return good ? STATUS_OK : error_set(error, STATUS_PLANNER, "%s", session->reason);
+}
+
+/* Forgets a session; its server is told where it is open there. */
+static void session_end(struct egodriver *ego, struct session *session)
+{
+    struct error ignored;
+    if (session->open) {
+        session->open = false;
+        struct ego_message *message = ego_message_close(session->uuid);
+        /* A server that does not answer shows at its next call. */
+        (void)ask(ego, session, message, CLOSE_DEADLINE_MS, &ignored);
+        ego_message_free(message);
+    }
+    ego_message_free(session->start);
+    session->start = NULL;
+    ego_log_clear(&session->log);
+}
+
+static enum status session_start(struct egodriver *ego, uint32_t index, struct ego_message *start,
+                                 struct error *error)
+{
+    struct session *session = &ego->sessions[index];
+    session->start = start;
+    session->server = index % ego->server_count;
+    session->reason[0] = '\0';
+    uuid_make(session->uuid);
+    TRY(ask(ego, session, start, ego->open_deadline_ms, error));
+    session->open = true;
+    return STATUS_OK;
+}
+
+static int ego_reset(void *planner, const struct swerve_episode *episode, char *text,
+                     uint32_t text_bytes)
+{
+    struct egodriver *ego = planner;
+    struct error error;
+    struct session *session = &ego->sessions[episode->session];
+    session_end(ego, session);
+    session->frame.rear_m = episode->ego_wheelbase_m / 2;
+    uuid_make(session->uuid);
+    struct ego_message *start =
+        ego_message_start(session->uuid, &ego->options, episode,
+                          ego->servers[episode->session % ego->server_count].revision);
+    return session_start(ego, episode->session, start, &error) == STATUS_OK
+               ? 0
+               : tell(&error, text, text_bytes);
+}
+
+static void ego_end(void *planner, uint32_t session)
+{
+    struct egodriver *ego = planner;
+    session_end(ego, &ego->sessions[session]);
+}
+
+static void ego_close(void *planner)
+{
+    struct egodriver *ego = planner;
+    for (uint32_t i = 0; ego->sessions != NULL && i < ego->session_count; i++) {
+        session_end(ego, &ego->sessions[i]);
+    }
+    for (uint32_t i = 0; i < ego->server_count; i++) {
+        grpc_close(ego->servers[i].client);
+    }
+    free(ego->sessions);
+    free(ego);
+}
+
+/* ---- a tick ---- */
+
+/* Begins a call of this tick; its message is kept for forks. */
+static enum status begin_kept(struct egodriver *ego, struct session *session,
+                              struct ego_message *message, struct error *error)
+{
+    CHECK(session->call_count < TICK_CALLS);
+    enum status status = begin(ego, session, message, &session->calls[session->call_count], error);
+    session->call_count += status == STATUS_OK;
+    THEN(status, ego_log_add(&session->log, message, error));
+    if (status != STATUS_OK) {
+        ego_message_free(message);
+    }
+    return status;
+}
+
+static enum status begin_observations(struct egodriver *ego, const struct swerve_observation *seen,
+                                      struct error *error)
+{
+    struct session *session = &ego->sessions[seen->session];
+    session->reason[0] = '\0';
+    TRY(begin_kept(ego, session, ego_message_motion(session->uuid, &session->frame, seen), error));
+    TRY(begin_kept(ego, session, ego_message_route(session->uuid, &session->frame, seen), error));
+    for (uint32_t i = 0; i < CAMERA_COUNT; i++) {
+        /* A camera that drops out shows its last image again: it is not sent a second time. */
+        bool is_new = seen->camera[i] != NULL && seen->camera_time_ns[i] == seen->time_ns;
+        if (is_new && (ego->options.cameras >> i & 1) != 0) {
+            TRY(begin_kept(ego, session, ego_message_image(session->uuid, i, seen), error));
+        }
+    }
+    return STATUS_OK;
+}
+
+static void free_calls(struct egodriver *ego, struct session *session)
+{
+    for (uint32_t i = 0; i < session->call_count; i++) {
+        grpc_call_free(ego->servers[session->server].client, session->calls[i]);
+    }
+    session->call_count = 0;
+}
+
+/* Ends what observations began; a session whose calls were refused is marked. */
+static bool took_observations(struct egodriver *ego, struct session *session)
+{
+    static const enum ego_call order[TICK_CALLS] = {EGO_MOTION, EGO_ROUTE, EGO_IMAGE, EGO_IMAGE,
+                                                    EGO_IMAGE};
+    bool good = true;
+    for (uint32_t i = 0; i < session->call_count && good; i++) {
+        good = succeeded(session, order[i], session->calls[i]);
+    }
+    free_calls(ego, session);
+    return good;
+}
+
+static void take_answer(struct egodriver *ego, const struct swerve_observation *seen,
+                        struct swerve_answer *answer, uint8_t *failed)
+{
+    struct session *session = &ego->sessions[seen->session];
+    size_t bytes = 0;
+    uint8_t digest[SHA256_BYTES];
+    if (succeeded(session, EGO_DRIVE, session->calls[0])) {
+        const uint8_t *reply = grpc_call_reply(session->calls[0], &bytes);
+        *failed =
+            !ego_answer_read(reply, bytes, &session->frame, seen, answer, digest, session->reason);
+        if (*failed == 0 && session->log.count > 0) {
+            memcpy(session->log.messages[session->log.count - 1]->answer, digest, sizeof digest);
+        }
+    } else {
+        *failed = 1;
+    }
+    free_calls(ego, session);
+}
+
+static enum status plan_all(struct egodriver *ego, uint32_t count,
+                            const struct swerve_observation *seen,
+                            const struct swerve_surroundings *around, struct swerve_answer *answers,
+                            uint8_t *failed, struct error *error)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(begin_observations(ego, &seen[i], error));
+    }
+    TRY(wait_on(ego, ego->servers, ego->server_count, ego->tick_deadline_ms, error));
+    for (uint32_t i = 0; i < count; i++) {
+        struct session *session = &ego->sessions[seen[i].session];
+        failed[i] = !took_observations(ego, session);
+        if (failed[i] == 0) {
+            struct ego_message *drive =
+                ego_message_drive(session->uuid, &ego->options, &seen[i], &around[i]);
+            TRY(begin_kept(ego, session, drive, error));
+        }
+    }
+    TRY(wait_on(ego, ego->servers, ego->server_count, ego->tick_deadline_ms, error));
+    for (uint32_t i = 0; i < count; i++) {
+        if (failed[i] == 0) {
+            take_answer(ego, &seen[i], &answers[i], &failed[i]);
+        }
+    }
+    return STATUS_OK;
+}
+
+static int ego_plan(void *planner, uint32_t count, const struct swerve_observation *observations,
+                    const struct swerve_surroundings *surroundings, struct swerve_answer *answers,
+                    uint8_t *failed, char *text, uint32_t text_bytes)
+{
+    struct error error;
+    return plan_all(planner, count, observations, surroundings, answers, failed, &error) ==
+                   STATUS_OK
+               ? 0
+               : tell(&error, text, text_bytes);
+}
+
+/* ---- forks ---- */
+
+/* Sends a session what another was sent from `at` up to its next answer, which must be the same. */
+static enum status send_again(struct egodriver *ego, struct session *session, uint32_t *at,
+                              uint32_t tick, struct error *error)
+{
+    const struct server *server = &ego->servers[session->server];
+    const struct ego_message *drive = NULL;
+    struct grpc_call *call = NULL;
+    uint8_t digest[SHA256_BYTES];
+    size_t bytes = 0;
+    bool good = true;
+    while (drive == NULL && good && *at < session->log.count) {
+        struct ego_message *message = session->log.messages[*at];
+        if (message->call == EGO_DRIVE) {
+            TRY(wait_on(ego, server, 1, ego->tick_deadline_ms, error));
+            good = took_observations(ego, session);
+            drive = good ? message : NULL;
+        }
+        if (good) {
+            TRY(begin(ego, session, message, &call, error));
+            session->calls[session->call_count++] = call;
+            (*at)++;
+        }
+    }
+    TRY(wait_on(ego, server, 1, ego->tick_deadline_ms, error));
+    if (good && drive != NULL) {
+        good = succeeded(session, EGO_DRIVE, call);
+        const uint8_t *reply = grpc_call_reply(call, &bytes);
+        bool same = good && ego_answer_digest(reply, bytes, digest) &&
+                    memcmp(digest, drive->answer, sizeof digest) == 0;
+        free_calls(ego, session);
+        if (good && !same) {
+            snprintf(session->reason, sizeof session->reason,
+                     "the driver varies: sent the same again, it answers drive %u otherwise", tick);
+            good = false;
+        }
+    }
+    return good ? STATUS_OK : error_set(error, STATUS_PLANNER, "%s", session->reason);
+}
+
+static int ego_fork(void *planner, uint32_t from, uint32_t to, char *text, uint32_t text_bytes)
+{
+    struct egodriver *ego = planner;
+    struct error error;
+    const struct session *parent = &ego->sessions[from];
+    struct session *session = &ego->sessions[to];
+    session_end(ego, session);
+    if (!ego_log_is_whole(&parent->log)) {
+        snprintf(text, text_bytes, "more than %d MiB were sent to the session: it is not forked",
+                 EGODRIVER_LOG_BYTES_MAX >> 20);
+        return 1;
+    }
+    session->frame = parent->frame;
+    parent->start->references++;
+    enum status status = session_start(ego, to, parent->start, &error);
+    THEN(status, ego_log_copy(&parent->log, &session->log, &error));
+    uint32_t tick = 0;
+    for (uint32_t at = 0; status == STATUS_OK && at < session->log.count; tick++) {
+        status = send_again(ego, session, &at, tick, &error);
+    }
+    return status == STATUS_OK ? 0 : tell(&error, text, text_bytes);
+}
+
+const struct swerve_planner_ops egodriver_ops = {
+    .abi_version = SWERVE_PLANNER_ABI_VERSION,
+    .name = "egodriver",
+    .close = ego_close,
+    .reset = ego_reset,
+    .fork = ego_fork,
+    .end = ego_end,
+    .plan = ego_plan,
+    .tracker = SWERVE_TRACKER_LQR,
+};

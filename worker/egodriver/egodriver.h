@@ -1,0 +1,67 @@
+/*
+ * Driving policies behind AlpaSim's EgodriverService, as planners: `egodriver:NAME[?options]`.
+ *
+ * NAME is one that the worker's owner gave addresses to (--egodriver NAME=HOST:PORT[,..]), so that
+ * whoever submits a job aims no worker at a host. A rollout is a session of the service: start,
+ * then each tick ego's motion, the route, every image, and drive; the answer's poses of the rear
+ * axle become a trajectory that the tracker follows. Sessions go round the servers.
+ *
+ * The contract has no fork. A branch is a new session that is sent again all that its parent was
+ * sent, and every answer must have the same bytes as the recorded one; where one differs the fork
+ * is refused, and the branch pays for its own past.
+ *
+ * What the server does wrong to one session fails that session, with a sentence. A connection that
+ * ends, an answer that is late or no gRPC fails the instance (worker/planner/planner.h).
+ *
+ * Options, joined by "&": cameras=left,front,right (of these some; none: no image is drawn or
+ * sent), renderer_data=carla (lights and speed limit, as a CARLA runtime sends them),
+ * tell_scene=yes (the scenario's id in start_session).
+ *
+ * Source: AlpaSim, alpasim_grpc/v0/egodriver.proto; carla-driver-interface 2.3.
+ */
+#ifndef SWERVE_WORKER_EGODRIVER_H
+#define SWERVE_WORKER_EGODRIVER_H
+
+#include "base/status.h"
+#include "schemas/planner.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct egodriver;
+
+/* What a worker's owner says of servers. Borrowed. */
+struct egodriver_places {
+    const char *const *bindings; /* NAME=ADDRESS[,ADDRESS..] */
+    uint32_t count;
+    bool allow_remote; /* else addresses of this machine alone */
+};
+
+/* Whether each is well-formed, names differ, and addresses are allowed: STATUS_USAGE says which. */
+enum status egodriver_places_check(const struct egodriver_places *places, struct error *error);
+
+/* Whether NAME and options are well-formed; nobody is asked. */
+enum status egodriver_check(const char *name, const char *options, struct error *error);
+
+/* Connects, and asks each server for its version. STATUS_NOT_FOUND: the name has no address here.
+ * STATUS_PLANNER: a server cannot be reached, is none, or speaks another revision of the contract.
+ * `spec` is for messages; borrowed. */
+enum status egodriver_open(const char *spec, const char *name, const char *options,
+                           const struct egodriver_places *places, uint32_t session_count,
+                           int64_t tick_deadline_ms, int64_t open_deadline_ms,
+                           struct egodriver **out, struct error *error);
+
+bool egodriver_alive(const struct egodriver *ego); /* no connection failed */
+
+uint32_t egodriver_wants(const struct egodriver *ego); /* enum swerve_planner_wants bits */
+
+/* SHA-256 in hex of what the servers say that they are: version, git hash, revision of the API. */
+const char *egodriver_loaded(const struct egodriver *ego);
+
+/* Why a session's last answer was marked as failed; "" if it was not. */
+const char *egodriver_reason(const struct egodriver *ego, uint32_t session);
+
+/* reset, plan, fork, end and close; the instance is a struct egodriver. open is NULL. */
+extern const struct swerve_planner_ops egodriver_ops;
+
+#endif

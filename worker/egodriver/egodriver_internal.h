@@ -1,0 +1,112 @@
+/*
+ * Insides of the egodriver client, shared by its files. See egodriver.h.
+ */
+#ifndef SWERVE_WORKER_EGODRIVER_INTERNAL_H
+#define SWERVE_WORKER_EGODRIVER_INTERNAL_H
+
+#include "base/sha256.h"
+#include "schemas/observation.h"
+#include "worker/egodriver/egodriver.h"
+#include "worker/grpc/grpc.h"
+#include "worker/grpc/grpc_socket.h"
+
+#include <stddef.h>
+
+enum {
+    EGODRIVER_NAME_BYTES = 64,
+    EGODRIVER_SERVERS_MAX = 16,
+    EGODRIVER_UUID_BYTES = 37, /* with its end */
+    EGODRIVER_REASON_BYTES = 240,
+    EGODRIVER_LOG_BYTES_MAX = 512 << 20, /* of all that one session was sent */
+};
+
+/* Calls of the service, in the order of a tick. */
+enum ego_call {
+    EGO_VERSION = 0,
+    EGO_START,
+    EGO_CLOSE,
+    EGO_MOTION,
+    EGO_ROUTE,
+    EGO_IMAGE,
+    EGO_DRIVE,
+    EGO_CALL_COUNT
+};
+
+struct egodriver_options {
+    uint32_t cameras; /* bit i: the camera i of schemas/observation.h */
+    bool carla;       /* renderer_data as CARLA's runtime has it */
+    bool tell_scene;
+};
+
+enum status egodriver_options_parse(const char *text, struct egodriver_options *out,
+                                    struct error *error);
+
+/* ---- egodriver_places.c ---- */
+
+bool egodriver_is_name(const char *text, size_t bytes);
+/* STATUS_NOT_FOUND: nobody gave the name addresses. */
+enum status egodriver_addresses(const struct egodriver_places *places, const char *name,
+                                char addresses[EGODRIVER_SERVERS_MAX][GRPC_ADDRESS_BYTES],
+                                uint32_t *count, struct error *error);
+
+/* ---- egodriver_log.c: what sessions were sent ---- */
+
+/* A message as it was sent. Shared by the sessions of a fork; whose it is stands in its first
+ * field, which is written anew before each sending (message_address). */
+struct ego_message {
+    uint32_t references;
+    enum ego_call call;
+    uint8_t answer[SHA256_BYTES]; /* of EGO_DRIVE: digest of the trajectory that came back */
+    size_t bytes;
+    uint8_t data[];
+};
+
+struct ego_log {
+    uint32_t count;
+    struct ego_message **messages;
+    uint64_t bytes; /* beyond EGODRIVER_LOG_BYTES_MAX: nothing is kept, forks are refused */
+};
+
+/* Takes a message over; it is freed with the log. NO_MEMORY: the caller keeps it. */
+enum status ego_log_add(struct ego_log *log, struct ego_message *message, struct error *error);
+enum status ego_log_copy(const struct ego_log *from, struct ego_log *to, struct error *error);
+void ego_log_clear(struct ego_log *log);
+bool ego_log_is_whole(const struct ego_log *log);
+void ego_message_free(struct ego_message *message); /* a reference; accepts NULL */
+
+/* ---- egodriver_messages.c: records as messages ---- */
+
+/* Frame of the rig: how far it lies behind the centre of ego's box. */
+struct ego_frame {
+    double rear_m;
+};
+
+/* Each allocates a message of a session; NULL: no memory. */
+struct ego_message *ego_message_start(const char *uuid, const struct egodriver_options *options,
+                                      const struct swerve_episode *episode, int revision);
+struct ego_message *ego_message_close(const char *uuid);
+struct ego_message *ego_message_motion(const char *uuid, const struct ego_frame *frame,
+                                       const struct swerve_observation *seen);
+struct ego_message *ego_message_route(const char *uuid, const struct ego_frame *frame,
+                                      const struct swerve_observation *seen);
+struct ego_message *ego_message_image(const char *uuid, uint32_t camera,
+                                      const struct swerve_observation *seen);
+struct ego_message *ego_message_drive(const char *uuid, const struct egodriver_options *options,
+                                      const struct swerve_observation *seen,
+                                      const struct swerve_surroundings *around);
+
+/* Writes whose a message is. */
+void ego_message_address(struct ego_message *message, const char *uuid);
+
+/* Reads an answer to drive. `digest`: of the trajectory's numbers. False: `reason` says what is
+ * wrong with it. */
+bool ego_answer_read(const uint8_t *data, size_t bytes, const struct ego_frame *frame,
+                     const struct swerve_observation *seen, struct swerve_answer *answer,
+                     uint8_t digest[SHA256_BYTES], char reason[EGODRIVER_REASON_BYTES]);
+/* The digest alone. False: it is no answer. */
+bool ego_answer_digest(const uint8_t *data, size_t bytes, uint8_t digest[SHA256_BYTES]);
+
+/* Reads an answer to get_version into a line "VERSION GIT_HASH MAJOR.MINOR.PATCH". */
+bool ego_version_read(const uint8_t *data, size_t bytes, char *line, size_t line_bytes);
+
+#endif

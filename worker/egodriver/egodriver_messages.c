@@ -1,0 +1,486 @@
+/*
+ * Records of the planner's ABI as messages of the contract, and its answers as trajectories. See
+ * egodriver_internal.h.
+ *
+ * The rig stands on the rear axle, half a wheelbase behind the centre of ego's box. Principal
+ * points count from the corner of the first pixel, ours from its centre. Poses are floats on the
+ * wire: at 1 km from the origin that is 0.06 mm.
+ */
+#include "base/check.h"
+#include "base/dmath.h"
+#include "base/png/png_encode.h"
+#include "base/units.h"
+#include "schemas/rig/rig.h"
+#include "worker/egodriver/egodriver_internal.h"
+
+#include "schemas/proto/egodriver.pb-c.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UUID_AT = 2 }; /* behind the tag of field 1 and its length */
+enum { REVISION_BODY = 1 };
+enum { SHUTTER_OF_CONTRACT_GLOBAL = 5 };
+enum { LIGHT_NONE = 1, LIGHT_RED, LIGHT_YELLOW, LIGHT_GREEN, LIGHT_OFF };
+
+static uint64_t us_of(int64_t ns)
+{
+    return (uint64_t)(ns / 1000);
+}
+
+/* ---- packing ---- */
+
+static struct ego_message *pack(enum ego_call call, const ProtobufCMessage *record)
+{
+    size_t bytes = protobuf_c_message_get_packed_size(record);
+    struct ego_message *message = calloc(1, sizeof *message + bytes);
+    if (message != NULL) {
+        message->references = 1;
+        message->call = call;
+        message->bytes = bytes;
+        protobuf_c_message_pack(record, message->data);
+    }
+    return message;
+}
+
+void ego_message_address(struct ego_message *message, const char *uuid)
+{
+    CHECK(message->bytes >= UUID_AT + EGODRIVER_UUID_BYTES - 1);
+    CHECK(message->data[1] == EGODRIVER_UUID_BYTES - 1);
+    memcpy(message->data + UUID_AT, uuid, EGODRIVER_UUID_BYTES - 1);
+}
+
+/* The generated records take text that they do not write to. */
+static char *text_of(const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
+
+/* ---- start ---- */
+
+struct quaternion {
+    double w, x, y, z;
+};
+
+static struct quaternion multiply(struct quaternion a, struct quaternion b)
+{
+    return (struct quaternion){
+        a.w * b.w - a.x * b.x - a.y * b.y - a.z * b.z,
+        a.w * b.x + a.x * b.w + a.y * b.z - a.z * b.y,
+        a.w * b.y - a.x * b.z + a.y * b.w + a.z * b.x,
+        a.w * b.z + a.x * b.y - a.y * b.x + a.z * b.w,
+    };
+}
+
+/* Of a camera: its body in revision 1 of the contract, its optical frame (x right, y down) later.
+ */
+static struct quaternion camera_turn(const struct rig_pose *pose, int revision)
+{
+    static const struct quaternion optical = {0.5, -0.5, 0.5, -0.5};
+    struct quaternion yaw = {dmath_cos(pose->yaw_rad / 2), 0, 0, dmath_sin(pose->yaw_rad / 2)};
+    struct quaternion pitch = {dmath_cos(pose->pitch_rad / 2), 0, dmath_sin(pose->pitch_rad / 2),
+                               0};
+    struct quaternion roll = {dmath_cos(pose->roll_rad / 2), dmath_sin(pose->roll_rad / 2), 0, 0};
+    struct quaternion body = multiply(multiply(yaw, pitch), roll);
+    return revision == REVISION_BODY ? body : multiply(body, optical);
+}
+
+/* A camera and the records that it points to. */
+struct camera_record {
+    Ego__Camera camera;
+    Ego__CameraSpec spec;
+    Ego__Pinhole pinhole;
+    Ego__Pose pose;
+    Ego__Vec3 vec;
+    Ego__Quat quat;
+};
+
+static void camera_fill(struct camera_record *record, const struct rig_camera *camera,
+                        double rear_m, int revision)
+{
+    struct quaternion turn = camera_turn(&camera->pose, revision);
+    ego__camera__init(&record->camera);
+    ego__camera_spec__init(&record->spec);
+    ego__pinhole__init(&record->pinhole);
+    ego__pose__init(&record->pose);
+    ego__vec3__init(&record->vec);
+    ego__quat__init(&record->quat);
+    record->vec.x = (float)(camera->pose.x_m + rear_m);
+    record->vec.y = (float)camera->pose.y_m;
+    record->vec.z = (float)camera->pose.z_m;
+    record->quat.w = (float)turn.w;
+    record->quat.x = (float)turn.x;
+    record->quat.y = (float)turn.y;
+    record->quat.z = (float)turn.z;
+    record->pose.vec = &record->vec;
+    record->pose.quat = &record->quat;
+    record->pinhole.principal_x = camera->lens.cx + 0.5;
+    record->pinhole.principal_y = camera->lens.cy + 0.5;
+    record->pinhole.focal_x = camera->lens.fx;
+    record->pinhole.focal_y = camera->lens.fy;
+    record->spec.model_case = EGO__CAMERA_SPEC__MODEL_PINHOLE;
+    record->spec.pinhole = &record->pinhole;
+    record->spec.logical_id = text_of(camera->id);
+    record->spec.width = (uint32_t)camera->width;
+    record->spec.height = (uint32_t)camera->height;
+    record->spec.shutter = SHUTTER_OF_CONTRACT_GLOBAL;
+    record->camera.intrinsics = &record->spec;
+    record->camera.rig_to_camera = &record->pose;
+    record->camera.logical_id = text_of(camera->id);
+}
+
+struct ego_message *ego_message_start(const char *uuid, const struct egodriver_options *options,
+                                      const struct swerve_episode *episode, int revision)
+{
+    struct rig rig;
+    struct camera_record records[CAMERA_COUNT];
+    Ego__Camera *cameras[CAMERA_COUNT];
+    Ego__StartSession start = EGO__START_SESSION__INIT;
+    Ego__SessionDebug debug = EGO__SESSION_DEBUG__INIT;
+    Ego__RolloutSpec spec = EGO__ROLLOUT_SPEC__INIT;
+    Ego__Vehicle vehicle = EGO__VEHICLE__INIT;
+    rig_swerve(&rig);
+    for (uint32_t i = 0; i < CAMERA_COUNT; i++) {
+        if ((options->cameras >> i & 1) != 0) {
+            struct camera_record *record = &records[vehicle.n_available_cameras];
+            camera_fill(record, &rig.cameras[i], episode->ego_wheelbase_m / 2, revision);
+            cameras[vehicle.n_available_cameras++] = &record->camera;
+        }
+    }
+    vehicle.available_cameras = cameras;
+    spec.vehicle = &vehicle;
+    start.session_uuid = text_of(uuid);
+    start.random_seed = episode->seed;
+    start.rollout_spec = &spec;
+    if (options->tell_scene) {
+        debug.scene_id = text_of(episode->scenario_id);
+        start.debug_info = &debug;
+    }
+    return pack(EGO_START, &start.base);
+}
+
+struct ego_message *ego_message_close(const char *uuid)
+{
+    Ego__CloseSession close = EGO__CLOSE_SESSION__INIT;
+    close.session_uuid = text_of(uuid);
+    return pack(EGO_CLOSE, &close.base);
+}
+
+/* ---- a tick ---- */
+
+struct ego_message *ego_message_motion(const char *uuid, const struct ego_frame *frame,
+                                       const struct swerve_observation *seen)
+{
+    Ego__SubmitEgomotion motion = EGO__SUBMIT_EGOMOTION__INIT;
+    Ego__Trajectory trajectory = EGO__TRAJECTORY__INIT;
+    Ego__PoseAtTime at = EGO__POSE_AT_TIME__INIT;
+    Ego__Pose pose = EGO__POSE__INIT;
+    Ego__Vec3 vec = EGO__VEC3__INIT;
+    Ego__Quat quat = EGO__QUAT__INIT;
+    Ego__DynamicState state = EGO__DYNAMIC_STATE__INIT;
+    Ego__Vec3 speed = EGO__VEC3__INIT;
+    Ego__Vec3 acceleration = EGO__VEC3__INIT;
+    Ego__Vec3 turning = EGO__VEC3__INIT;
+    Ego__PoseAtTime *poses[] = {&at};
+    Ego__DynamicState *states[] = {&state};
+    vec.x = (float)(seen->x_m - frame->rear_m * dmath_cos(seen->heading_rad));
+    vec.y = (float)(seen->y_m - frame->rear_m * dmath_sin(seen->heading_rad));
+    quat.w = (float)dmath_cos(seen->heading_rad / 2);
+    quat.z = (float)dmath_sin(seen->heading_rad / 2);
+    pose.vec = &vec;
+    pose.quat = &quat;
+    at.pose = &pose;
+    at.timestamp_us = us_of(seen->time_ns);
+    trajectory.poses = poses;
+    trajectory.n_poses = 1;
+    speed.x = (float)seen->speed_mps;
+    acceleration.x = (float)seen->accel_mps2;
+    acceleration.y = (float)seen->lat_accel_mps2;
+    turning.z = (float)seen->yaw_rate_rps;
+    state.linear_velocity = &speed;
+    state.linear_acceleration = &acceleration;
+    state.angular_velocity = &turning;
+    motion.session_uuid = text_of(uuid);
+    motion.trajectory = &trajectory;
+    motion.dynamic_states = states;
+    motion.n_dynamic_states = 1;
+    return pack(EGO_MOTION, &motion.base);
+}
+
+struct ego_message *ego_message_route(const char *uuid, const struct ego_frame *frame,
+                                      const struct swerve_observation *seen)
+{
+    Ego__SubmitRoute submit = EGO__SUBMIT_ROUTE__INIT;
+    Ego__Route route = EGO__ROUTE__INIT;
+    Ego__Vec3 points[SWERVE_ROUTE_POINTS];
+    Ego__Vec3 *addresses[SWERVE_ROUTE_POINTS];
+    CHECK(seen->route_count <= SWERVE_ROUTE_POINTS);
+    for (uint32_t i = 0; i < seen->route_count; i++) {
+        ego__vec3__init(&points[i]);
+        points[i].x = (float)((double)seen->route[i].x_m + frame->rear_m);
+        points[i].y = seen->route[i].y_m;
+        addresses[i] = &points[i];
+    }
+    route.waypoints = addresses;
+    route.n_waypoints = seen->route_count;
+    route.timestamp_us = us_of(seen->time_ns);
+    submit.session_uuid = text_of(uuid);
+    submit.route = &route;
+    return pack(EGO_ROUTE, &submit.base);
+}
+
+struct ego_message *ego_message_image(const char *uuid, uint32_t camera,
+                                      const struct swerve_observation *seen)
+{
+    struct rig rig;
+    struct error error;
+    Ego__SubmitImage submit = EGO__SUBMIT_IMAGE__INIT;
+    Ego__Image image = EGO__IMAGE__INIT;
+    uint8_t *png = NULL;
+    size_t bytes = 0;
+    rig_swerve(&rig);
+    if (png_encode(seen->camera[camera], CAMERA_COLS, CAMERA_ROWS, &png, &bytes, &error) !=
+        STATUS_OK) {
+        return NULL;
+    }
+    image.frame_start_us = us_of(seen->camera_time_ns[camera]);
+    image.frame_end_us = image.frame_start_us;
+    image.logical_id = rig.cameras[camera].id;
+    image.image_bytes = (ProtobufCBinaryData){bytes, png};
+    submit.session_uuid = text_of(uuid);
+    submit.camera_image = &image;
+    struct ego_message *message = pack(EGO_IMAGE, &submit.base);
+    free(png);
+    return message;
+}
+
+static uint32_t light_of(uint32_t light)
+{
+    switch (light) {
+    case SWERVE_SIGNAL_RED:
+    case SWERVE_SIGNAL_RED_YELLOW:
+        return LIGHT_RED;
+    case SWERVE_SIGNAL_YELLOW:
+        return LIGHT_YELLOW;
+    case SWERVE_SIGNAL_GREEN:
+        return LIGHT_GREEN;
+    case SWERVE_SIGNAL_OFF:
+        return LIGHT_OFF;
+    default:
+        return LIGHT_NONE; /* a sign */
+    }
+}
+
+/* The next light on ego's route, and the speed limit where ego is. */
+static void carla_fill(Ego__CarlaData *data, const struct swerve_observation *seen,
+                       const struct swerve_surroundings *around)
+{
+    data->snapshot_timestamp_us = us_of(seen->time_ns);
+    data->frame_id = seen->tick;
+    data->ego_traffic_light = LIGHT_NONE;
+    data->ego_traffic_light_distance_m = -1;
+    data->speed_limit_mps = seen->route_count > 0 ? seen->route[0].speed_limit_mps : 0;
+    for (uint32_t i = 0; i < around->signal_count; i++) {
+        const struct swerve_signal_state *signal = &around->signals[i];
+        uint32_t light = light_of(signal->light);
+        float distance_m = (float)signal->stop_ahead_m;
+        bool nearer = data->ego_traffic_light == LIGHT_NONE ||
+                      distance_m < data->ego_traffic_light_distance_m;
+        if (light != LIGHT_NONE && distance_m >= 0 && nearer) {
+            data->ego_traffic_light = light;
+            data->ego_traffic_light_distance_m = distance_m;
+        }
+    }
+}
+
+struct ego_message *ego_message_drive(const char *uuid, const struct egodriver_options *options,
+                                      const struct swerve_observation *seen,
+                                      const struct swerve_surroundings *around)
+{
+    Ego__Drive drive = EGO__DRIVE__INIT;
+    Ego__CarlaData carla = EGO__CARLA_DATA__INIT;
+    uint8_t packed[128];
+    drive.session_uuid = text_of(uuid);
+    drive.time_now_us = us_of(seen->time_ns);
+    drive.time_query_us = us_of(seen->time_ns + TICK_NS);
+    if (options->carla) {
+        carla_fill(&carla, seen, around);
+        CHECK(ego__carla_data__get_packed_size(&carla) <= sizeof packed);
+        drive.renderer_data.len = ego__carla_data__pack(&carla, packed);
+        drive.renderer_data.data = packed;
+    }
+    return pack(EGO_DRIVE, &drive.base);
+}
+
+/* ---- answers ---- */
+
+static bool digest_of(const Ego__Trajectory *trajectory, uint8_t digest[SHA256_BYTES])
+{
+    struct sha256 hash;
+    size_t bytes = trajectory != NULL ? ego__trajectory__get_packed_size(trajectory) : 0;
+    uint8_t *packed = malloc(bytes > 0 ? bytes : 1);
+    if (packed == NULL) {
+        return false;
+    }
+    if (bytes > 0) {
+        ego__trajectory__pack(trajectory, packed);
+    }
+    sha256_init(&hash);
+    sha256_update(&hash, packed, bytes);
+    sha256_final(&hash, digest);
+    free(packed);
+    return true;
+}
+
+bool ego_answer_digest(const uint8_t *data, size_t bytes, uint8_t digest[SHA256_BYTES])
+{
+    Ego__DriveAnswer *read = ego__drive_answer__unpack(NULL, bytes, data);
+    bool read_whole = read != NULL && digest_of(read->trajectory, digest);
+    ego__drive_answer__free_unpacked(read, NULL);
+    return read_whole;
+}
+
+/* A pose's place and heading; NULL where it has them, else what is wrong. */
+static const char *pose_read(const Ego__Pose *pose, double *x_m, double *y_m, double *heading_rad)
+{
+    if (pose == NULL || pose->vec == NULL || pose->quat == NULL) {
+        return "has no position or no orientation";
+    }
+    double w = (double)pose->quat->w, x = (double)pose->quat->x;
+    double y = (double)pose->quat->y, z = (double)pose->quat->z;
+    double norm = w * w + x * x + y * y + z * z;
+    if (!isfinite((double)pose->vec->x) || !isfinite((double)pose->vec->y) || !isfinite(norm)) {
+        return "is not finite";
+    }
+    if (norm < 0.5 || norm > 2) {
+        return "has an orientation that is no unit quaternion";
+    }
+    *x_m = (double)pose->vec->x;
+    *y_m = (double)pose->vec->y;
+    *heading_rad = dmath_atan2(2 * (w * z + x * y), norm - 2 * (y * y + z * z));
+    return NULL;
+}
+
+/* Speeds of points that have places and times: the mean of the ways before and behind. */
+static void speeds_fill(struct swerve_answer *answer, const struct swerve_observation *seen,
+                        const struct ego_frame *frame)
+{
+    double before_x_m = seen->x_m - frame->rear_m * dmath_cos(seen->heading_rad);
+    double before_y_m = seen->y_m - frame->rear_m * dmath_sin(seen->heading_rad);
+    double before_s = 0;
+    double speed_mps = seen->speed_mps; /* on the way to the point */
+    for (uint32_t i = 0; i < answer->point_count; i++) {
+        struct swerve_trajectory_point *point = &answer->points[i];
+        double dt_s = point->t_s - before_s;
+        double dx_m = point->x_m - before_x_m, dy_m = point->y_m - before_y_m;
+        double way_m = sqrt(dx_m * dx_m + dy_m * dy_m);
+        double now_mps = dt_s > 0 ? way_m / dt_s : speed_mps;
+        if (i > 0) {
+            answer->points[i - 1].speed_mps = (speed_mps + now_mps) / 2;
+        }
+        point->speed_mps = now_mps;
+        speed_mps = now_mps;
+        before_s = point->t_s;
+        before_x_m = point->x_m;
+        before_y_m = point->y_m;
+    }
+}
+
+/* From the rear axle to the centre of the box. */
+static void centre(struct swerve_answer *answer, const struct ego_frame *frame)
+{
+    for (uint32_t i = 0; i < answer->point_count; i++) {
+        struct swerve_trajectory_point *point = &answer->points[i];
+        point->x_m += frame->rear_m * dmath_cos(point->heading_rad);
+        point->y_m += frame->rear_m * dmath_sin(point->heading_rad);
+    }
+}
+
+static int64_t after_us(const Ego__PoseAtTime *at, uint64_t now_us)
+{
+    return (int64_t)(at->timestamp_us - now_us);
+}
+
+/* The poses from now on, of many every second, third ..; headings go on from ego's. */
+static bool poses_read(const Ego__Trajectory *trajectory, const struct swerve_observation *seen,
+                       struct swerve_answer *answer, char reason[EGODRIVER_REASON_BYTES])
+{
+    uint64_t now_us = us_of(seen->time_ns);
+    size_t first = 0;
+    while (first < trajectory->n_poses && after_us(trajectory->poses[first], now_us) < 0) {
+        first++;
+    }
+    size_t step =
+        (trajectory->n_poses - first + SWERVE_TRAJECTORY_POINTS - 1) / SWERVE_TRAJECTORY_POINTS;
+    double heading_rad = seen->heading_rad;
+    for (size_t i = first; i < trajectory->n_poses; i += step) {
+        const Ego__PoseAtTime *at = trajectory->poses[i];
+        struct swerve_trajectory_point *point = &answer->points[answer->point_count];
+        double turned_rad = 0;
+        const char *wrong = pose_read(at->pose, &point->x_m, &point->y_m, &turned_rad);
+        if (wrong != NULL) {
+            snprintf(reason, EGODRIVER_REASON_BYTES, "pose %zu of the answer to drive %s", i,
+                     wrong);
+            return false;
+        }
+        heading_rad += dmath_wrap_angle(turned_rad - heading_rad);
+        point->heading_rad = heading_rad;
+        point->t_s = (double)after_us(at, now_us) / 1e6;
+        answer->point_count++;
+    }
+    return true;
+}
+
+/* No poses: the contract's word for "hold". Ego brakes to a stand. */
+static void hold(const struct swerve_observation *seen, struct swerve_answer *answer)
+{
+    answer->action = (struct swerve_action){seen->speed_mps > 0 ? -3.0 : 0.0, 0.0};
+}
+
+bool ego_answer_read(const uint8_t *data, size_t bytes, const struct ego_frame *frame,
+                     const struct swerve_observation *seen, struct swerve_answer *answer,
+                     uint8_t digest[SHA256_BYTES], char reason[EGODRIVER_REASON_BYTES])
+{
+    Ego__DriveAnswer *read = ego__drive_answer__unpack(NULL, bytes, data);
+    bool good = false;
+    answer->point_count = 0;
+    if (read == NULL) {
+        snprintf(reason, EGODRIVER_REASON_BYTES, "the answer to drive is no DriveResponse");
+    } else if (!digest_of(read->trajectory, digest)) {
+        snprintf(reason, EGODRIVER_REASON_BYTES, "out of memory");
+    } else if (read->terminate_session) {
+        snprintf(reason, EGODRIVER_REASON_BYTES,
+                 "the driver ended the session (terminate_session)");
+    } else if (read->trajectory == NULL || read->trajectory->n_poses == 0) {
+        hold(seen, answer);
+        good = true;
+    } else {
+        good = poses_read(read->trajectory, seen, answer, reason);
+        if (good && answer->point_count == 0) {
+            snprintf(reason, EGODRIVER_REASON_BYTES,
+                     "all %zu poses of the answer to drive are of the past",
+                     read->trajectory->n_poses);
+            good = false;
+        }
+        speeds_fill(answer, seen, frame);
+        centre(answer, frame);
+    }
+    ego__drive_answer__free_unpacked(read, NULL);
+    return good;
+}
+
+bool ego_version_read(const uint8_t *data, size_t bytes, char *line, size_t line_bytes)
+{
+    Ego__Version *read = ego__version__unpack(NULL, bytes, data);
+    if (read == NULL) {
+        return false;
+    }
+    const Ego__ApiVersion *api = read->api;
+    snprintf(line, line_bytes, "%s %s %u.%u.%u", read->version_id, read->git_hash,
+             api != NULL ? api->major : 0, api != NULL ? api->minor : 0,
+             api != NULL ? api->patch : 0);
+    ego__version__free_unpacked(read, NULL);
+    return true;
+}

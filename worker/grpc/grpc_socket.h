@@ -1,0 +1,28 @@
+/*
+ * Sockets of the gRPC client: addresses, and connecting within a deadline. Private to the room, but
+ * for what addresses are.
+ */
+#ifndef SWERVE_WORKER_GRPC_SOCKET_H
+#define SWERVE_WORKER_GRPC_SOCKET_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { GRPC_ADDRESS_BYTES = 256 };
+
+/* Whether an address is HOST:PORT, [IPV6]:PORT or unix:PATH; else STATUS_BAD_INPUT. */
+enum status grpc_address_check(const char *address, struct error *error);
+
+bool grpc_socket_is_unix(const char *address);
+
+/* Whether an address stays on this machine: unix:PATH, localhost, 127.0.0.0/8, ::1. No name is
+ * looked up. */
+bool grpc_address_is_local(const char *address);
+
+/* *fd: a connected socket that does not block; the caller's. */
+enum status grpc_socket_connect(const char *address, int64_t deadline_ms, int *fd,
+                                struct error *error);
+
+#endif

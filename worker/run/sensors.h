@@ -1,0 +1,44 @@
+/*
+ * Sensors: what a planner of version 4 (schemas/planner.h) is shown: frames of the sensors that it
+ * chose of a rig. What it did not choose is neither drawn nor kept.
+ *
+ * `struct sensors` is a runner's: which sensors, and what drawing them needs. `struct shots` is a
+ * rollout's: the last frame of each. A frame depends on the scene alone, so forks copy frames.
+ */
+#ifndef SWERVE_WORKER_RUN_SENSORS_H
+#define SWERVE_WORKER_RUN_SENSORS_H
+
+#include "engine/worlds/world.h"
+#include "schemas/planner.h"
+#include "schemas/rig/rig_choice.h"
+
+struct sensors;
+struct shots;
+
+/* A choice of at least one sensor. `ops` is the world's. BAD_INPUT: the world cannot make
+ * pictures of this rig. */
+enum status sensors_create(const struct rig *rig, const struct rig_choice *choice,
+                           const struct world_ops *ops, struct sensors **out, struct error *error);
+void sensors_destroy(struct sensors *sensors); /* accepts NULL */
+
+/* The grid and the cameras among them: SWERVE_WANTS_BEV, SWERVE_WANTS_CAMERAS; of NULL none. */
+uint32_t sensors_wants(const struct sensors *sensors);
+
+/* Whether they are those of the same rig, packed alike. */
+bool sensors_are(const struct sensors *sensors, const struct rig *rig,
+                 const struct rig_choice *choice);
+
+/* Black frames, never taken. `sensors` is borrowed and outlives them. */
+enum status shots_create(const struct sensors *sensors, struct shots **out, struct error *error);
+void shots_destroy(struct shots *shots);                     /* accepts NULL */
+void shots_copy(struct shots *to, const struct shots *from); /* of the same sensors */
+
+/* Takes a frame of every sensor that is not dark (enum sensor_mask); the others keep theirs. */
+enum status shots_take(struct shots *shots, const struct world *world, uint32_t slot, uint32_t dark,
+                       int64_t now_ns, struct error *error);
+/* Of all frames as they were drawn, before they were packed. */
+uint64_t shots_digest(const struct shots *shots);
+/* Points into the shots, until the next shots_take. */
+struct swerve_sensors shots_show(const struct shots *shots);
+
+#endif
