@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -36,41 +37,65 @@ struct suite_query {
         "--json", NULL, "print one JSON object", .flag = &(query).json                           \
     }
 
+enum { PLANNER_RATES_MAX = 256 };
+
+/* Rates of a suite of several planners. */
+struct planner_rates {
+    uint32_t count;
+    struct store_planner_mains rows[PLANNER_RATES_MAX];
+};
+
 /* Main lines without a result. */
 static int64_t lacking(const struct store_mains *mains)
 {
     return mains->verdicts[VERDICT_FLAGGED] + mains->verdicts[VERDICT_INVALID] + mains->no_answer;
 }
 
-/* By tier, as pass_rates of `run --json`; "pass_rate" where there is one tier. */
-static void mains_json(json_t *json, const struct store_suite_status *status)
+static json_t *row_json(const struct store_mains *mains)
+{
+    json_t *row = json_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:o}", "scenarios", (json_int_t)mains->scenarios,
+        "logical_scenarios", (json_int_t)mains->logical, "no_answer", (json_int_t)mains->no_answer,
+        "rate", json_finite_new(mains->rate), "if_missing_fail", json_finite_new(mains->worst),
+        "if_missing_pass", json_finite_new(mains->best));
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        json_object_set_new(row, verdict_names[v], json_integer((json_int_t)mains->verdicts[v]));
+    }
+    return row;
+}
+
+/* By tier, as pass_rates of `run --json`; "pass_rate" where there is one planner and one tier; of
+ * several planners by planner, then tier. */
+static void mains_json(json_t *json, const struct store_suite_status *status,
+                       const struct planner_rates *rates)
 {
     json_t *by_tier = json_object();
+    json_t *by_planner = json_object();
     int rated = 0;
     double rate = 0;
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         const struct store_mains *mains = &status->mains[tier];
-        if (mains->scenarios + lacking(mains) == 0) {
-            continue;
+        if (mains->scenarios + lacking(mains) > 0) {
+            json_object_set_new(by_tier, tier_names[tier], row_json(mains));
+            rated++;
+            rate = mains->rate;
         }
-        json_t *row =
-            json_pack("{s:I, s:I, s:I, s:o, s:f, s:f}", "scenarios", (json_int_t)mains->scenarios,
-                      "logical_scenarios", (json_int_t)mains->logical, "no_answer",
-                      (json_int_t)mains->no_answer, "rate", json_finite_new(mains->rate),
-                      "if_missing_fail", mains->worst, "if_missing_pass", mains->best);
-        for (int v = 0; v < VERDICT_COUNT; v++) {
-            json_object_set_new(row, verdict_names[v],
-                                json_integer((json_int_t)mains->verdicts[v]));
+    }
+    for (uint32_t i = 0; i < rates->count; i++) {
+        const struct store_planner_mains *row = &rates->rows[i];
+        if (json_object_get(by_planner, row->planner) == NULL) {
+            json_object_set_new(by_planner, row->planner, json_object());
         }
-        json_object_set_new(by_tier, tier_names[tier], row);
-        rated++;
-        rate = mains->rate;
+        json_object_set_new(json_object_get(by_planner, row->planner), tier_names[row->tier],
+                            row_json(&row->mains));
     }
     json_object_set_new(json, "main_lines", by_tier);
+    json_object_set_new(json, "main_lines_by_planner", by_planner);
     json_object_set_new(json, "pass_rate", rated == 1 ? json_finite_new(rate) : json_null());
 }
 
-static void progress_json(json_t *json, const struct store_suite_status *status)
+static void progress_json(json_t *json, const struct store_suite_status *status,
+                          const struct planner_rates *rates)
 {
     char text[32] = "";
     struct tm parts;
@@ -81,7 +106,7 @@ static void progress_json(json_t *json, const struct store_suite_status *status)
     json_object_set_new(json, "planner", json_string(status->planner));
     json_object_set_new(json, "planner_count", json_integer((json_int_t)status->planner_count));
     json_object_set_new(json, "submitted", submitted > 0 ? json_string(text) : json_null());
-    mains_json(json, status);
+    mains_json(json, status, rates);
     json_object_set_new(json, "ticks_planned", json_integer((json_int_t)status->ticks_planned));
     json_object_set_new(json, "ticks_ended", json_integer((json_int_t)status->ticks_ended));
     json_object_set_new(json, "ticks_running", json_integer((json_int_t)status->ticks_running));
@@ -112,7 +137,8 @@ static void labels_json(json_t *json, const struct store_suite_status *status)
     json_object_set_new(json, "baselines", names_json(status->baselines));
 }
 
-static json_t *status_json(const char *id, const struct store_suite_status *status)
+static json_t *status_json(const char *id, const struct store_suite_status *status,
+                           const struct planner_rates *rates)
 {
     json_t *json = json_object();
     json_object_set_new(json, "suite", json_string(id));
@@ -129,7 +155,7 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
     json_object_set_new(json, "audits_dead", json_integer((json_int_t)status->audits_dead));
     json_object_set_new(json, "unstarted_hosts", json_integer((json_int_t)status->unstarted_hosts));
     json_object_set_new(json, "unstarted", json_string(status->unstarted));
-    progress_json(json, status);
+    progress_json(json, status, rates);
     labels_json(json, status);
     json_object_set_new(json, "tflop", json_real((double)status->mflop / 1e6));
     json_object_set_new(json, "miles",
@@ -138,31 +164,40 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
     return json;
 }
 
-/* The rate of each tier, and what it would be with all that has no result failed, or passed. */
-static void rate_lines(const char *id, const struct store_suite_status *status)
+/* A rate, and what it would be with all that has no result failed, or passed. */
+static void rate_line(const char *planner, enum tier tier, const struct store_mains *mains)
+{
+    if (mains->scenarios + lacking(mains) == 0) {
+        return;
+    }
+    text_print(stdout, "  %s%s%s: main lines of %lld scenarios, of %lld logical", planner,
+               planner[0] != '\0' ? ", " : "", tier_names[tier], (long long)mains->scenarios,
+               (long long)mains->logical);
+    if (mains->scenarios > 0) {
+        text_print(stdout, ", pass in %.1f%%", 100 * mains->rate);
+    }
+    if (lacking(mains) > 0) {
+        text_print(stdout,
+                   "; %lld without a result (%lld flagged, %lld invalid, %lld unanswered): "
+                   "%.1f%% to %.1f%%",
+                   (long long)lacking(mains), (long long)mains->verdicts[VERDICT_FLAGGED],
+                   (long long)mains->verdicts[VERDICT_INVALID], (long long)mains->no_answer,
+                   100 * mains->worst, 100 * mains->best);
+    }
+    text_print(stdout, "\n");
+}
+
+static void rate_lines(const char *id, const struct store_suite_status *status,
+                       const struct planner_rates *rates)
 {
     for (int tier = 0; tier < TIER_COUNT; tier++) {
-        const struct store_mains *mains = &status->mains[tier];
-        if (mains->scenarios + lacking(mains) == 0) {
-            continue;
-        }
-        text_print(stdout, "  %s: main lines of %lld scenarios, of %lld logical", tier_names[tier],
-                   (long long)mains->scenarios, (long long)mains->logical);
-        if (mains->scenarios > 0) {
-            text_print(stdout, ", pass in %.1f%%", 100 * mains->rate);
-        }
-        if (lacking(mains) > 0) {
-            text_print(stdout,
-                       "; %lld without a result (%lld flagged, %lld invalid, %lld unanswered): "
-                       "%.1f%% to %.1f%%",
-                       (long long)lacking(mains), (long long)mains->verdicts[VERDICT_FLAGGED],
-                       (long long)mains->verdicts[VERDICT_INVALID], (long long)mains->no_answer,
-                       100 * mains->worst, 100 * mains->best);
-        }
-        text_print(stdout, "\n");
+        rate_line("", (enum tier)tier, &status->mains[tier]);
     }
-    if (status->planner_count > 1 || status->rollouts_total > STORE_MAINS_ROLLOUTS_MAX) {
-        text_print(stdout, "  rates: swerve report %s\n", id);
+    for (uint32_t i = 0; i < rates->count; i++) {
+        rate_line(rates->rows[i].planner, rates->rows[i].tier, &rates->rows[i].mains);
+    }
+    if (rates->count == PLANNER_RATES_MAX) {
+        text_print(stdout, "  further rates: swerve report %s\n", id);
     }
 }
 
@@ -208,7 +243,8 @@ static void label_line(const struct store_suite_status *status)
     }
 }
 
-static void status_line(const char *id, const struct store_suite_status *status)
+static void status_line(const char *id, const struct store_suite_status *status,
+                        const struct planner_rates *rates)
 {
     text_print(stdout, "%-48s", id);
     for (int i = 0; i < JOB_STATE_COUNT; i++) {
@@ -228,7 +264,7 @@ static void status_line(const char *id, const struct store_suite_status *status)
                summary_uusd_text(status->cost_uusd, bill));
     progress_line(status);
     label_line(status);
-    rate_lines(id, status);
+    rate_lines(id, status, rates);
     if (status->unstarted_hosts > 0 && store_jobs_open(status) > 0) {
         text_print(stdout, "  a planner does not start on %lld host%s: %s\n",
                    (long long)status->unstarted_hosts, status->unstarted_hosts == 1 ? "" : "s",
@@ -299,7 +335,7 @@ static void trend_lines(const char *id, const struct store_suite_status *status,
 /* Asks for the suites that are meant, and shows each: newest first, of a trend last. */
 static enum status show_suites(const struct suite_query *query, struct store *store,
                                char (*ids)[LIMIT_ID_BYTES], uint32_t count, json_t *list,
-                               struct error *error)
+                               struct planner_rates *rates, struct error *error)
 {
     double before[TIER_COUNT];
     for (int tier = 0; tier < TIER_COUNT; tier++) {
@@ -320,12 +356,16 @@ static enum status show_suites(const struct suite_query *query, struct store *st
         if (!is_meant(query, &suite)) {
             continue;
         }
+        rates->count = 0;
+        if (suite.planner_count > 1) {
+            TRY(store->ops->mains(store, id, rates->rows, PLANNER_RATES_MAX, &rates->count, error));
+        }
         if (query->json) {
-            json_array_append_new(list, status_json(id, &suite));
+            json_array_append_new(list, status_json(id, &suite, rates));
         } else if (query->trend) {
             trend_lines(id, &suite, before);
         } else {
-            status_line(id, &suite);
+            status_line(id, &suite, rates);
         }
     }
     return STATUS_OK;
@@ -344,7 +384,10 @@ static enum status print_status(const struct suite_query *query, struct store *s
         status = store->ops->suites(store, ids, SUITES_MAX, &count, error);
     }
     json_t *list = json_array();
-    THEN(status, show_suites(query, store, ids, count, list, error));
+    struct planner_rates *rates = malloc(sizeof *rates);
+    THEN(status, memory_check(rates, error, "status: out of memory"));
+    THEN(status, show_suites(query, store, ids, count, list, rates, error));
+    free(rates);
     int64_t lost = 0;
     THEN(status, commits_lost(store, &lost, error));
     if (status == STATUS_OK && !query->json && lost > 0) {

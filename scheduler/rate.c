@@ -38,18 +38,9 @@ static void close_logical(struct rate *rate)
 static void close_case(struct rate *rate)
 {
     double drives = (double)rate->case_drives;
-    double all = (double)(rate->case_drives + rate->case_missing);
-    if (all > 0) {
-        rate->cases_all++;
-        rate->worst_sum += rate->case_sum / all;
-        rate->best_sum += (rate->case_sum + (double)rate->case_missing) / all;
-    }
-    if (rate->case_drives > 0) {
-        double value = rate->case_sum / drives;
-        rate->cases++;
-        rate->value_sum += value;
+    if (share_add(&rate->share, rate->case_sum, drives, (double)rate->case_missing)) {
         rate->logical_cases++;
-        rate->logical_sum += value;
+        rate->logical_sum += rate->case_sum / drives;
     }
     rate->case_drives = 0;
     rate->case_missing = 0;
@@ -183,10 +174,30 @@ double rate_step(double value, int digits)
     return value == 0 ? 1 : pow(10, floor(log10(fabs(value))) + 1 - digits);
 }
 
+/* Draws of which a part is what logical scenarios that are unlike in size make up: as many as would
+ * have so large a part of as many logical scenarios as these are worth (Kish). */
+static double draws_of_part(double part, double square_sum, double cases)
+{
+    return square_sum > 0 ? part * cases / square_sum : INFINITY;
+}
+
+/* Draws that there are at the least: where logical scenarios end as a whole, what all weigh is
+ * worth, and no more than what those that failed, or passed, say. */
+static double draws_least(const struct rate *rate, double s2)
+{
+    const double *of2 = rate->square_sum;
+    double cases = (double)rate->share.cases;
+    double passed = rate->share.value_sum;
+    double failed = cases - passed;
+    double least = fmin(draws_of_part(failed, of2[0] - 2 * of2[1] + of2[2], cases),
+                        draws_of_part(passed, of2[2], cases));
+    return fmin(least, 1 / s2);
+}
+
 /* Independent draws that would spread as much as the logical scenarios do. */
 static double draws(const struct rate *rate, double p)
 {
-    double cases = (double)rate->cases;
+    double cases = (double)rate->share.cases;
     double s2 = rate->square_sum[0] / (cases * cases);
     double s3 = rate->cube_sum / (cases * cases * cases);
     double unbiased = s2 - 2 * s3 + s2 * s2; /* 0: one logical scenario is all there is */
@@ -203,7 +214,7 @@ static double draws(const struct rate *rate, double p)
     double variance = squares / (cases * cases) * s2 / unbiased;
     double n = fmin(p * (1 - p) / variance, (double)rate->drives);
     double t = rate_t95(rate_degrees(squares, fourths, 1 / s2) - 1);
-    return fmax(n * RATE_Z95 * RATE_Z95 / (t * t), 1 / s2);
+    return fmax(n * RATE_Z95 * RATE_Z95 / (t * t), draws_least(rate, s2));
 }
 
 struct rate_estimate rate_estimate(const struct rate *rate)
@@ -213,21 +224,17 @@ struct rate_estimate rate_estimate(const struct rate *rate)
     close_logical(&whole);
     struct rate_estimate out = {.value = NAN,
                                 .high = 1.0,
-                                .worst = NAN,
-                                .best = NAN,
+                                .worst = share_worst(&whole.share),
+                                .best = share_best(&whole.share),
                                 .drives = whole.drives,
                                 .missing = whole.missing,
-                                .cases = whole.cases,
+                                .cases = whole.share.cases,
                                 .logical = whole.logical};
-    if (whole.cases_all > 0) {
-        out.worst = whole.worst_sum / (double)whole.cases_all;
-        out.best = whole.best_sum / (double)whole.cases_all;
-    }
-    if (whole.cases > 0) {
+    if (out.cases > 0) {
         out.value = whole.below_one == 0    ? 1.0
                     : whole.above_zero == 0 ? 0.0
-                                            : whole.value_sum / (double)whole.cases;
-        out.largest = (double)whole.largest / (double)whole.cases;
+                                            : share_value(&whole.share);
+        out.largest = (double)whole.largest / (double)out.cases;
         rate_interval(out.value, draws(&whole, out.value), &out.low, &out.high);
     }
     return out;

@@ -13,17 +13,18 @@
 #ifndef SWERVE_SCHEDULER_RATE_H
 #define SWERVE_SCHEDULER_RATE_H
 
+#include "store/api/share.h"
+
 #include <stdint.h>
 
 #define RATE_Z95 1.959963984540054
 
 /* Sums over cases. Start from zeros. */
 struct rate {
-    int64_t drives;  /* that gave a value */
-    int64_t missing; /* that gave none */
-    int64_t cases;   /* with a value */
-    int64_t logical; /* with such a case */
-    double value_sum;
+    int64_t drives;     /* that gave a value */
+    int64_t missing;    /* that gave none */
+    int64_t logical;    /* with such a case */
+    struct share share; /* of the cases */
     /* Of the cases still open; rate_add() closes them. */
     int64_t case_key;
     int64_t case_drives;
@@ -39,10 +40,6 @@ struct rate {
     double cube_sum;      /* of n^3 */
     int64_t below_one;    /* logical scenarios in which not everything is 1 */
     int64_t above_zero;
-    /* Over all cases, also those without any value: had what is missing been 0, or 1. */
-    int64_t cases_all;
-    double worst_sum;
-    double best_sum;
 };
 
 /* Adds a drive's value, 0 to 1, or its lack (NAN), to a case of a logical scenario. Keys are above
@@ -72,9 +69,11 @@ struct rate_estimate {
  *     Student's t, one degree of freedom fewer than what the w^2 e^2 are worth (rate_degrees()), at
  *         most 1 / S2, which is what the weights are worth (Kish, Survey Sampling, 1965)
  *
- * It is never fewer draws than 1 / S2: so many they are when logical scenarios end as a whole, and
- * where all are equal (all pass). worker/METRICS.md explains it, docs/intervals.md has how often it
- * holds the truth. */
+ * Where all are equal (all pass) it is 1 / S2 draws. Else it is never fewer than 1 / S2, which they
+ * are when logical scenarios end as a whole, or, where those that fail weigh more than others, than
+ * those of which their share is as many failures as they are worth: one that fails beside many that
+ * always pass is one draw. Likewise of those that pass. worker/METRICS.md explains it,
+ * docs/intervals.md has how often it holds the truth. */
 struct rate_estimate rate_estimate(const struct rate *rate);
 
 /* The difference of two rates over the same cases, from where they differ: `gains` has what the

@@ -114,7 +114,9 @@ def draws(parts, total, p, drives):
         return float(drives)
     variance = sum(terms) * s2 / freedom
     degrees = min(sum(terms) ** 2 / sum(term**2 for term in terms), 1 / s2) - 1
-    return max(min(p * (1 - p) / variance, drives) * (Z95 / t95(degrees)) ** 2, 1 / s2)
+    ends = [y for y, _ in parts], [n - y for y, n in parts]  # what passes, and what fails
+    least = min(1 / s2, *(sum(end) * total / sum(x * x for x in end) for end in ends))
+    return max(min(p * (1 - p) / variance, drives) * (Z95 / t95(degrees)) ** 2, least)
 
 
 def difference(gains, losses):

@@ -106,6 +106,9 @@ enum store_call_kind {
     ROUTED(dead_jobs, ASK, "GET", "/v1/suites/*/dead", READERS, READS, NONE, call,                 \
         PATH(suite), AFTER_ID(INT64_MIN),                                                          \
         ROWS(struct store_job, "jobs", wire_job, PAGE_MAX, PAGE_MAX))                              \
+    ROUTED(mains, ASK, "GET", "/v1/suites/*/mains", READERS, READS, NONE, call,                    \
+        PATH(suite),                                                                               \
+        ROWS(struct store_planner_mains, "rows", wire_planner_mains, PAGE_MAX, PAGE_MAX))          \
     ROUTED(ledger, ASK, "GET", "/v1/ledger", READERS, READS, NONE, call,                           \
         MAYBE(suite), ROWS(struct store_ledger_row, "rows", wire_ledger_row, LIST_MAX, LIST_MAX))  \
     ROUTED(price_set, ORDER, "PUT", "/v1/prices/*/*", ADMIN, WORK, JSON, call,                     \

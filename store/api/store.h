@@ -107,9 +107,7 @@ struct store_completion_result {
 enum { STORE_UNSTARTED_BYTES = 512 };
 
 /* Main lines of a suite in one tier, audits and shadows apart, by their end; and the rate that
- * passes, as scheduler/rate.h has it: each scenario counts once, with the mean of its seeds. Only
- * of a suite of one planner and at most STORE_MAINS_ROLLOUTS_MAX rollouts. */
-enum { STORE_MAINS_ROLLOUTS_MAX = 20000 };
+ * passes (store/api/share.h). */
 struct store_mains {
     int64_t verdicts[VERDICT_COUNT];
     int64_t no_answer; /* dead jobs */
@@ -120,8 +118,15 @@ struct store_mains {
     double best;       /* or a pass */
 };
 
+/* Those of one planner. */
+struct store_planner_mains {
+    char planner[LIMIT_SPEC_BYTES];
+    enum tier tier;
+    struct store_mains mains;
+};
+
 struct store_suite_status {
-    struct store_mains mains[TIER_COUNT]; /* all zero: none, or not counted */
+    struct store_mains mains[TIER_COUNT]; /* all zero: none, or of several planners */
     int64_t jobs[JOB_STATE_COUNT];
     int64_t rollouts_total; /* 1 + branches, over all jobs; escalated duplicates not counted */
     int64_t rollouts[VERDICT_COUNT];
@@ -425,6 +430,10 @@ struct store_ops {
     enum status (*dead_jobs)(struct store *store, const char *suite_id, int64_t after_id,
                              struct store_job *out, uint32_t max, uint32_t *count,
                              struct error *error);
+    /* By planner, then tier; those of more than `max` rows are left out. */
+    enum status (*mains)(struct store *store, const char *suite_id,
+                         struct store_planner_mains *rows, uint32_t max, uint32_t *count,
+                         struct error *error);
     /* suite_id NULL: all. rows[max]. */
     enum status (*ledger)(struct store *store, const char *suite_id, struct store_ledger_row *rows,
                           uint32_t max, uint32_t *count, struct error *error);

@@ -41,9 +41,10 @@ static const struct {
      " earlier version took what the worker said' FROM n JOIN (SELECT job, SUM(device_ns) AS ns FROM attempts GROUP BY job) b"
      " ON b.job = n.job WHERE n.ns > b.ns"},
     {true, "provenance", "ticks of outcomes",
-     "SELECT 'outcome ' || o.id, 'has ' || o.ticks || ' ticks, its scenario ' || x.ticks || ' with all branches: an earlier"
-     " version took what the worker said' FROM outcomes o JOIN job_specs s ON s.job = o.job"
-     " JOIN scenarios x ON x.id = s.scenario WHERE x.ticks > 0 AND o.ticks > x.ticks"},
+     "WITH h AS MATERIALIZED (SELECT b.id, " SCENARIO_HORIZON("b.body") " AS ticks FROM scenarios b)"
+     " SELECT 'outcome ' || o.id, 'has ' || o.ticks || ' ticks, its scenario ' || h.ticks || ': an earlier version took"
+     " what the worker said' FROM outcomes o JOIN job_specs s ON s.job = o.job"
+     " JOIN h ON h.id = s.scenario WHERE h.ticks > 0 AND o.ticks > h.ticks"},
     {true, "provenance", "questions of audits",
      "SELECT 'job ' || j.id, 'audits job ' || k.id || ', but asks something else, or no teacher: it counts nowhere'"
      " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"

@@ -77,6 +77,7 @@ static const struct {
     {"instr(", "strpos("},
     {", char(0)) > 0", ", '') < 0"},
     {SCENARIO_TICKS("b.body"), "swerve_scenario_ticks(b.body)"},
+    {SCENARIO_HORIZON("b.body"), "swerve_scenario_horizon(b.body)"},
 };
 
 static bool begins(const char *text, const char *with)

@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* Tables and functions that only this database needs. The planned ticks of a scenario are those of
- * SCENARIO_TICKS (store/statements/statements.h). */
+ * SCENARIO_TICKS (store/statements/statements.h), its horizon is SCENARIO_HORIZON. */
 static const char first[] =
     "CREATE TABLE IF NOT EXISTS swerve_schema (version BIGINT PRIMARY KEY);"
     "CREATE TABLE IF NOT EXISTS swerve_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);"
@@ -37,6 +37,15 @@ static const char first[] =
     "   THEN COALESCE(CAST(e.value ->> 'at_tick' AS DOUBLE PRECISION), 0) ELSE horizon END)), 0)"
     "   INTO branches FROM jsonb_array_elements(document -> 'branches') AS e(value);"
     "  RETURN GREATEST(0, LEAST(1000000000, CAST(trunc(horizon + branches) AS BIGINT)));"
+    " EXCEPTION WHEN OTHERS THEN RETURN 0;"
+    " END $$;"
+    "CREATE OR REPLACE FUNCTION swerve_scenario_horizon(body BYTEA) RETURNS BIGINT"
+    " LANGUAGE plpgsql IMMUTABLE AS $$"
+    " BEGIN"
+    "  IF length(body) > 1048576 THEN RETURN 0; END IF;"
+    "  RETURN COALESCE(CAST(round(10 * CAST(CAST(convert_from(body, 'UTF8') AS JSONB) ->> "
+    "'horizon_s'"
+    "   AS NUMERIC)) AS BIGINT), 0);"
     " EXCEPTION WHEN OTHERS THEN RETURN 0;"
     " END $$";
 

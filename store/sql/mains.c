@@ -1,137 +1,150 @@
 /*
- * Main lines of a suite by tier, for its status: counted where the suite is asked for, kept until
- * something of it changes.
+ * Main lines of a suite by planner and tier, for its status: counted where the suite is asked for,
+ * kept until something of it changes.
  *
- * Whoever waits for a suite asks many times a second, so an open suite is counted once a second.
+ * Whoever waits for a suite asks many times a second, so an open suite is counted once a second,
+ * and a large one so that counting takes a tenth of the time at most. The database groups by
+ * scenario; what is held here is eight bytes for each, to count logical ones.
  */
 #include "store/sql/mains.h"
 
+#include "base/array.h"
+#include "base/sha256.h"
 #include "base/units.h"
 #include "schemas/scenario_id.h"
+#include "store/api/share.h"
+#include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One scenario's main lines in one tier. */
-struct mains_case {
-    enum tier tier;
-    int64_t verdicts[VERDICT_COUNT];
-    int64_t no_answer;
-};
+enum { PAUSE_TIMES = 10 }; /* counting takes a tenth of the time */
 
-/* Sums over cases, until the means are taken. */
+/* Sums of one planner in one tier, until the means are taken. */
 struct mains_sums {
-    int64_t cases; /* also those without a result */
-    double rate;
-    double worst;
-    double best;
+    struct share share;
+    uint64_t *logical; /* owned: hashes of logical scenarios with a result; id by id, they need not
+                        * follow one another */
+    size_t count;
 };
 
-/* Whether the case has a result. */
-static bool add_case(struct store_mains *mains, struct mains_sums *sums,
-                     const struct mains_case *at)
+static uint64_t hash_of(const char *id, size_t bytes)
 {
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    uint64_t out;
+    sha256_init(&hash);
+    sha256_update(&hash, id, bytes);
+    sha256_final(&hash, digest);
+    memcpy(&out, digest, sizeof out);
+    return out;
+}
+
+/* Takes one scenario's main lines, columns 2 and on. */
+static enum status add_case(struct query *query, struct store_mains *mains, struct mains_sums *sums,
+                            struct error *error)
+{
+    char id[LIMIT_ID_BYTES];
     double results = 0;
-    double passed = (double)at->verdicts[VERDICT_PASS];
-    double lacking = (double)at->no_answer;
+    int64_t no_answer = query_column_int(query, 3 + VERDICT_COUNT);
+    double lacking = (double)no_answer;
+    query_column_text(query, 2, id, sizeof id);
     for (int v = 0; v < VERDICT_COUNT; v++) {
-        mains->verdicts[v] += at->verdicts[v];
-        *(verdict_is_result((enum verdict)v) ? &results : &lacking) += (double)at->verdicts[v];
+        int64_t ended = query_column_int(query, 3 + v);
+        mains->verdicts[v] += ended;
+        *(verdict_is_result((enum verdict)v) ? &results : &lacking) += (double)ended;
     }
-    mains->no_answer += at->no_answer;
-    mains->scenarios += results > 0;
-    sums->cases++;
-    sums->rate += results > 0 ? passed / results : 0;
-    sums->worst += passed / (results + lacking);
-    sums->best += (passed + lacking) / (results + lacking);
-    return results > 0;
-}
-
-/* Names of the cases with a result, to count logical scenarios: id by id, they need not follow one
- * another. */
-struct mains_names {
-    char (*ids)[LIMIT_ID_BYTES];
-    uint32_t count;
-    uint32_t room;
-};
-
-static void add_name(struct mains_names *names, const char id[LIMIT_ID_BYTES])
-{
-    if (names->count < names->room) { /* a damaged store may have more than it counts */
-        memcpy(names->ids[names->count++], id, LIMIT_ID_BYTES);
+    mains->no_answer += no_answer;
+    double passed = (double)query_column_int(query, 3 + VERDICT_PASS);
+    if (!share_add(&sums->share, passed, results, lacking)) {
+        return STATUS_OK;
     }
+    TRY(array_room(&sums->logical, sums->count, sizeof *sums->logical, error));
+    sums->logical[sums->count++] = hash_of(id, scenario_id_logical_bytes(id));
+    return STATUS_OK;
 }
 
-static int by_text(const void *a, const void *b)
+static int by_hash(const void *a, const void *b)
 {
-    return strcmp(a, b);
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
 }
 
-static int64_t count_distinct(struct mains_names *names)
+/* Means of what has been added; the sums begin anew. */
+static void end_row(struct store_mains *mains, struct mains_sums *sums)
 {
-    int64_t distinct = names->count > 0;
-    if (names->count > 0) {
-        qsort(names->ids, names->count, sizeof *names->ids, by_text);
+    if (sums->count > 0) {
+        qsort(sums->logical, sums->count, sizeof *sums->logical, by_hash);
     }
-    for (uint32_t i = 1; i < names->count; i++) {
-        distinct += strcmp(names->ids[i - 1], names->ids[i]) != 0;
+    for (size_t i = 0; i < sums->count; i++) {
+        mains->logical += i == 0 || sums->logical[i] != sums->logical[i - 1];
     }
-    names->count = 0;
-    return distinct;
+    mains->scenarios = sums->share.cases;
+    mains->rate = share_value(&sums->share);
+    mains->worst = share_worst(&sums->share);
+    mains->best = share_best(&sums->share);
+    sums->count = 0;
+    sums->share = (struct share){0};
 }
 
-static void read_case(struct query *query, struct mains_case *at, char id[LIMIT_ID_BYTES])
+/* The row of the planner and tier of columns 0 and 1, which follow one another; NULL: there is no
+ * room for a further one. */
+static struct store_planner_mains *row_of(struct query *query, struct store_planner_mains *rows,
+                                          uint32_t max, uint32_t *count, struct mains_sums *sums)
 {
-    int64_t tier = query_column_int(query, 0);
-    at->tier = tier >= 0 && tier < TIER_COUNT ? (enum tier)tier : TIER_REPLAY;
-    query_column_text(query, 1, id, LIMIT_ID_BYTES);
-    for (int v = 0; v < VERDICT_COUNT; v++) {
-        at->verdicts[v] = query_column_int(query, 2 + v);
+    struct store_planner_mains next = {.tier = TIER_REPLAY};
+    struct store_planner_mains *last = *count > 0 ? &rows[*count - 1] : NULL;
+    int64_t tier = query_column_int(query, 1);
+    query_column_text(query, 0, next.planner, sizeof next.planner);
+    next.tier = tier >= 0 && tier < TIER_COUNT ? (enum tier)tier : TIER_REPLAY;
+    if (last != NULL && last->tier == next.tier && strcmp(last->planner, next.planner) == 0) {
+        return last;
     }
-    at->no_answer = query_column_int(query, 2 + VERDICT_COUNT);
-    id[scenario_id_logical_bytes(id)] = '\0';
+    if (last != NULL) {
+        end_row(&last->mains, sums);
+    }
+    if (*count == max) {
+        return NULL;
+    }
+    rows[*count] = next;
+    return &rows[(*count)++];
 }
 
-/* Means of a tier whose cases have all been added. */
-static void end_tier(struct store_mains *mains, struct mains_sums *sums, struct mains_names *names)
+static enum status count_mains(struct db *db, int64_t suite, struct store_planner_mains *rows,
+                               uint32_t max, uint32_t *count, struct error *error)
 {
-    mains->logical = count_distinct(names);
-    mains->rate = mains->scenarios > 0 ? sums->rate / (double)mains->scenarios : (double)NAN;
-    mains->worst = sums->worst / (double)sums->cases;
-    mains->best = sums->best / (double)sums->cases;
-    *sums = (struct mains_sums){0};
-}
-
-/* `jobs`: of the suite, each with one main line. */
-static enum status count_mains(struct db *db, int64_t suite, int64_t jobs,
-                               struct store_mains out[TIER_COUNT], struct error *error)
-{
-    struct mains_sums sums = {0};
-    struct mains_names names = {.room = (uint32_t)jobs};
-    struct mains_case at = {0};
-    enum tier tier = TIER_REPLAY;
-    names.ids = calloc((size_t)names.room + 1, sizeof *names.ids);
-    TRY(memory_check(names.ids, error, "main lines: out of memory"));
+    struct mains_sums sums = {.count = 0};
+    struct store_planner_mains *row = NULL;
+    enum status status = STATUS_OK;
     struct query query = query_begin(db, STATEMENT_MAINS_OF_SUITE);
+    *count = 0;
     query_int(&query, suite);
-    while (query_row(&query)) { /* by tier */
-        char id[LIMIT_ID_BYTES];
-        read_case(&query, &at, id);
-        if (at.tier != tier && sums.cases > 0) {
-            end_tier(&out[tier], &sums, &names);
-        }
-        tier = at.tier;
-        if (add_case(&out[tier], &sums, &at)) {
-            add_name(&names, id);
-        }
+    while (status == STATUS_OK && query_row(&query) &&
+           (row = row_of(&query, rows, max, count, &sums)) != NULL) {
+        status = add_case(&query, &row->mains, &sums, error);
     }
-    enum status status = query_end(&query, error);
-    if (sums.cases > 0) {
-        end_tier(&out[tier], &sums, &names);
+    enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
+    if (row != NULL) {
+        end_row(&row->mains, &sums);
     }
-    free(names.ids);
+    free(sums.logical);
+    return status == STATUS_OK ? ended : status;
+}
+
+enum status mains_rows(struct store *base, const char *suite_id, struct store_planner_mains *rows,
+                       uint32_t max, uint32_t *count, struct error *error)
+{
+    struct db *db;
+    int64_t suite = 0;
+    uint32_t found = 0;
+    struct sql_store *store = sql_store_of(base);
+    TRY(sql_store_read_begin(base, &db, error));
+    enum status status = record_find_suite(db, suite_id, &suite, error);
+    THEN(status, count_mains(db, suite, rows, max, &found, error));
+    sql_store_read_end(store, db);
+    *count = status == STATUS_OK ? found : *count;
     return status;
 }
 
@@ -158,7 +171,7 @@ static bool find_kept(struct sql_store *store, int64_t suite, const int64_t key[
         const struct mains_kept *kept = &store->mains.kept[i];
         bool fresh = kept->suite == suite &&
                      (memcmp(kept->key, key, sizeof kept->key) == 0 ||
-                      (open && now_ns >= kept->at_ns && now_ns - kept->at_ns < NS_PER_S));
+                      (open && now_ns >= kept->at_ns && now_ns - kept->at_ns < kept->pause_ns));
         if (fresh) {
             memcpy(out, kept->mains, sizeof kept->mains);
             found = true;
@@ -168,8 +181,9 @@ static bool find_kept(struct sql_store *store, int64_t suite, const int64_t key[
     return found;
 }
 
+/* begun_ns: when counting began. */
 static void keep(struct sql_store *store, int64_t suite, const int64_t key[MAINS_KEY],
-                 const struct store_mains mains[TIER_COUNT])
+                 const struct store_mains mains[TIER_COUNT], int64_t begun_ns)
 {
     int64_t now_ns = clock_now_ns(store->clock);
     pthread_mutex_lock(&store->mutex);
@@ -181,6 +195,8 @@ static void keep(struct sql_store *store, int64_t suite, const int64_t key[MAINS
     struct mains_kept *kept = &store->mains.kept[at];
     kept->suite = suite;
     kept->at_ns = now_ns;
+    kept->pause_ns = PAUSE_TIMES * (now_ns - begun_ns);
+    kept->pause_ns = kept->pause_ns > NS_PER_S ? kept->pause_ns : NS_PER_S;
     memcpy(kept->key, key, sizeof kept->key);
     memcpy(kept->mains, mains, sizeof kept->mains);
     pthread_mutex_unlock(&store->mutex);
@@ -190,20 +206,20 @@ enum status mains_read(struct sql_store *store, struct db *db, int64_t suite,
                        struct store_suite_status *status, struct error *error)
 {
     int64_t key[MAINS_KEY];
-    int64_t jobs = 0;
-    bool open = store_jobs_open(status) > 0;
-    if (status->planner_count != 1 || status->rollouts_total > STORE_MAINS_ROLLOUTS_MAX) {
+    uint32_t count = 0;
+    int64_t begun_ns = clock_now_ns(store->clock);
+    struct store_planner_mains rows[TIER_COUNT];
+    if (status->planner_count != 1) {
         return STATUS_OK;
     }
     make_key(status, key);
-    if (find_kept(store, suite, key, open, status->mains)) {
+    if (find_kept(store, suite, key, store_jobs_open(status) > 0, status->mains)) {
         return STATUS_OK;
     }
-    for (int state = 0; state < JOB_STATE_COUNT; state++) {
-        jobs += status->jobs[state];
+    TRY(count_mains(db, suite, rows, TIER_COUNT, &count, error));
+    for (uint32_t i = 0; i < count; i++) {
+        status->mains[rows[i].tier] = rows[i].mains;
     }
-    jobs = jobs > 0 && jobs < STORE_MAINS_ROLLOUTS_MAX ? jobs : STORE_MAINS_ROLLOUTS_MAX;
-    TRY(count_mains(db, suite, jobs, status->mains, error));
-    keep(store, suite, key, status->mains);
+    keep(store, suite, key, status->mains, begun_ns);
     return STATUS_OK;
 }

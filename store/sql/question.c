@@ -171,7 +171,7 @@ enum status question_escalation(struct db *db, const struct job_spec *spec, int6
                                 struct error *error)
 {
     struct job_spec successor;
-    struct model_version teacher;
+    struct model_version teacher = {.hash = ""};
     bool pointed = true;
     *id = 0;
     if (spec->escalate_pool[0] == '\0') {
@@ -183,6 +183,8 @@ enum status question_escalation(struct db *db, const struct job_spec *spec, int6
     }
     if (!pointed) {
         trust_job_move(&teacher, &successor);
+    } else if (spec->tier != TIER_GOLDEN && teacher.hash[0] != '\0') {
+        snprintf(successor.pool, sizeof successor.pool, TRUST_TEACHER_POOL);
     }
     return record_context_id(db, &successor, id, error);
 }

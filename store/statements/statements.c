@@ -504,13 +504,13 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_AUDITS_DEAD] =
         "SELECT COUNT(*) FROM jobs WHERE state = 4 AND suite = ?1 AND audit = 1",
     [STATEMENT_MAINS_OF_SUITE] =
-        "SELECT tier, name, " ENDED("0") ENDED("1") ENDED("2") ENDED("3") ENDED("4")
-        " SUM(CASE verdict WHEN 5 THEN 1 ELSE 0 END) FROM (SELECT c.tier, s.scenario_id AS name, s.scenario, o.verdict"
+        "SELECT planner, tier, name, " ENDED("0") ENDED("1") ENDED("2") ENDED("3") ENDED("4")
+        " SUM(CASE verdict WHEN 5 THEN 1 ELSE 0 END) FROM (SELECT c.planner, c.tier, s.scenario_id AS name, s.scenario, o.verdict"
         " FROM outcomes o" MAIN_JOINS("o.job") " WHERE o.suite = ?1" MAIN_LINES
-        " UNION ALL SELECT c.tier, s.scenario_id, s.scenario, o.verdict FROM memo_outcomes m"
+        " UNION ALL SELECT c.planner, c.tier, s.scenario_id, s.scenario, o.verdict FROM memo_outcomes m"
         " CROSS JOIN outcomes o ON o.id = m.outcome" MAIN_JOINS("m.job") " WHERE m.suite = ?1" MAIN_LINES
-        " UNION ALL SELECT c.tier, s.scenario_id, -s.scenario, 5 FROM jobs j CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
-        " WHERE j.suite = ?1 AND j.state = 4 AND j.audit = 0 AND j.shadow IS NULL) lines GROUP BY tier, name, scenario ORDER BY tier, name",
+        " UNION ALL SELECT c.planner, c.tier, s.scenario_id, -s.scenario, 5 FROM jobs j CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE j.suite = ?1 AND j.state = 4 AND j.audit = 0 AND j.shadow IS NULL) lines GROUP BY planner, tier, name, scenario ORDER BY planner, tier, name",
 
     [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
     [STATEMENT_DEAD_JOBS] =

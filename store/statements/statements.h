@@ -275,6 +275,12 @@ enum statement {
     " FROM (SELECT COALESCE(ROUND(10 * json_extract(CAST(" body " AS TEXT), '$.horizon_s')), 0)" \
     " AS n) h) ELSE 0 END"
 
+/* Ticks that a rollout of it lasts at the most, as above. */
+#define SCENARIO_HORIZON(body)                                                              \
+    "CASE WHEN length(" body ") <= 1048576 AND json_valid(CAST(" body " AS TEXT)) THEN"     \
+    " CAST(COALESCE(ROUND(10 * json_extract(CAST(" body " AS TEXT), '$.horizon_s')), 0) AS" \
+    " INTEGER) ELSE 0 END"
+
 /* As the mark {spec} expects, of job `j`. */
 #define STATEMENT_SPEC_JOINS                      \
     " CROSS JOIN job_specs s ON s.job = j.id"     \

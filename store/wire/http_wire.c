@@ -257,6 +257,12 @@ static const struct json_field tier_mains_fields[] = {
 _Static_assert(COUNT_OF(tier_mains_fields) == TIER_COUNT, "main lines of each tier");
 static const struct json_field_list tier_mains_list = JSON_FIELD_LIST(tier_mains_fields);
 
+static const struct json_field planner_mains_fields[] = {
+    JSON_FIELD(struct store_planner_mains, planner, JSON_FIELD_TEXT),
+    JSON_FIELD_ENUM(struct store_planner_mains, tier, tier_names, TIER_COUNT),
+    JSON_FIELD_OBJECT("mains", offsetof(struct store_planner_mains, mains), &mains_list),
+};
+
 static const struct json_field suite_status_fields[] = {
     SUITE(rollouts_total, JSON_FIELD_I64),
     SUITE(ticks, JSON_FIELD_I64),
@@ -381,6 +387,7 @@ CODEC(submit_result, store_submit_result, LIST(submit_result_fields));
 CODEC(progress, store_progress, LIST(progress_fields));
 CODEC(completion_result, store_completion_result, LIST(completion_result_fields));
 CODEC(suite_status, store_suite_status, LIST(suite_status_fields));
+CODEC(planner_mains, store_planner_mains, LIST(planner_mains_fields));
 CODEC(ledger_row, store_ledger_row, LIST(ledger_row_fields));
 CODEC(awaited, store_awaited, LIST(awaited_fields));
 CODEC(demand, store_demand, LIST(demand_fields));

@@ -80,6 +80,7 @@ extern const struct wire_codec wire_submit_result;     /* struct store_submit_re
 extern const struct wire_codec wire_progress;          /* struct store_progress */
 extern const struct wire_codec wire_completion_result; /* struct store_completion_result */
 extern const struct wire_codec wire_suite_status;      /* struct store_suite_status */
+extern const struct wire_codec wire_planner_mains;     /* struct store_planner_mains */
 extern const struct wire_codec wire_ledger_row;        /* struct store_ledger_row */
 extern const struct wire_codec wire_awaited;           /* struct store_awaited */
 extern const struct wire_codec wire_demand;            /* struct store_demand */

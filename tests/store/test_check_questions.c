@@ -90,7 +90,9 @@ static void questions_of_earlier_versions_are_notes(void)
         "UPDATE job_specs SET escalation = NULL WHERE job = 1",
         "UPDATE outcomes SET device_ns = 1 + (SELECT device_ns FROM attempts WHERE job = 3)"
         " WHERE job = 3",
-        "UPDATE scenarios SET ticks = 50"};
+        /* Rollouts of five seconds; all of them together last longer. */
+        "UPDATE scenarios SET body = CAST('{\"horizon_s\": 5, \"branches\": [{\"at_tick\": 1}]}' "
+        "AS BLOB)"};
     check_store(NULL);
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
         check_store(edits[i]);

@@ -427,6 +427,18 @@ async function drawDead(context, suite, place) {
   ], data.jobs, '')), data.jobs.length === 20 ? el('p', {class: 'soft'}, 'The first 20; swerve status lists all.') : '');
 }
 
+/* Suites of one planner have their rates in the head. */
+async function drawMains(context, suite, status, place) {
+  if ((status.planner_count || 0) < 2) return;
+  const data = await get(`v1/suites/${encodeURIComponent(suite)}/mains`, context.signal);
+  place.replaceChildren(el('h2', {}, 'Rates by planner'), el('div', {class: 'card'}, table([
+    ['Planner', 'suite', (r) => el('span', {class: 'mono'}, r.planner)], ['World', '', (r) => r.tier],
+    ['Main lines pass', 'n', (r) => el('span', {title: rateTitle(r.mains)}, rateText(r.mains))],
+    ['Scenarios', 'n', (r) => count(r.mains.scenarios)], ['Logical', 'n', (r) => count(r.mains.logical)],
+    ['Without a result', 'n', (r) => count(lacking(r.mains))],
+  ], data.rows, 'No outcomes yet.')));
+}
+
 async function drawLedger(context, suite, place) {
   const data = await get('v1/ledger?suite=' + encodeURIComponent(suite), context.signal);
   place.replaceChildren(table([
@@ -439,6 +451,7 @@ async function drawLedger(context, suite, place) {
 
 export async function suiteView(context, suite) {
   const head = el('div');
+  const mains = el('div');
   const failures = el('div');
   const slices = el('div', {}, el('p', {class: 'soft'}, 'Counting ..'));
   const rollouts = el('div', {class: 'card'});
@@ -453,11 +466,12 @@ export async function suiteView(context, suite) {
   const list = [el('h2', {}, 'Rollouts'), filterForm(suite, context.query), rollouts];
   const sums = [el('h2', {}, 'Slices'), slices];
   const filtered = Object.keys(wantedOf(context.query)).length > 0;
-  context.main.replaceChildren(head, ...(filtered ? list : [failures, ...sums]), ...(filtered ? sums : list), dead, el('h2', {}, 'Cost'), ledger);
+  context.main.replaceChildren(head, mains, ...(filtered ? list : [failures, ...sums]), ...(filtered ? sums : list), dead, el('h2', {}, 'Cost'), ledger);
   await Promise.all([
     filtered ? null : drawFailures(context, suite, status, failures).catch((e) => told(e, failures)),
     drawRollouts(context, suite, rollouts),
     countSlices(context, suite, slices).catch((e) => told(e, slices)),
+    drawMains(context, suite, status, mains).catch((e) => told(e, mains)),
     drawDead(context, suite, dead).catch((e) => told(e, dead)),
     drawLedger(context, suite, ledger).catch((e) => told(e, ledger)),
   ]);

@@ -1142,18 +1142,23 @@ static void audits_ask_the_promoted_teacher(void)
 }
 
 /* Goal: a flagged job of which nobody has said who answers goes to the promoted teacher, where that
- * is trusted for as long; others go to it whoever was named; and the teacher's own job says nobody.
- */
+ * is trusted for as long; others go to it whoever was named, and to its pool whichever was; and the
+ * teacher's own job says nobody. */
 static void flagged_jobs_ask_the_promoted_teacher(void)
 {
     static struct model_version teacher;
 
     open_store(true);
     promote_teacher(&teacher, "teacher");
-    for (int way = 0; way < 3; way++) {
+    for (int way = 0; way < 4; way++) {
         make_audited(&teacher, (uint64_t)way, way == 1);
         if (way > 0) {
             name_teacher(&specs[0]);
+        }
+        if (way == 3) { /* the promoted one, in the pool of the workers whose job was flagged */
+            strcpy(specs[0].escalate_pool, specs[0].pool);
+            strcpy(specs[0].escalate_model_hash, teacher.hash);
+            strcpy(specs[0].escalate_sampler, "agents/euler9/bf16");
         }
         submit_made("a", 1, 1);
         EXPECT_INT(claim("w", 1), 1);

@@ -749,6 +749,42 @@ static void one_host_is_excused(void)
     close_store();
 }
 
+/* Goal: main lines of several planners have a rate each, and none together; rows beyond those that
+ * are asked for are left out, and a suite that is not there is told. */
+static void rates_stand_by_planner(void)
+{
+    struct store_planner_mains rows[4];
+    uint32_t count = 0;
+    open_store(true);
+    submit_two_planners(4);
+    EXPECT_INT(claim_on("v", "h", ""), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        enum verdict verdict = leases[i].spec.planner[5] == 'b' ? VERDICT_FAIL : VERDICT_PASS;
+        make_completion(i, "v", COMPLETION_DONE);
+        fill_outcome(&outcomes[i], &leases[i].spec, verdict);
+        completions[i].outcomes = &outcomes[i];
+        completions[i].outcome_count = 1;
+    }
+    complete(4);
+    struct store_suite_status status = status_of("s");
+    EXPECT_INT(status.planner_count, 2);
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        EXPECT_INT(status.mains[tier].scenarios, 0);
+    }
+    EXPECT_OK(store->ops->mains(store, "s", rows, 4, &count, &error), error);
+    EXPECT_INT(count, 2);
+    EXPECT_TEXT(rows[0].planner, "exec:a \"'");
+    EXPECT_TEXT(rows[1].planner, "exec:b \"'");
+    EXPECT_INT(rows[0].mains.verdicts[VERDICT_PASS], 2);
+    EXPECT_INT(rows[1].mains.verdicts[VERDICT_FAIL], 2);
+    EXPECT(rows[0].mains.rate == 1 && rows[1].mains.rate == 0 && rows[1].mains.worst == 0);
+    EXPECT_OK(store->ops->mains(store, "s", rows, 1, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT(rows[0].mains.rate == 1);
+    EXPECT_INT(store->ops->mains(store, "none", rows, 4, &count, &error), STATUS_NOT_FOUND);
+    close_store();
+}
+
 /* Goal: a claim that leaves a planner alone in one world gets its jobs in others, and other
  * planners' in that one. */
 static void one_world_is_left_alone(void)
@@ -1379,6 +1415,11 @@ static void audits_are_second_opinions(void)
         EXPECT_INT(mains->logical, 1);
         EXPECT(mains->rate == 1 && mains->worst == 1);
         EXPECT_INT(status.mains[TIER_TEACHER].scenarios, 0);
+        struct store_planner_mains rows[4];
+        EXPECT_OK(store->ops->mains(store, suite, rows, 4, &count, &error), error);
+        EXPECT_INT(count, 1);
+        EXPECT_TEXT(rows[0].planner, status.planner);
+        EXPECT(rows[0].tier == TIER_STUDENT && memcmp(&rows[0].mains, mains, sizeof *mains) == 0);
         EXPECT_INT(status.mflop, i == 0 ? 77 : 0);
         EXPECT_INT(status.metres_mm, i == 0 ? 10000 : 0);
         strcpy(filter.suite_id, suite);
@@ -1632,21 +1673,21 @@ static void demand_is_what_waits(void)
 int conformance_results(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(
-        TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
-                 TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
-                 TEST(finished_rollouts_outlive_their_attempt), TEST(outcomes_say_when_they_came),
-                 TEST(partial_outcomes_are_their_tokens), TEST(ended_jobs_keep_no_partial_outcomes),
-                 TEST(bad_partial_outcomes_are_refused), TEST(late_completions_are_fenced),
-                 TEST(unclaimed_work_is_still_accepted), TEST(failures_back_off_and_die),
-                 TEST(released_jobs_are_queued_at_once), TEST(one_host_is_excused),
-                 TEST(one_world_is_left_alone), TEST(two_hosts_blame_the_planner),
-                 TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
-                 TEST(successors_keep_their_identity), TEST(flags_name_no_job_of_their_own),
-                 TEST(successors_take_over_what_the_call_brings),
-                 TEST(jobs_that_name_nobody_can_be_named_later), TEST(outcomes_answer_their_job),
-                 TEST(audits_ask_what_they_repeat), TEST(evidence_comes_back),
-                 TEST(audits_are_second_opinions), TEST(wrong_completions_are_refused),
-                 TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged),
-                 TEST(demand_is_what_waits), TEST(drains_know_what_may_come_back)));
+    return finish_half(TEST_RUN(
+        TEST(outcomes_come_back), TEST(missing_metrics_come_back),
+        TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
+        TEST(finished_rollouts_outlive_their_attempt), TEST(outcomes_say_when_they_came),
+        TEST(partial_outcomes_are_their_tokens), TEST(ended_jobs_keep_no_partial_outcomes),
+        TEST(bad_partial_outcomes_are_refused), TEST(late_completions_are_fenced),
+        TEST(unclaimed_work_is_still_accepted), TEST(failures_back_off_and_die),
+        TEST(released_jobs_are_queued_at_once), TEST(one_host_is_excused),
+        TEST(rates_stand_by_planner), TEST(one_world_is_left_alone),
+        TEST(two_hosts_blame_the_planner), TEST(a_driven_planner_is_not_blamed),
+        TEST(flagged_jobs_are_escalated), TEST(successors_keep_their_identity),
+        TEST(flags_name_no_job_of_their_own), TEST(successors_take_over_what_the_call_brings),
+        TEST(jobs_that_name_nobody_can_be_named_later), TEST(outcomes_answer_their_job),
+        TEST(audits_ask_what_they_repeat), TEST(evidence_comes_back),
+        TEST(audits_are_second_opinions), TEST(wrong_completions_are_refused),
+        TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged), TEST(demand_is_what_waits),
+        TEST(drains_know_what_may_come_back)));
 }
