@@ -69,7 +69,6 @@ static double road_distance(const struct story_run *run, uint32_t actor, struct 
 {
     const struct story_actor_state *self = &run->state->actors[actor];
     const struct story_actor *record = &run->board->actors[actor];
-    const struct story_path *path = &run->board->paths[self->path];
     double s_m = self->s_m;
     double offset_m = self->offset_m;
     double other_s_m;
@@ -77,10 +76,10 @@ static double road_distance(const struct story_run *run, uint32_t actor, struct 
     double curvature;
     uint32_t hint = self->hint;
     if (record->agent == STORY_EGO) {
-        story_path_project(path, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
+        story_own_project(run, self, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
     }
-    *heading_rad = story_path_pose(path, s_m, &hint, &curvature).heading_rad;
-    story_path_project(path, point, &other_s_m, &other_offset_m);
+    *heading_rad = story_own_pose(run, self, s_m, &hint, &curvature).heading_rad;
+    story_own_project(run, self, point, &other_s_m, &other_offset_m);
     return measure == STORY_LATERAL ? other_offset_m - offset_m : other_s_m - s_m;
 }
 
@@ -281,13 +280,12 @@ static bool is_clear(const struct story_run *run, const struct story_condition *
 {
     const struct story_actor_state *self = &run->state->actors[condition->actor];
     const struct story_actor_state *to = &run->state->actors[condition->other];
-    const struct story_path *path = &run->board->paths[self->path];
     double s_m;
     double offset_m;
     if (!to->present) {
         return true;
     }
-    story_path_project(path, (struct vec2){to->x_m, to->y_m}, &s_m, &offset_m);
+    story_own_project(run, self, (struct vec2){to->x_m, to->y_m}, &s_m, &offset_m);
     double ahead_m = story_distance(run, (uint32_t)condition->actor, (uint32_t)condition->other,
                                     STORY_LONGITUDINAL, true, condition->freespace);
     bool beside = offset_m >= condition->low_m && offset_m <= condition->high_m;
@@ -322,7 +320,7 @@ static bool at_road_end(const struct story_run *run, uint32_t actor)
     const struct story_path *path = &run->board->paths[self->path];
     double s_m;
     double offset_m;
-    story_path_project(path, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
+    story_own_project(run, self, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
     return path->next < 0 && s_m >= path->points[path->point_count - 1].s_m - END_M;
 }
 

@@ -187,6 +187,7 @@ struct story_action {
     bool continuous; /* never complete */
     bool freespace;
     bool absolute;   /* times of a path are the scenario's, else since the action's start */
+    bool relative;   /* follow: the path is laid from the actor's place and heading at the start */
     bool ends_speed; /* synchronise: arrive at target_mps */
     double target_mps;
     double target_m;

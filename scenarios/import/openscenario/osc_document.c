@@ -338,7 +338,8 @@ static enum status evaluate(struct loader *loader, const struct osc_scope *scope
     char value[OSC_VALUE_BYTES];
     char message[256];
     bool known = text[0] != '$' || osc_evaluate(scope, text, value, message, sizeof message);
-    if (text[0] != '$' || (!known && strcmp(name, "name") == 0)) {
+    bool is_name = strcmp(name, "name") == 0 || strcmp(name, "storyboardElementRef") == 0;
+    if (text[0] != '$' || (!known && is_name)) {
         *out = text; /* names may hold anything */
         return STATUS_OK;
     }

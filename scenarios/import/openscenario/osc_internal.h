@@ -36,6 +36,7 @@ enum {
     OSC_ENTITIES_MAX = LIMIT_STORY_ACTORS,
     OSC_NAME_BYTES = 128,
     OSC_CHAIN_MAX = 512, /* lanes of one path */
+    OSC_POINTS_MAX = 40000,
     OSC_NOTES_MAX = 64
 };
 
@@ -63,6 +64,12 @@ struct osc_scope {
     const struct osc_scope *outer;
     uint32_t count;
     struct osc_parameter *items;
+};
+
+/* Points of a line while it is made. */
+struct osc_points {
+    uint32_t count;
+    struct story_point *points;
 };
 
 struct osc_path {
@@ -127,6 +134,9 @@ struct osc_context {
     struct osc_nodes *nodes;   /* of the storyboard, osc_story.c */
     struct osc_tracks *tracks; /* of the roads, osc_path.c */
 };
+
+/* Drops points that are nearer than 1 mm to a line between others. */
+void osc_points_thin(struct osc_points *line);
 
 /* Points along lanes that were asked for last, of one network; NULL: out of memory. */
 struct osc_tracks *osc_tracks_create(void);
@@ -253,6 +263,13 @@ bool osc_trajectory_has_times(const struct osc_element *trajectory);
 /* <Trajectory> to a path of the storyboard. */
 enum status osc_trajectory_read(struct osc_context *context, const struct osc_element *trajectory,
                                 bool timed, uint32_t *index);
+/* Whether it lies where its entity is when it starts: every position is relative to that as an
+ * object, or there is none, of clothoids. */
+bool osc_trajectory_is_own(const struct osc_element *trajectory, const struct osc_entity *entity);
+/* One that does, from (0, 0) towards +x. */
+enum status osc_trajectory_read_own(struct osc_context *context,
+                                    const struct osc_element *trajectory, struct osc_entity *entity,
+                                    bool timed, uint32_t *index);
 
 /* ---- osc_entity.c ---- */
 
