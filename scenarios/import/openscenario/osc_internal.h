@@ -98,6 +98,7 @@ struct osc_entity {
     struct opendrive_place place;
     bool on_road;
     double speed_mps;
+    bool single_track; /* ego's model */
     struct osc_path path;
     uint32_t actor;
     uint32_t waypoint_count; /* of its route */
@@ -297,10 +298,9 @@ enum status osc_ego_note_end(struct osc_context *context);
 bool osc_ego_in_lane(const struct map *map, const struct ego *ego);
 /* Adds ego's path to the map as a lane, and as its route. */
 enum status osc_ego_own_lane(struct osc_context *context, struct map *map, struct ego *ego);
-/* Speed at the start at which bends ahead can still be slowed down for. */
-double osc_ego_bend_speed(const struct osc_context *context);
-/* A note where ego starts faster than that; --fit-speed slows it. */
-enum status osc_ego_note_bend(struct osc_context *context);
+/* Where ego starts faster than a kinematic model holds in its bend and those ahead: a single-track
+ * model, or with --fit-speed, and where every car would slide, a lower speed; with a note. */
+enum status osc_ego_fit_bend(struct osc_context *context);
 /* Whom ego shares the road with that needs most care: a kind of agent, "none". */
 const char *osc_actor_slice(const struct scenario *scenario);
 
