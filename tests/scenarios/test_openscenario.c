@@ -316,7 +316,7 @@ static void written_apart(const char *name, char *const *texts, size_t count)
     struct stat info;
     struct suite *suite;
     struct import_writer *writer;
-    struct osc_options options = {NULL, NAN, NAN, false};
+    struct osc_options options = {.horizon_s = NAN, .goal_m = NAN};
     snprintf(path, sizeof path, "%s/%s", story_folder, name);
     snprintf(out, sizeof out, "%s/out.json", story_folder);
     EXPECT_OK(import_writer_create(out, &writer, &error), error);
@@ -675,6 +675,39 @@ static void entities_and_goals_are_named(void)
     EXPECT_CONTAINS(error.text, "so far ego's lanes lead, found 9999");
 }
 
+/* A road that is not beside the file is found below the folder of --search, and not without. */
+static void files_are_looked_for_elsewhere(void)
+{
+    static char text[STORY_TEXT_BYTES];
+    char path[256];
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s/far", story_folder);
+    snprintf(path, sizeof path, "mkdir -p %s/maps", folder);
+    EXPECT_INT(system(path), 0);
+    story_write("far/maps/town.xodr", road);
+    snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
+    replace(text, "'road.xodr'", "'maps\\town'");
+    story_write("file.xosc", text);
+    snprintf(path, sizeof path, "%s/file.xosc", story_folder);
+    for (int with = 0; with < 2; with++) {
+        struct error error;
+        char **texts;
+        char *notes;
+        size_t count;
+        struct osc_options options = {
+            .horizon_s = NAN, .goal_m = NAN, .search = with ? folder : NULL};
+        enum status status = story_import(path, &options, &texts, &count, &notes, &error);
+        EXPECT_INT(status, with ? STATUS_OK : STATUS_BAD_INPUT);
+        if (status == STATUS_OK) {
+            free(texts[0]);
+            free(texts);
+            free(notes);
+        } else {
+            EXPECT_CONTAINS(error.text, "/maps/town.xodr: cannot open");
+        }
+    }
+}
+
 /* A catalog whose entry refers to itself ends; so do deep expressions. */
 static void circles_end(void)
 {
@@ -825,15 +858,16 @@ static void work_of_a_storyboard_is_bounded(void)
 int main(void)
 {
     prepare();
-    int failed = TEST_RUN(
-        TEST(speeds_change_at_a_rate_from_a_time_on),
-        TEST(lane_changes_have_their_shape_and_keep_the_way),
-        TEST(trajectories_begin_where_their_entity_is), TEST(conditions_on_ego_fire_within_a_tick),
-        TEST(events_wait_for_others), TEST(forks_go_on_alike), TEST(distributions_become_grids),
-        TEST(refusals_say_what_and_where), TEST(ego_takes_the_way_of_the_file),
-        TEST(entities_and_goals_are_named), TEST(circles_end), TEST(conditions_stand_in_one_place),
-        TEST(lanes_of_any_length_end), TEST(towns_and_late_times_are_taken), TEST(nothing_is_cut),
-        TEST(who_has_no_box_has_that_of_its_kind), TEST(who_is_teleported_is_there),
-        TEST(work_of_a_storyboard_is_bounded));
+    int failed = TEST_RUN(TEST(speeds_change_at_a_rate_from_a_time_on),
+                          TEST(lane_changes_have_their_shape_and_keep_the_way),
+                          TEST(trajectories_begin_where_their_entity_is),
+                          TEST(conditions_on_ego_fire_within_a_tick), TEST(events_wait_for_others),
+                          TEST(forks_go_on_alike), TEST(distributions_become_grids),
+                          TEST(refusals_say_what_and_where), TEST(ego_takes_the_way_of_the_file),
+                          TEST(entities_and_goals_are_named), TEST(files_are_looked_for_elsewhere),
+                          TEST(circles_end), TEST(conditions_stand_in_one_place),
+                          TEST(lanes_of_any_length_end), TEST(towns_and_late_times_are_taken),
+                          TEST(nothing_is_cut), TEST(who_has_no_box_has_that_of_its_kind),
+                          TEST(who_is_teleported_is_there), TEST(work_of_a_storyboard_is_bounded));
     return story_remove_folder() == 0 ? failed : 1;
 }

@@ -473,7 +473,7 @@ static void import_ego(const char *roads, const char *position, const char *spee
                        struct scenario_document **out, char **notes)
 {
     static char text[STORY_TEXT_BYTES];
-    struct osc_options options = {NULL, NAN, NAN, fit_speed};
+    struct osc_options options = {.horizon_s = NAN, .goal_m = NAN, .fit_speed = fit_speed};
     char path[256];
     char **texts;
     size_t count;

@@ -404,12 +404,12 @@ static enum status load_network(struct osc_context *context)
     if (relative == NULL || relative[0] == '\0') {
         return STATUS_OK;
     }
-    osc_join_path(context->path, relative, path);
-    const char *name = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
-    size_t bytes = strlen(path);
-    if (strchr(name, '.') == NULL) { /* CARLA's scenarios name a town */
-        snprintf(path + bytes, sizeof path - bytes, ".xodr");
+    const char *name = relative + strlen(relative);
+    while (name > relative && name[-1] != '/' && name[-1] != '\\') {
+        name--;
     }
+    /* CARLA's scenarios name a town. */
+    osc_find_path(context, relative, strchr(name, '.') == NULL ? ".xodr" : "", path);
     struct osc_roads *roads = context->roads;
     if (roads->network == NULL || strcmp(roads->path, path) != 0) {
         roads_drop(roads);

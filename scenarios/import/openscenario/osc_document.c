@@ -19,6 +19,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <sys/stat.h>
+
 struct catalog {
     const char *name;
     const char *stem; /* of its file: other tools find catalogs by that */
@@ -228,14 +230,36 @@ static enum status parse_file(struct osc_context *context, const char *path,
     return status;
 }
 
-void osc_join_path(const char *file, const char *relative, char out[LIMIT_PATH_BYTES])
+/* `relative` behind the folder that the first `bytes` of another name are, backslashes as slashes.
+ */
+static void join_path(const char *folder, size_t bytes, const char *relative, const char *suffix,
+                      char out[LIMIT_PATH_BYTES])
 {
-    const char *slash = strrchr(file, '/');
-    int directory = slash != NULL && relative[0] != '/' ? (int)(slash - file) + 1 : 0;
-    snprintf(out, LIMIT_PATH_BYTES, "%.*s%s", directory, file, relative);
-    size_t before = (size_t)directory < strlen(out) ? (size_t)directory : strlen(out);
-    for (char *at = strchr(out + before, '\\'); at != NULL; at = strchr(at, '\\')) {
+    bytes = relative[0] != '/' ? bytes : 0;
+    snprintf(out, LIMIT_PATH_BYTES, "%.*s%s%s", (int)bytes, folder, relative, suffix);
+    bytes = bytes < strlen(out) ? bytes : strlen(out);
+    for (char *at = strchr(out + bytes, '\\'); at != NULL; at = strchr(at, '\\')) {
         *at = '/';
+    }
+}
+
+void osc_find_path(const struct osc_context *context, const char *relative, const char *suffix,
+                   char out[LIMIT_PATH_BYTES])
+{
+    const char *search = context->options->search;
+    const char *slash = strrchr(context->path, '/');
+    join_path(context->path, slash != NULL ? (size_t)(slash - context->path) + 1 : 0, relative,
+              suffix, out);
+    struct stat info;
+    if (search == NULL || stat(out, &info) == 0) {
+        return;
+    }
+    char folder[LIMIT_PATH_BYTES];
+    char found[LIMIT_PATH_BYTES];
+    snprintf(folder, sizeof folder, "%s/", search);
+    join_path(folder, strlen(folder), relative, suffix, found);
+    if (stat(found, &info) == 0) {
+        memcpy(out, found, sizeof found);
     }
 }
 
@@ -615,7 +639,7 @@ static enum status read_catalogs(struct loader *loader)
         char path[LIMIT_PATH_BYTES];
         TRY(evaluate(loader, &loader->context->globals, loader->context->path, directory, "path",
                      text, &relative));
-        osc_join_path(loader->context->path, relative, path);
+        osc_find_path(loader->context, relative, "", path);
         TRY(add_directory(loader, path));
     }
     return STATUS_OK;

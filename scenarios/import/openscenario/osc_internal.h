@@ -159,8 +159,10 @@ void *osc_alloc(struct osc_context *context, size_t count, size_t size);
 enum status osc_document_load(struct osc_context *context, const struct osc_parameter *overrides,
                               uint32_t override_count);
 
-/* `relative` beside the file that names it, which may be written with backslashes. */
-void osc_join_path(const char *file, const char *relative, char out[LIMIT_PATH_BYTES]);
+/* `relative`, which may be written with backslashes, and the suffix: beside the scenario's file, or
+ * where nothing is there below the folder that the options name. */
+void osc_find_path(const struct osc_context *context, const char *relative, const char *suffix,
+                   char out[LIMIT_PATH_BYTES]);
 
 const struct osc_element *osc_child(const struct osc_element *element, const char *name);
 /* The first child of any name, NULL: none. */
@@ -298,8 +300,9 @@ enum status osc_ego_note_end(struct osc_context *context);
 bool osc_ego_in_lane(const struct map *map, const struct ego *ego);
 /* Adds ego's path to the map as a lane, and as its route. */
 enum status osc_ego_own_lane(struct osc_context *context, struct map *map, struct ego *ego);
-/* Where ego starts faster than a kinematic model holds in its bend and those ahead: a single-track
- * model, or with --fit-speed, and where every car would slide, a lower speed; with a note. */
+/* Gives ego, where it starts faster than a kinematic model holds in its bend and those ahead, a
+ * single-track model or, with --fit-speed and where every car would slide, a lower speed; with a
+ * note. */
 enum status osc_ego_fit_bend(struct osc_context *context);
 /* Whom ego shares the road with that needs most care: a kind of agent, "none". */
 const char *osc_actor_slice(const struct scenario *scenario);
