@@ -435,6 +435,10 @@ static const struct refusal {
      "lane -7"},
     {"roadId='0'", "roadId='12'", "<LanePosition>: expected the id of a road"},
     {"s='50'", "s='5000'", "expected an s from 0 to 1000 m on road 0, found 5000"},
+    {"entityRef='Ego' dLane", "entityRef='Target' dLane",
+     "<RelativeLanePosition>: expected a position that leads back to a place, found one relative "
+     "to "
+     "\"Target\""},
     {"entityRef='Ego' dLane", "entityRef='Ergo' dLane",
      "expected the name of an entity in "
      "entityRef, found \"Ergo\""},
@@ -680,7 +684,7 @@ static void files_are_looked_for_elsewhere(void)
 {
     static char text[STORY_TEXT_BYTES];
     char path[256];
-    char folder[256];
+    char folder[64];
     snprintf(folder, sizeof folder, "%s/far", story_folder);
     snprintf(path, sizeof path, "mkdir -p %s/maps", folder);
     EXPECT_INT(system(path), 0);
