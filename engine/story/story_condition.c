@@ -324,6 +324,42 @@ static bool at_road_end(const struct story_run *run, uint32_t actor)
     return path->next < 0 && s_m >= path->points[path->point_count - 1].s_m - END_M;
 }
 
+static bool is_of_type(const struct story_run *run, uint32_t actor, enum story_type type)
+{
+    int32_t agent = run->board->actors[actor].agent;
+    enum agent_kind kind = agent == STORY_EGO ? AGENT_CAR : run->scenario->agents[agent].kind;
+    switch (kind) {
+    case AGENT_PEDESTRIAN:
+        return type == STORY_PEDESTRIAN;
+    case AGENT_ANIMAL:
+    case AGENT_OBJECT:
+        return type == STORY_MISC;
+    default:
+        return type == STORY_VEHICLE;
+    }
+}
+
+/* Overlap with the other, or with anybody of a type. */
+static bool touches(const struct story_run *run, const struct story_condition *condition)
+{
+    uint32_t actor = (uint32_t)condition->actor;
+    bool one = condition->type == STORY_OTHER;
+    uint32_t first = one ? (uint32_t)condition->other : 0;
+    uint32_t end = one ? first + 1 : run->board->actor_count;
+    struct box own = story_box(run, actor);
+    for (uint32_t i = first; i < end; i++) {
+        if (!one && (i == actor || !run->state->actors[i].present ||
+                     !is_of_type(run, i, condition->type))) {
+            continue;
+        }
+        struct box box = story_box(run, i);
+        if (box_overlap(&own, &box)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool entity_holds(const struct story_run *run, const struct story_condition *condition)
 {
     const struct story_actor_state *self = &run->state->actors[condition->actor];
@@ -368,11 +404,8 @@ static bool entity_holds(const struct story_run *run, const struct story_conditi
         return self->travelled_m >= value - 1e-9;
     case STORY_REACH:
         return distance_of(run, condition) <= value;
-    case STORY_COLLISION: {
-        struct box a = story_box(run, (uint32_t)condition->actor);
-        struct box b = story_box(run, (uint32_t)condition->other);
-        return box_overlap(&a, &b);
-    }
+    case STORY_COLLISION:
+        return touches(run, condition);
     case STORY_TIME:
     case STORY_STATE:
     case STORY_CONSTANT:

@@ -169,6 +169,8 @@ static enum status decode_condition(const struct json_cursor *cursor,
     case STORY_HEADWAY:
     case STORY_RELATIVE_SPEED:
     case STORY_COLLISION:
+        TRY(out->type == STORY_OTHER ? need(cursor, "other", out->other, error) : STATUS_OK);
+        break;
     case STORY_CLEARANCE:
         TRY(need(cursor, "other", out->other, error));
         break;

@@ -390,6 +390,35 @@ static void conditions_look_where_they_are_told(void)
     }
 }
 
+/* E, 12 m ahead of R, slows down until R is in it: a collision with a vehicle. */
+static void collisions_are_by_type(void)
+{
+    static const char *const types[] = {"vehicle", "pedestrian", "miscellaneous"};
+    static char event[2048];
+    for (int i = 0; i < 3; i++) {
+        struct drive drive;
+        char trigger[512];
+        snprintf(event, sizeof event,
+                 "%s</Action><StartTrigger><ConditionGroup><Condition name='c' delay='0' "
+                 "conditionEdge='none'>%s</Condition></ConditionGroup></StartTrigger></Event>"
+                 "<Event name='f' priority='parallel'><Action name='b'>%s",
+                 SPEED_OF("<AbsoluteTargetSpeed value='4'/>", "linear", "1"),
+                 AT_TIME("greaterThan", "1"),
+                 SPEED_OF("<AbsoluteTargetSpeed value='1'/>", "step", "0"));
+        snprintf(trigger, sizeof trigger,
+                 OF_E("<CollisionCondition><ByType type='%s'/>"
+                      "</CollisionCondition>"),
+                 types[i]);
+        write_file(straight, "", AHEAD, ON_LANE("1", "-1", "112"), event, trigger);
+        free(drive_begin(&drive, "frame.xosc", 1));
+        drive_run(&drive, 21);
+        EXPECT_NEAR(entity_of(&drive)->speed_mps, 4, 1e-6);
+        drive_run(&drive, 20);
+        EXPECT_NEAR(entity_of(&drive)->speed_mps, i == 0 ? 1 : 4, 1e-6);
+        drive_end(&drive);
+    }
+}
+
 /* E comes to the end of road and lanes after 1.5 s; half a second behind it is slow. */
 static void roads_end(void)
 {
@@ -561,11 +590,11 @@ int main(void)
     EXPECT(mkdtemp(story_folder) != NULL);
     snprintf(command, sizeof command, "mkdir %s/sub", story_folder);
     EXPECT(system(command) == 0);
-    int failed =
-        TEST_RUN(TEST(references_are_whose_they_should_be), TEST(planes_of_carla_are_left_handed),
-                 TEST(speeds_keep_to_what_the_vehicle_can),
-                 TEST(conditions_look_where_they_are_told), TEST(roads_end),
-                 TEST(who_is_added_later_is_not_there_before), TEST(closed_trajectories_return),
-                 TEST(ego_beside_every_lane_has_its_own), TEST(speeds_fit_bends));
+    int failed = TEST_RUN(
+        TEST(references_are_whose_they_should_be), TEST(planes_of_carla_are_left_handed),
+        TEST(speeds_keep_to_what_the_vehicle_can), TEST(conditions_look_where_they_are_told),
+        TEST(collisions_are_by_type), TEST(roads_end), TEST(who_is_added_later_is_not_there_before),
+        TEST(closed_trajectories_return), TEST(ego_beside_every_lane_has_its_own),
+        TEST(speeds_fit_bends));
     return story_remove_folder() == 0 ? failed : 1;
 }
