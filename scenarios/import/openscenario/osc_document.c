@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
 #include <sys/stat.h>
 
 struct catalog {
@@ -230,8 +229,7 @@ static enum status parse_file(struct osc_context *context, const char *path,
     return status;
 }
 
-/* `relative` behind the folder that the first `bytes` of another name are, backslashes as slashes.
- */
+/* `relative` behind the folder that the first `bytes` of a name are; backslashes become slashes. */
 static void join_path(const char *folder, size_t bytes, const char *relative, const char *suffix,
                       char out[LIMIT_PATH_BYTES])
 {
@@ -248,16 +246,16 @@ void osc_find_path(const struct osc_context *context, const char *relative, cons
 {
     const char *search = context->options->search;
     const char *slash = strrchr(context->path, '/');
+    struct stat info;
+    char folder[LIMIT_PATH_BYTES];
     join_path(context->path, slash != NULL ? (size_t)(slash - context->path) + 1 : 0, relative,
               suffix, out);
-    struct stat info;
     if (search == NULL || stat(out, &info) == 0) {
         return;
     }
-    char folder[LIMIT_PATH_BYTES];
     char found[LIMIT_PATH_BYTES];
-    snprintf(folder, sizeof folder, "%s/", search);
-    join_path(folder, strlen(folder), relative, suffix, found);
+    int bytes = snprintf(folder, sizeof folder, "%s/", search);
+    join_path(folder, (size_t)bytes, relative, suffix, found);
     if (stat(found, &info) == 0) {
         memcpy(out, found, sizeof found);
     }
