@@ -48,12 +48,14 @@ struct story_actor_state {
     double last_other_m;
     double ux; /* of heading_rad */
     double uy;
-    uint32_t hint; /* segment of the path that s_m lies in */
+    struct pose frame; /* where the path's origin lies, where it is laid from the actor */
+    uint32_t hint;     /* segment of the path that s_m lies in */
     int16_t speed_action;
     int16_t lateral_action;
     uint16_t path;
     uint8_t present;
-    uint8_t phase; /* of a synchronisation */
+    uint8_t phase;  /* of a synchronisation */
+    uint8_t framed; /* frame holds */
 };
 
 struct story_event_state {

@@ -129,7 +129,7 @@ static struct story_way way_of(const struct story_run *run, const struct story_a
     struct story_way way = {0.0, action->path, action->target_m};
     double s_m = self->s_m;
     double offset_m;
-    if (action->way_count > 0 && self->path != action->ways_on) {
+    if (action->way_count > 0 && (self->path != action->ways_on || self->framed)) {
         story_path_project(&run->board->paths[action->ways_on], (struct vec2){self->x_m, self->y_m},
                            &s_m, &offset_m);
     }
@@ -148,8 +148,7 @@ static double lateral_target(const struct story_run *run, const struct story_act
     double offset_m = 0.0;
     if (action->other >= 0) {
         const struct story_actor_state *to = &run->state->actors[action->other];
-        story_path_project(&run->board->paths[self->path], (struct vec2){to->x_m, to->y_m}, &s_m,
-                           &offset_m);
+        story_own_project(run, self, (struct vec2){to->x_m, to->y_m}, &s_m, &offset_m);
     }
     return target_m + offset_m;
 }
@@ -173,8 +172,11 @@ static void start_follow(const struct story_run *run, const struct story_action 
 {
     struct story_actor_state *self = &run->state->actors[action->actor];
     const struct story_path *path = &run->board->paths[action->path];
-    self->path = (uint16_t)action->path;
-    self->hint = 0;
+    story_enter_path(self, (uint32_t)action->path);
+    if (action->relative) {
+        self->frame = (struct pose){self->x_m, self->y_m, self->heading_rad};
+        self->framed = 1;
+    }
     self->s_m = path->points[0].s_m + action->s_m;
     self->offset_m = 0.0;
     self->turn_rad = action->heading_rad;
@@ -184,8 +186,7 @@ static void start_follow(const struct story_run *run, const struct story_action 
 static void place_at(const struct story_run *run, const struct story_action *action)
 {
     struct story_actor_state *self = &run->state->actors[action->actor];
-    self->path = (uint16_t)action->path;
-    self->hint = 0;
+    story_enter_path(self, (uint32_t)action->path);
     self->s_m = action->s_m;
     self->offset_m = action->offset_m;
     self->turn_rad = action->heading_rad;
@@ -425,8 +426,7 @@ static void advance(const struct story_run *run, struct story_actor_state *self,
     self->s_m += distance_m / dmath_max(1.0 - curvature * self->offset_m, STRETCH_MIN);
     double past_m = self->s_m - path->points[path->point_count - 1].s_m;
     if (past_m > 0.0 && path->next >= 0) {
-        self->path = (uint16_t)path->next;
-        self->hint = 0;
+        story_enter_path(self, (uint32_t)path->next);
         self->s_m = path->next_s_m + past_m;
         self->offset_m += path->next_offset_m;
     }

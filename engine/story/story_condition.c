@@ -69,7 +69,6 @@ static double road_distance(const struct story_run *run, uint32_t actor, struct 
 {
     const struct story_actor_state *self = &run->state->actors[actor];
     const struct story_actor *record = &run->board->actors[actor];
-    const struct story_path *path = &run->board->paths[self->path];
     double s_m = self->s_m;
     double offset_m = self->offset_m;
     double other_s_m;
@@ -77,10 +76,10 @@ static double road_distance(const struct story_run *run, uint32_t actor, struct 
     double curvature;
     uint32_t hint = self->hint;
     if (record->agent == STORY_EGO) {
-        story_path_project(path, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
+        story_own_project(run, self, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
     }
-    *heading_rad = story_path_pose(path, s_m, &hint, &curvature).heading_rad;
-    story_path_project(path, point, &other_s_m, &other_offset_m);
+    *heading_rad = story_own_pose(run, self, s_m, &hint, &curvature).heading_rad;
+    story_own_project(run, self, point, &other_s_m, &other_offset_m);
     return measure == STORY_LATERAL ? other_offset_m - offset_m : other_s_m - s_m;
 }
 
@@ -281,13 +280,12 @@ static bool is_clear(const struct story_run *run, const struct story_condition *
 {
     const struct story_actor_state *self = &run->state->actors[condition->actor];
     const struct story_actor_state *to = &run->state->actors[condition->other];
-    const struct story_path *path = &run->board->paths[self->path];
     double s_m;
     double offset_m;
     if (!to->present) {
         return true;
     }
-    story_path_project(path, (struct vec2){to->x_m, to->y_m}, &s_m, &offset_m);
+    story_own_project(run, self, (struct vec2){to->x_m, to->y_m}, &s_m, &offset_m);
     double ahead_m = story_distance(run, (uint32_t)condition->actor, (uint32_t)condition->other,
                                     STORY_LONGITUDINAL, true, condition->freespace);
     bool beside = offset_m >= condition->low_m && offset_m <= condition->high_m;
@@ -322,8 +320,44 @@ static bool at_road_end(const struct story_run *run, uint32_t actor)
     const struct story_path *path = &run->board->paths[self->path];
     double s_m;
     double offset_m;
-    story_path_project(path, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
+    story_own_project(run, self, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
     return path->next < 0 && s_m >= path->points[path->point_count - 1].s_m - END_M;
+}
+
+static bool is_of_type(const struct story_run *run, uint32_t actor, enum story_type type)
+{
+    int32_t agent = run->board->actors[actor].agent;
+    enum agent_kind kind = agent == STORY_EGO ? AGENT_CAR : run->scenario->agents[agent].kind;
+    switch (kind) {
+    case AGENT_PEDESTRIAN:
+        return type == STORY_PEDESTRIAN;
+    case AGENT_ANIMAL:
+    case AGENT_OBJECT:
+        return type == STORY_MISC;
+    default:
+        return type == STORY_VEHICLE;
+    }
+}
+
+/* Overlap with the other, or with anybody of a type. */
+static bool touches(const struct story_run *run, const struct story_condition *condition)
+{
+    uint32_t actor = (uint32_t)condition->actor;
+    bool one = condition->type == STORY_OTHER;
+    uint32_t first = one ? (uint32_t)condition->other : 0;
+    uint32_t end = one ? first + 1 : run->board->actor_count;
+    struct box own = story_box(run, actor);
+    for (uint32_t i = first; i < end; i++) {
+        if (!one && (i == actor || !run->state->actors[i].present ||
+                     !is_of_type(run, i, condition->type))) {
+            continue;
+        }
+        struct box box = story_box(run, i);
+        if (box_overlap(&own, &box)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool entity_holds(const struct story_run *run, const struct story_condition *condition)
@@ -370,11 +404,8 @@ static bool entity_holds(const struct story_run *run, const struct story_conditi
         return self->travelled_m >= value - 1e-9;
     case STORY_REACH:
         return distance_of(run, condition) <= value;
-    case STORY_COLLISION: {
-        struct box a = story_box(run, (uint32_t)condition->actor);
-        struct box b = story_box(run, (uint32_t)condition->other);
-        return box_overlap(&a, &b);
-    }
+    case STORY_COLLISION:
+        return touches(run, condition);
     case STORY_TIME:
     case STORY_STATE:
     case STORY_CONSTANT:

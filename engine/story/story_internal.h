@@ -23,14 +23,22 @@ struct story_run {
 /* Pose at s_m (straight on beyond both ends); *hint remembers the segment. */
 struct pose story_path_pose(const struct story_path *path, double s_m, uint32_t *hint,
                             double *curvature);
+/* The same on the path that an actor is on, which may be laid from a frame of its own. */
+struct pose story_own_pose(const struct story_run *run, const struct story_actor_state *self,
+                           double s_m, uint32_t *hint, double *curvature);
 /* Foot of the perpendicular from a point. */
 void story_path_project(const struct story_path *path, struct vec2 point, double *s_m,
                         double *offset_m);
+/* The same on the path that an actor is on. */
+void story_own_project(const struct story_run *run, const struct story_actor_state *self,
+                       struct vec2 point, double *s_m, double *offset_m);
 /* s of a timed path at a time; clamped. */
 double story_path_at_time(const struct story_path *path, double time_s);
 
 /* Sets an actor's pose from its path, s, offset and turn. */
 void story_place(const struct story_run *run, uint32_t actor);
+/* Onto a path of the world, s and offset apart. */
+void story_enter_path(struct story_actor_state *self, uint32_t path);
 /* Puts it onto another path where it is. */
 void story_change_path(const struct story_run *run, uint32_t actor, uint32_t path);
 

@@ -47,8 +47,10 @@ static bool may_put(const struct storyboard *board, const struct story_action *a
     case STORY_DO_PLACE:
         return near_place(path, action->s_m, action->offset_m, at, within_m);
     case STORY_DO_FOLLOW:
-        return path->timed ? near_path(path, at, within_m)
-                           : near_place(path, path->points[0].s_m + action->s_m, 0.0, at, within_m);
+        return action->relative ? false
+               : path->timed
+                   ? near_path(path, at, within_m)
+                   : near_place(path, path->points[0].s_m + action->s_m, 0.0, at, within_m);
     case STORY_DO_GAP:
         return !isfinite(action->accel_mps2) && !isfinite(action->decel_mps2);
     default:

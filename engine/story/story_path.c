@@ -102,14 +102,49 @@ double story_path_at_time(const struct story_path *path, double time_s)
     return a->s_m + (time_s - a->t_s) / (b->t_s - a->t_s) * (b->s_m - a->s_m);
 }
 
+struct pose story_own_pose(const struct story_run *run, const struct story_actor_state *self,
+                           double s_m, uint32_t *hint, double *curvature)
+{
+    double s;
+    double c;
+    struct pose at = story_path_pose(&run->board->paths[self->path], s_m, hint, curvature);
+    if (!self->framed) {
+        return at;
+    }
+    dmath_sincos(self->frame.heading_rad, &s, &c);
+    return (struct pose){self->frame.x_m + c * at.x_m - s * at.y_m,
+                         self->frame.y_m + s * at.x_m + c * at.y_m,
+                         self->frame.heading_rad + at.heading_rad};
+}
+
+void story_own_project(const struct story_run *run, const struct story_actor_state *self,
+                       struct vec2 point, double *s_m, double *offset_m)
+{
+    if (self->framed) {
+        double s;
+        double c;
+        double dx = point.x_m - self->frame.x_m;
+        double dy = point.y_m - self->frame.y_m;
+        dmath_sincos(self->frame.heading_rad, &s, &c);
+        point = (struct vec2){c * dx + s * dy, c * dy - s * dx};
+    }
+    story_path_project(&run->board->paths[self->path], point, s_m, offset_m);
+}
+
+void story_enter_path(struct story_actor_state *self, uint32_t path)
+{
+    self->path = (uint16_t)path;
+    self->hint = 0;
+    self->framed = 0;
+}
+
 void story_place(const struct story_run *run, uint32_t actor)
 {
     struct story_actor_state *self = &run->state->actors[actor];
-    const struct story_path *path = &run->board->paths[self->path];
     double curvature;
     double s;
     double c;
-    struct pose at = story_path_pose(path, self->s_m, &self->hint, &curvature);
+    struct pose at = story_own_pose(run, self, self->s_m, &self->hint, &curvature);
     dmath_sincos(at.heading_rad, &s, &c);
     self->x_m = at.x_m - s * self->offset_m;
     self->y_m = at.y_m + c * self->offset_m;
@@ -120,12 +155,11 @@ void story_place(const struct story_run *run, uint32_t actor)
 void story_change_path(const struct story_run *run, uint32_t actor, uint32_t path)
 {
     struct story_actor_state *self = &run->state->actors[actor];
-    if (self->path == path) {
+    if (self->path == path && !self->framed) {
         return;
     }
     double curvature;
-    self->path = (uint16_t)path;
-    self->hint = 0;
+    story_enter_path(self, path);
     story_path_project(&run->board->paths[path], (struct vec2){self->x_m, self->y_m}, &self->s_m,
                        &self->offset_m);
     struct pose at = story_path_pose(&run->board->paths[path], self->s_m, &self->hint, &curvature);

@@ -19,14 +19,13 @@ enum { PHASE_OPEN = 0, PHASE_FASTER, PHASE_SLOWER, PHASE_LINE, PHASE_STEADY, PHA
 static double way_to(const struct story_run *run, int32_t actor, double x_m, double y_m)
 {
     const struct story_actor_state *self = &run->state->actors[actor];
-    const struct story_path *path = &run->board->paths[self->path];
     double s_m = self->s_m;
     double to_m;
     double offset_m;
     if (run->board->actors[actor].agent == STORY_EGO) {
-        story_path_project(path, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
+        story_own_project(run, self, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
     }
-    story_path_project(path, (struct vec2){x_m, y_m}, &to_m, &offset_m);
+    story_own_project(run, self, (struct vec2){x_m, y_m}, &to_m, &offset_m);
     return to_m - s_m;
 }
 

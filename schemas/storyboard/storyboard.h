@@ -92,7 +92,7 @@ enum story_condition_kind {
     STORY_STANDSTILL, /* for at least value seconds; no rule */
     STORY_TRAVELLED,  /* at least value metres; no rule */
     STORY_REACH,      /* within value metres of a point; no rule */
-    STORY_COLLISION,  /* boxes overlap; no rule */
+    STORY_COLLISION,  /* boxes overlap, other's or any of a type; no rule */
     STORY_CONSTANT,   /* value is not 0; no rule */
     STORY_ANGLE,      /* heading within tolerance_rad of value, to other's, or along: its path's */
     STORY_CLEARANCE,  /* other is not within ahead_m and behind_m along the actor's path, low_m to
@@ -120,12 +120,16 @@ enum story_state_kind {
     STORY_STATE_COUNT
 };
 
+/* Entities that a collision may be with. */
+enum story_type { STORY_OTHER = 0, STORY_VEHICLE, STORY_PEDESTRIAN, STORY_MISC, STORY_TYPE_COUNT };
+
 struct story_condition {
     enum story_condition_kind kind; /* JSON "is" */
     enum story_rule rule;
     enum story_edge edge;
     enum story_measure measure;
     enum story_state_kind state;
+    enum story_type type;
     int32_t actor;
     int32_t other;
     int32_t event;
@@ -187,6 +191,7 @@ struct story_action {
     bool continuous; /* never complete */
     bool freespace;
     bool absolute;   /* times of a path are the scenario's, else since the action's start */
+    bool relative;   /* follow: the path is laid from the actor's place and heading at the start */
     bool ends_speed; /* synchronise: arrive at target_mps */
     double target_mps;
     double target_m;

@@ -21,6 +21,7 @@ static const char *const measure_names[STORY_MEASURE_COUNT] = {"euclidean", "lon
                                                                "lateral"};
 static const char *const state_names[STORY_STATE_COUNT] = {"standby", "running", "complete",
                                                            "starts",  "ends",    "stops"};
+static const char *const type_names[STORY_TYPE_COUNT] = {"other", "vehicle", "pedestrian", "misc"};
 static const char *const action_names[STORY_ACTION_COUNT] = {
     "speed", "profile", "lateral", "follow", "gap", "synchronise",
     "place", "path",    "show",    "hide",   "wait"};
@@ -48,6 +49,7 @@ MEMBERS(story_condition,
     CHOICE(struct story_condition, edge, edge_names, STORY_EDGE_COUNT, OPTIONAL(STORY_EDGE_NONE)),
     CHOICE(struct story_condition, measure, measure_names, STORY_MEASURE_COUNT, OPTIONAL(STORY_EUCLIDEAN)),
     CHOICE(struct story_condition, state, state_names, STORY_STATE_COUNT, OPTIONAL(STORY_COMPLETE)),
+    CHOICE(struct story_condition, type, type_names, STORY_TYPE_COUNT, OPTIONAL(STORY_OTHER)),
     INDEX(struct story_condition, actor, STORY_REFERS_ACTOR),
     INDEX(struct story_condition, other, STORY_REFERS_ACTOR),
     INDEX(struct story_condition, event, STORY_REFERS_EVENT),
@@ -76,6 +78,7 @@ MEMBERS(story_action,
     FLAG(struct story_action, continuous, OPTIONAL(0)),
     FLAG(struct story_action, freespace, OPTIONAL(0)),
     FLAG(struct story_action, absolute, OPTIONAL(0)),
+    FLAG(struct story_action, relative, OPTIONAL(0)),
     FLAG(struct story_action, ends_speed, OPTIONAL(0)),
     NUMBER(struct story_action, target_mps, -SPEED_MPS, SPEED_MPS, OPTIONAL(0)),
     NUMBER(struct story_action, target_m, -1e4, 1e4, OPTIONAL(0)),

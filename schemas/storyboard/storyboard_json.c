@@ -169,6 +169,8 @@ static enum status decode_condition(const struct json_cursor *cursor,
     case STORY_HEADWAY:
     case STORY_RELATIVE_SPEED:
     case STORY_COLLISION:
+        TRY(out->type == STORY_OTHER ? need(cursor, "other", out->other, error) : STATUS_OK);
+        break;
     case STORY_CLEARANCE:
         TRY(need(cursor, "other", out->other, error));
         break;
@@ -234,6 +236,10 @@ static enum status decode_story_action(const struct json_cursor *cursor,
     bool gap = out->kind == STORY_DO_GAP || out->kind == STORY_DO_SYNCHRONISE;
     bool path =
         out->kind == STORY_DO_FOLLOW || out->kind == STORY_DO_PLACE || out->kind == STORY_DO_PATH;
+    if (out->relative && out->kind != STORY_DO_FOLLOW) {
+        struct json_cursor at = json_cursor_member(cursor, "relative");
+        return json_fail(&at, error, "expected it of an action that follows a path alone");
+    }
     TRY(gap ? need(cursor, "other", out->other, error) : STATUS_OK);
     return path ? need(cursor, "path", out->path, error) : STATUS_OK;
 }

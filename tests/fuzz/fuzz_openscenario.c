@@ -39,7 +39,7 @@ static enum status load(void *taker, json_t *document, struct error *error)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct error error = {0};
-    struct osc_options options = {NULL, NAN, NAN, false};
+    struct osc_options options = {.horizon_s = NAN, .goal_m = NAN};
     const char *path = input_path();
     char *notes = NULL;
     FILE *stream = fopen(path, "wb");

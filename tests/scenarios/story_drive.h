@@ -75,7 +75,7 @@ static inline enum status story_try(const char *name, char ***texts, size_t *cou
                                     struct error *error)
 {
     char path[256];
-    struct osc_options options = {NULL, NAN, NAN, false};
+    struct osc_options options = {.horizon_s = NAN, .goal_m = NAN};
     snprintf(path, sizeof path, "%s/%s", story_folder, name);
     return story_import(path, &options, texts, count, notes, error);
 }

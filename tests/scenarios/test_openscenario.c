@@ -165,6 +165,66 @@ static void lane_changes_have_their_shape_and_keep_the_way(void)
     drive_end(&drive);
 }
 
+#define FOLLOW(name, shape, time, at)                                                        \
+    "<Event name='" name "' priority='overwrite'><Action name='" name                        \
+    "_do'><PrivateAction><RoutingAction><FollowTrajectoryAction><TrajectoryRef><Trajectory " \
+    "name='t' closed='false'><Shape>" shape                                                  \
+    "</Shape></Trajectory></TrajectoryRef><TimeReference>" time                              \
+    "</TimeReference><TrajectoryFollowingMode "                                              \
+    "followingMode='position'/></FollowTrajectoryAction></RoutingAction></PrivateAction>"    \
+    "</Action>" AT_TIME(at)
+#define OWN(x, y)                                                                  \
+    "<Position><RelativeObjectPosition entityRef='Target' dx='" x "' dy='" y "'/>" \
+    "</Position>"
+#define CONTROL(x, y, weight) "<ControlPoint weight='" weight "'>" OWN(x, y) "</ControlPoint>"
+#define KNOT(value) "<Knot value='" value "'/>"
+#define QUARTER                                                                          \
+    "<Nurbs order='3'>" CONTROL("0", "0", "1") CONTROL("20", "0", "0.70710678118654752") \
+        CONTROL("20", "20", "1") KNOT("0") KNOT("0") KNOT("0") KNOT("1") KNOT("1")       \
+            KNOT("1") "</Nurbs>"
+#define ARC(more)                                                                       \
+    "<ClothoidSplineSegment curvatureStart='0' curvatureEnd='0' length='10'" more       \
+    " timeStart='0'/><ClothoidSplineSegment curvatureStart='0.05' curvatureEnd='0.05' " \
+    "length='10' timeStart='1'/>"
+#define NO_TIMES "<None/>"
+#define TIMES "<Timing domainAbsoluteRelative='relative' offset='0' scale='1'/>"
+
+/* At 2 s the target is at (170, -5.25), towards +x at 10 m/s: what is relative to itself, or has no
+ * place, begins there. A NURBS of three points is a quarter of a circle of 20 m. */
+static void trajectories_begin_where_their_entity_is(void)
+{
+    static const struct {
+        const char *events;
+        double x_m, y_m, heading_rad; /* at 4 s, from there */
+    } rows[] = {
+        {FOLLOW("f",
+                "<Polyline><Vertex>" OWN("0", "0") "</Vertex><Vertex>" OWN(
+                    "12", "16") "</Vertex><Vertex>" OWN("99", "16") "</Vertex></Polyline>",
+                NO_TIMES, "2"),
+         12, 16, 0.463648},
+        {FOLLOW("f", "<ClothoidSpline>" ARC("") "</ClothoidSpline>", NO_TIMES, "2"), 19.588511,
+         2.448349, 0.5},
+        {FOLLOW("f", "<ClothoidSpline>" ARC(" hOffset='1.5707963267948966'") "</ClothoidSpline>",
+                NO_TIMES, "2"),
+         -2.448349, 19.588511, 2.0707963},
+        {FOLLOW("f", "<ClothoidSpline timeEnd='3'>" ARC("") "</ClothoidSpline>", TIMES, "2"),
+         14.948079, 0.621751, 0.25},
+        {FOLLOW("f", QUARTER, NO_TIMES, "2"), 16.829420, 9.193954, 1},
+        /* Its end is passed after 3.1416 s: straight on, and from there again. */
+        {FOLLOW("f", QUARTER, NO_TIMES, "0") FOLLOW("g", QUARTER, NO_TIMES, "3.5"), -0.621751,
+         28.532155, 1.820796},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct drive drive;
+        begin(&drive, rows[i].events, 1);
+        drive_run(&drive, 40);
+        EXPECT_NEAR(target_x(&drive) - 170, rows[i].x_m, 0.01);
+        EXPECT_NEAR(target_y(&drive) + 5.25, rows[i].y_m, 0.01);
+        EXPECT_NEAR(drive.scene->agents[0].pose.heading_rad, rows[i].heading_rad, 0.02);
+        drive_end(&drive);
+    }
+}
+
 /* Ego closes in at 10 m/s from 100 m: 66.5 m are left after 3.35 s, within a tick. */
 static void conditions_on_ego_fire_within_a_tick(void)
 {
@@ -256,7 +316,7 @@ static void written_apart(const char *name, char *const *texts, size_t count)
     struct stat info;
     struct suite *suite;
     struct import_writer *writer;
-    struct osc_options options = {NULL, NAN, NAN, false};
+    struct osc_options options = {.horizon_s = NAN, .goal_m = NAN};
     snprintf(path, sizeof path, "%s/%s", story_folder, name);
     snprintf(out, sizeof out, "%s/out.json", story_folder);
     EXPECT_OK(import_writer_create(out, &writer, &error), error);
@@ -375,6 +435,10 @@ static const struct refusal {
      "lane -7"},
     {"roadId='0'", "roadId='12'", "<LanePosition>: expected the id of a road"},
     {"s='50'", "s='5000'", "expected an s from 0 to 1000 m on road 0, found 5000"},
+    {"entityRef='Ego' dLane", "entityRef='Target' dLane",
+     "<RelativeLanePosition>: expected a position that leads back to a place, found one relative "
+     "to "
+     "\"Target\""},
     {"entityRef='Ego' dLane", "entityRef='Ergo' dLane",
      "expected the name of an entity in "
      "entityRef, found \"Ergo\""},
@@ -615,6 +679,39 @@ static void entities_and_goals_are_named(void)
     EXPECT_CONTAINS(error.text, "so far ego's lanes lead, found 9999");
 }
 
+/* A road that is not beside the file is found below the folder of --search, and not without. */
+static void files_are_looked_for_elsewhere(void)
+{
+    static char text[STORY_TEXT_BYTES];
+    char path[256];
+    char folder[64];
+    snprintf(folder, sizeof folder, "%s/far", story_folder);
+    snprintf(path, sizeof path, "mkdir -p %s/maps", folder);
+    EXPECT_INT(system(path), 0);
+    story_write("far/maps/town.xodr", road);
+    snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
+    replace(text, "'road.xodr'", "'maps\\town'");
+    story_write("file.xosc", text);
+    snprintf(path, sizeof path, "%s/file.xosc", story_folder);
+    for (int with = 0; with < 2; with++) {
+        struct error error;
+        char **texts;
+        char *notes;
+        size_t count;
+        struct osc_options options = {
+            .horizon_s = NAN, .goal_m = NAN, .search = with ? folder : NULL};
+        enum status status = story_import(path, &options, &texts, &count, &notes, &error);
+        EXPECT_INT(status, with ? STATUS_OK : STATUS_BAD_INPUT);
+        if (status == STATUS_OK) {
+            free(texts[0]);
+            free(texts);
+            free(notes);
+        } else {
+            EXPECT_CONTAINS(error.text, "/maps/town.xodr: cannot open");
+        }
+    }
+}
+
 /* A catalog whose entry refers to itself ends; so do deep expressions. */
 static void circles_end(void)
 {
@@ -767,13 +864,14 @@ int main(void)
     prepare();
     int failed = TEST_RUN(TEST(speeds_change_at_a_rate_from_a_time_on),
                           TEST(lane_changes_have_their_shape_and_keep_the_way),
+                          TEST(trajectories_begin_where_their_entity_is),
                           TEST(conditions_on_ego_fire_within_a_tick), TEST(events_wait_for_others),
                           TEST(forks_go_on_alike), TEST(distributions_become_grids),
                           TEST(refusals_say_what_and_where), TEST(ego_takes_the_way_of_the_file),
-                          TEST(entities_and_goals_are_named), TEST(circles_end),
-                          TEST(conditions_stand_in_one_place), TEST(lanes_of_any_length_end),
-                          TEST(towns_and_late_times_are_taken), TEST(nothing_is_cut),
-                          TEST(who_has_no_box_has_that_of_its_kind),
+                          TEST(entities_and_goals_are_named), TEST(files_are_looked_for_elsewhere),
+                          TEST(circles_end), TEST(conditions_stand_in_one_place),
+                          TEST(lanes_of_any_length_end), TEST(towns_and_late_times_are_taken),
+                          TEST(nothing_is_cut), TEST(who_has_no_box_has_that_of_its_kind),
                           TEST(who_is_teleported_is_there), TEST(work_of_a_storyboard_is_bounded));
     return story_remove_folder() == 0 ? failed : 1;
 }

@@ -219,6 +219,7 @@ static enum status make_ego(struct osc_context *context, struct scenario *scenar
         .width_m = entity->width_m,
         .height_m = entity->height_m,
         .wheelbase_m = dmath_clamp(entity->wheelbase_m, 0.5, entity->length_m),
+        .dynamics = entity->single_track ? DYNAMICS_SINGLE_TRACK : DYNAMICS_KINEMATIC,
     };
     ego->goal_bounds = (struct goal_bounds){NAN, NAN, NAN, NAN, NAN, NAN};
     if (entity->speed_mps < 0) {
@@ -355,7 +356,7 @@ static enum status make_scenario(struct osc_context *context, const char *suffix
     scenario->horizon_ticks = (uint32_t)floor(context->horizon_s * 10 + 0.5);
     TRY(make_agents(context, scenario));
     snprintf(scenario->slices.value[SLICE_ACTOR], LIMIT_ID_BYTES, "%s", osc_actor_slice(scenario));
-    TRY(osc_ego_note_bend(context));
+    TRY(osc_ego_fit_bend(context));
     TRY(make_ego(context, scenario));
     TRY(clear_ego(context, scenario));
     TRY(make_map(context, scenario));
@@ -403,12 +404,12 @@ static enum status load_network(struct osc_context *context)
     if (relative == NULL || relative[0] == '\0') {
         return STATUS_OK;
     }
-    osc_join_path(context->path, relative, path);
-    const char *name = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
-    size_t bytes = strlen(path);
-    if (strchr(name, '.') == NULL) { /* CARLA's scenarios name a town */
-        snprintf(path + bytes, sizeof path - bytes, ".xodr");
+    const char *name = relative + strlen(relative);
+    while (name > relative && name[-1] != '/' && name[-1] != '\\') {
+        name--;
     }
+    /* CARLA's scenarios name a town. */
+    osc_find_path(context, relative, strchr(name, '.') == NULL ? ".xodr" : "", path);
     struct osc_roads *roads = context->roads;
     if (roads->network == NULL || strcmp(roads->path, path) != 0) {
         roads_drop(roads);

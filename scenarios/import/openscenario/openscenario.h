@@ -16,10 +16,12 @@
 #include <stddef.h>
 
 struct osc_options {
-    const char *ego;  /* entity; NULL: "Ego", else the first vehicle */
-    double horizon_s; /* NAN: by the file's stop trigger, else 30 */
-    double goal_m;    /* along ego's lane from its start, to be reached; NAN: none */
-    bool fit_speed;   /* ego starts no faster than its bend holds */
+    const char *ego;    /* entity; NULL: "Ego", else the first vehicle */
+    double horizon_s;   /* NAN: by the file's stop trigger, else 30 */
+    double goal_m;      /* along ego's lane from its start, to be reached; NAN: none */
+    bool fit_speed;     /* ego starts no faster than its bend holds */
+    const char *search; /* folder below which files are that are not beside the one that names
+                           them; NULL: none */
 };
 
 /* Hands each scenario's document to `take` with `taker`, one at a time, and fails as that does;

@@ -377,13 +377,21 @@ static enum status read_follow(struct osc_context *context, const struct osc_ele
         timed = false;
     }
     TRY(osc_number(context, element, "initialDistanceOffset", false, 0, 1e6, &action.s_m));
-    TRY(osc_trajectory_read(context, trajectory, timed, &index));
+    action.relative = osc_trajectory_is_own(trajectory, entity);
+    TRY(action.relative ? osc_trajectory_read_own(context, trajectory, entity, timed, &index)
+                        : osc_trajectory_read(context, trajectory, timed, &index));
     struct story_path *path = &context->board.paths[index];
     const struct story_point *last = &path->points[path->point_count - 1];
     if (entity->is_ego) {
         double seconds =
             timed ? last->t_s - path->points[0].t_s : last->s_m / dmath_max(entity->speed_mps, 0.1);
         return add_wait(context, element, entity, seconds);
+    }
+    action.path = (int32_t)index;
+    if (action.relative) {
+        osc_note(context, trajectory,
+                 "behind the end of a trajectory relative to itself an entity goes straight on");
+        return osc_add_action(context, element, &action);
     }
     /* Behind its end the entity keeps to the lane there. */
     struct pose end = {last->x_m, last->y_m, last->heading_rad};
@@ -396,7 +404,6 @@ static enum status read_follow(struct osc_context *context, const struct osc_ele
         osc_path_project(&context->board, after.index, (struct vec2){end.x_m, end.y_m},
                          &path->next_s_m, &path->next_offset_m);
     }
-    action.path = (int32_t)index;
     entity->path = after;
     return osc_add_action(context, element, &action);
 }

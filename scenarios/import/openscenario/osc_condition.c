@@ -218,10 +218,18 @@ static enum status read_entity_condition(struct osc_context *context,
         return read_angle(context, element, condition);
     }
     if (osc_is(element, "CollisionCondition")) {
+        static const char *const types[] = {"vehicle", "pedestrian", "miscellaneous", NULL};
         const struct osc_element *other = osc_child(element, "EntityRef");
+        const struct osc_element *type = osc_child(element, "ByType");
+        int which = 0;
         condition->kind = STORY_COLLISION;
-        return other != NULL ? read_other(context, other, condition)
-                             : osc_unsupported(context, element);
+        if (other != NULL || type == NULL) {
+            return other != NULL ? read_other(context, other, condition)
+                                 : osc_unsupported(context, element);
+        }
+        TRY(osc_choice(context, type, "type", types, -1, &which));
+        condition->type = (enum story_type)(STORY_VEHICLE + which);
+        return STATUS_OK;
     }
     return osc_unsupported(context, element);
 }

@@ -120,7 +120,7 @@ enum status osc_grid_read(struct osc_context *context, const struct osc_element 
     *out = (struct osc_grid){.count = 1};
     TRY(osc_required_child(context, distribution, "ScenarioFile", &file));
     TRY(osc_required_text(context, file, "filepath", &relative));
-    osc_join_path(context->path, relative, out->scenario_path);
+    osc_find_path(context, relative, "", out->scenario_path);
     list = osc_child(distribution, "Deterministic");
     if (list == NULL) {
         return osc_unsupported(context, distribution->last);

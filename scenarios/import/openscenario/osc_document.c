@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 struct catalog {
     const char *name;
@@ -228,14 +229,35 @@ static enum status parse_file(struct osc_context *context, const char *path,
     return status;
 }
 
-void osc_join_path(const char *file, const char *relative, char out[LIMIT_PATH_BYTES])
+/* `relative` behind the folder that the first `bytes` of a name are; backslashes become slashes. */
+static void join_path(const char *folder, size_t bytes, const char *relative, const char *suffix,
+                      char out[LIMIT_PATH_BYTES])
 {
-    const char *slash = strrchr(file, '/');
-    int directory = slash != NULL && relative[0] != '/' ? (int)(slash - file) + 1 : 0;
-    snprintf(out, LIMIT_PATH_BYTES, "%.*s%s", directory, file, relative);
-    size_t before = (size_t)directory < strlen(out) ? (size_t)directory : strlen(out);
-    for (char *at = strchr(out + before, '\\'); at != NULL; at = strchr(at, '\\')) {
+    bytes = relative[0] != '/' ? bytes : 0;
+    snprintf(out, LIMIT_PATH_BYTES, "%.*s%s%s", (int)bytes, folder, relative, suffix);
+    bytes = bytes < strlen(out) ? bytes : strlen(out);
+    for (char *at = strchr(out + bytes, '\\'); at != NULL; at = strchr(at, '\\')) {
         *at = '/';
+    }
+}
+
+void osc_find_path(const struct osc_context *context, const char *relative, const char *suffix,
+                   char out[LIMIT_PATH_BYTES])
+{
+    const char *search = context->options->search;
+    const char *slash = strrchr(context->path, '/');
+    struct stat info;
+    char folder[LIMIT_PATH_BYTES];
+    join_path(context->path, slash != NULL ? (size_t)(slash - context->path) + 1 : 0, relative,
+              suffix, out);
+    if (search == NULL || stat(out, &info) == 0) {
+        return;
+    }
+    char found[LIMIT_PATH_BYTES];
+    int bytes = snprintf(folder, sizeof folder, "%s/", search);
+    join_path(folder, (size_t)bytes, relative, suffix, found);
+    if (stat(found, &info) == 0) {
+        memcpy(out, found, sizeof found);
     }
 }
 
@@ -338,7 +360,8 @@ static enum status evaluate(struct loader *loader, const struct osc_scope *scope
     char value[OSC_VALUE_BYTES];
     char message[256];
     bool known = text[0] != '$' || osc_evaluate(scope, text, value, message, sizeof message);
-    if (text[0] != '$' || (!known && strcmp(name, "name") == 0)) {
+    bool is_name = strcmp(name, "name") == 0 || strcmp(name, "storyboardElementRef") == 0;
+    if (text[0] != '$' || (!known && is_name)) {
         *out = text; /* names may hold anything */
         return STATUS_OK;
     }
@@ -614,7 +637,7 @@ static enum status read_catalogs(struct loader *loader)
         char path[LIMIT_PATH_BYTES];
         TRY(evaluate(loader, &loader->context->globals, loader->context->path, directory, "path",
                      text, &relative));
-        osc_join_path(loader->context->path, relative, path);
+        osc_find_path(loader->context, relative, "", path);
         TRY(add_directory(loader, path));
     }
     return STATUS_OK;

@@ -19,8 +19,10 @@
 #define OWN_WIDTH_M 3.5
 #define BEND_LOOK_M 100.0
 #define BEND_STEP_M 1.0
-#define GRIP_SHARE 0.5 /* of what the surface gives: friction_use of worker/METRICS.md */
-#define BESIDE_M 0.5   /* beyond a lane's edge ego still starts in it, as for the loader */
+#define GRIP_SHARE 0.5  /* of what the surface gives: friction_use of worker/METRICS.md */
+#define SLIDE_SHARE 0.8 /* of it, beyond which a single-track model slides, too */
+#define BEND_DECEL_MAX_MPS2 6.0
+#define BESIDE_M 0.5 /* beyond a lane's edge ego still starts in it, as for the loader */
 
 struct route {
     uint32_t count;
@@ -189,7 +191,9 @@ enum status osc_ego_own_lane(struct osc_context *context, struct map *map, struc
 
 /* ---- bends ---- */
 
-double osc_ego_bend_speed(const struct osc_context *context)
+/* Speed at the start at which bends ahead can still be slowed down for, to that share of what the
+ * surface gives. */
+static double bend_speed(const struct osc_context *context, double share, double decel_mps2)
 {
     const struct osc_path *path = &context->ego->path;
     const struct story_path *way = &context->board.paths[path->index];
@@ -201,32 +205,36 @@ double osc_ego_bend_speed(const struct osc_context *context)
         struct pose at =
             osc_path_pose(&context->board, path->index, path->start_s_m + ahead_m + BEND_STEP_M);
         double curvature = fabs(at.heading_rad - before.heading_rad) / BEND_STEP_M;
-        least2 = dmath_min(least2, GRIP_SHARE * GRAVITY_MPS2 / dmath_max(curvature, 1e-9) +
-                                       2 * BEND_DECEL_MPS2 * ahead_m);
+        least2 = dmath_min(least2, share * GRAVITY_MPS2 / dmath_max(curvature, 1e-9) +
+                                       2 * decel_mps2 * ahead_m);
         before = at;
     }
     return sqrt(least2);
 }
 
-enum status osc_ego_note_bend(struct osc_context *context)
+enum status osc_ego_fit_bend(struct osc_context *context)
 {
     struct osc_entity *ego = context->ego;
-    double most_mps = osc_ego_bend_speed(context);
+    double gentle_mps = bend_speed(context, GRIP_SHARE, BEND_DECEL_MPS2);
     double speed_mps = ego->speed_mps;
-    if (speed_mps <= most_mps) {
+    if (speed_mps <= gentle_mps) {
         return STATUS_OK;
     }
-    most_mps = floor(most_mps * 10) / 10;
-    ego->speed_mps = context->options->fit_speed ? most_mps : speed_mps;
-    return context->options->fit_speed
-               ? osc_note_made(context, ego->element,
-                               "ego starts with %.1f m/s, which its bend holds, not %.3g", most_mps,
-                               speed_mps)
-               : osc_note_made(context, ego->element,
-                               "ego starts with %.3g m/s in a bend that holds %.1f m/s: its "
-                               "rollouts will be invalid (friction_use); --fit-speed starts with "
-                               "that",
-                               speed_mps, most_mps);
+    gentle_mps = floor(gentle_mps * 10) / 10;
+    if (context->options->fit_speed ||
+        speed_mps > bend_speed(context, SLIDE_SHARE, BEND_DECEL_MAX_MPS2)) {
+        ego->speed_mps = gentle_mps;
+        return osc_note_made(context, ego->element,
+                             "ego starts with %.1f m/s, which its bend holds, not %.3g%s",
+                             gentle_mps, speed_mps,
+                             context->options->fit_speed ? "" : ", with which any car would slide");
+    }
+    ego->single_track = true;
+    return osc_note_made(
+        context, ego->element,
+        "ego starts with %.3g m/s in a bend that a kinematic model holds with %.1f m/s: it is a "
+        "single-track model (--fit-speed starts with what the kinematic one holds)",
+        speed_mps, gentle_mps);
 }
 
 const char *osc_actor_slice(const struct scenario *scenario)

@@ -420,7 +420,10 @@ static enum status place_some(struct osc_context *context, uint32_t *placed)
             entity->on_road = at.on_road;
             entity->placed = true;
         }
-        if (follow != NULL) {
+        const struct osc_element *trajectory = follow != NULL ? trajectory_of(follow) : NULL;
+        bool from_there =
+            position != NULL && trajectory != NULL && osc_trajectory_is_own(trajectory, entity);
+        if (follow != NULL && !from_there) {
             TRY(place_on_trajectory(context, entity, follow));
         }
         *placed += entity->placed;
@@ -560,6 +563,36 @@ static enum status read_init_actions(struct osc_context *context)
     return STATUS_OK;
 }
 
+/* The position by which Init would place an entity, if others were; NULL: it does not wait. */
+static const struct osc_element *waiting_for(struct osc_context *context, const char *name)
+{
+    const struct osc_element *private = osc_child(init_actions(context), "Private");
+    for (; private != NULL; private = osc_next(private)) {
+        const char *entity = osc_attribute(private, "entityRef");
+        const struct osc_element *position = find_teleport(private);
+        if (position != NULL && strcmp(entity, name) == 0 && must_wait(context, position)) {
+            return position->first;
+        }
+    }
+    return NULL;
+}
+
+/* Entities that wait for one another wait for ever. */
+static enum status check_circles(struct osc_context *context)
+{
+    for (uint32_t i = 0; i < context->entity_count; i++) {
+        const struct osc_element *at = waiting_for(context, context->entities[i].name);
+        const char *other = at != NULL ? osc_attribute(at, "entityRef") : NULL;
+        if (other != NULL && waiting_for(context, other) != NULL) {
+            return osc_fail(context, at,
+                            "expected a position that leads back to a place, found one relative "
+                            "to \"%.60s\", which waits for one too",
+                            other);
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status osc_init_read(struct osc_context *context)
 {
     const struct osc_element *actions = init_actions(context);
@@ -578,6 +611,7 @@ enum status osc_init_read(struct osc_context *context)
         }
         TRY(place_some(context, &placed));
     } while (placed != before && placed < context->entity_count);
+    TRY(check_circles(context));
     const struct osc_element *private = osc_child(actions, "Private");
     for (; private != NULL; private = osc_next(private)) {
         struct osc_entity *entity;

@@ -36,6 +36,7 @@ enum {
     OSC_ENTITIES_MAX = LIMIT_STORY_ACTORS,
     OSC_NAME_BYTES = 128,
     OSC_CHAIN_MAX = 512, /* lanes of one path */
+    OSC_POINTS_MAX = 40000,
     OSC_NOTES_MAX = 64
 };
 
@@ -65,6 +66,12 @@ struct osc_scope {
     struct osc_parameter *items;
 };
 
+/* Points of a line while it is made. */
+struct osc_points {
+    uint32_t count;
+    struct story_point *points;
+};
+
 struct osc_path {
     uint32_t index;      /* in the storyboard */
     uint32_t lane_count; /* lanes it runs along, 0: off the lanes */
@@ -91,6 +98,7 @@ struct osc_entity {
     struct opendrive_place place;
     bool on_road;
     double speed_mps;
+    bool single_track; /* ego's model */
     struct osc_path path;
     uint32_t actor;
     uint32_t waypoint_count; /* of its route */
@@ -128,6 +136,9 @@ struct osc_context {
     struct osc_tracks *tracks; /* of the roads, osc_path.c */
 };
 
+/* Drops points that are nearer than 1 mm to a line between others. */
+void osc_points_thin(struct osc_points *line);
+
 /* Points along lanes that were asked for last, of one network; NULL: out of memory. */
 struct osc_tracks *osc_tracks_create(void);
 /* Forgets all, for another network or before free(); accepts NULL. */
@@ -148,8 +159,10 @@ void *osc_alloc(struct osc_context *context, size_t count, size_t size);
 enum status osc_document_load(struct osc_context *context, const struct osc_parameter *overrides,
                               uint32_t override_count);
 
-/* `relative` beside the file that names it, which may be written with backslashes. */
-void osc_join_path(const char *file, const char *relative, char out[LIMIT_PATH_BYTES]);
+/* `relative`, which may be written with backslashes, and the suffix: beside the scenario's file, or
+ * where nothing is there below the folder that the options name. */
+void osc_find_path(const struct osc_context *context, const char *relative, const char *suffix,
+                   char out[LIMIT_PATH_BYTES]);
 
 const struct osc_element *osc_child(const struct osc_element *element, const char *name);
 /* The first child of any name, NULL: none. */
@@ -253,6 +266,13 @@ bool osc_trajectory_has_times(const struct osc_element *trajectory);
 /* <Trajectory> to a path of the storyboard. */
 enum status osc_trajectory_read(struct osc_context *context, const struct osc_element *trajectory,
                                 bool timed, uint32_t *index);
+/* Whether it lies where its entity is when it starts: every position is relative to that as an
+ * object, or there is none, of clothoids. */
+bool osc_trajectory_is_own(const struct osc_element *trajectory, const struct osc_entity *entity);
+/* One that does, from (0, 0) towards +x. */
+enum status osc_trajectory_read_own(struct osc_context *context,
+                                    const struct osc_element *trajectory, struct osc_entity *entity,
+                                    bool timed, uint32_t *index);
 
 /* ---- osc_entity.c ---- */
 
@@ -280,10 +300,10 @@ enum status osc_ego_note_end(struct osc_context *context);
 bool osc_ego_in_lane(const struct map *map, const struct ego *ego);
 /* Adds ego's path to the map as a lane, and as its route. */
 enum status osc_ego_own_lane(struct osc_context *context, struct map *map, struct ego *ego);
-/* Speed at the start at which bends ahead can still be slowed down for. */
-double osc_ego_bend_speed(const struct osc_context *context);
-/* A note where ego starts faster than that; --fit-speed slows it. */
-enum status osc_ego_note_bend(struct osc_context *context);
+/* Gives ego, where it starts faster than a kinematic model holds in its bend and those ahead, a
+ * single-track model or, with --fit-speed and where every car would slide, a lower speed; with a
+ * note. */
+enum status osc_ego_fit_bend(struct osc_context *context);
 /* Whom ego shares the road with that needs most care: a kind of agent, "none". */
 const char *osc_actor_slice(const struct scenario *scenario);
 

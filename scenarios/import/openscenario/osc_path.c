@@ -1,5 +1,5 @@
 /*
- * Paths that actors follow: along lanes, straight ahead, and trajectories of the file.
+ * Paths that actors follow along lanes and straight ahead.
  *
  * A path along lanes begins a little behind the actor, so that what follows it can be measured, and
  * goes on as far as anybody gets within the horizon. Where lanes part, the actor's route decides,
@@ -24,10 +24,9 @@
 #define SAGITTA_M 0.001
 #define KEPT_M 0.001
 #define KEPT_RAD 2e-4
-#define CORNER_M 0.5 /* within which a polyline's heading turns at a vertex */
 #define NEXT_M 1e-3
 
-enum { RAW_MAX = 40000, MERGED_MAX = 256, TRACKS_MAX = 8 };
+enum { MERGED_MAX = 256, TRACKS_MAX = 8 };
 
 struct piece {
     uint32_t lane;
@@ -42,11 +41,6 @@ struct chain {
     struct piece pieces[OSC_CHAIN_MAX];
 };
 
-struct raw {
-    uint32_t count;
-    struct story_point *points;
-};
-
 /* Points along a chain of lanes, the same for whoever drives there. */
 struct track {
     struct chain chain;
@@ -59,7 +53,7 @@ struct osc_tracks {
     uint32_t next; /* to be made anew */
     struct track items[TRACKS_MAX];
     struct chain chain; /* of one path at a time */
-    struct story_point points[RAW_MAX];
+    struct story_point points[OSC_POINTS_MAX];
 };
 
 /* ---- points ---- */
@@ -81,8 +75,10 @@ static bool merges(const struct story_point *points, uint32_t from, uint32_t to)
     return true;
 }
 
-static uint32_t thin(struct story_point *points, uint32_t count)
+void osc_points_thin(struct osc_points *line)
 {
+    struct story_point *points = line->points;
+    uint32_t count = line->count;
     uint32_t kept = 1;
     uint32_t from = 0;
     while (from + 1 < count) {
@@ -98,7 +94,7 @@ static uint32_t thin(struct story_point *points, uint32_t count)
         points[kept++] = points[to];
         from = to;
     }
-    return kept;
+    line->count = kept;
 }
 
 enum status osc_path_add(struct osc_context *context, const struct osc_element *element,
@@ -271,14 +267,14 @@ static void make_chain(const struct osc_context *context, const struct osc_entit
     }
 }
 
-static void add_raw(struct raw *raw, struct pose pose)
+static void add_raw(struct osc_points *raw, struct pose pose)
 {
     if (raw->count > 0) {
         const struct story_point *last = &raw->points[raw->count - 1];
         double dx = pose.x_m - last->x_m;
         double dy = pose.y_m - last->y_m;
         double way_m = sqrt(dx * dx + dy * dy);
-        if (way_m < 1e-6 || raw->count == RAW_MAX) {
+        if (way_m < 1e-6 || raw->count == OSC_POINTS_MAX) {
             return;
         }
         raw->points[raw->count] = (struct story_point){
@@ -291,7 +287,7 @@ static void add_raw(struct raw *raw, struct pose pose)
 }
 
 static void sample_piece(const struct osc_context *context, const struct piece *piece,
-                         struct raw *raw)
+                         struct osc_points *raw)
 {
     double sign = piece->with_s ? 1.0 : -1.0;
     double length_m = fabs(piece->to_m - piece->from_m);
@@ -302,7 +298,8 @@ static void sample_piece(const struct osc_context *context, const struct piece *
         struct pose pose = opendrive_lane_pose(context->network, piece->lane, s_m, 0);
         pose.heading_rad += piece->with_s ? 0 : PI_RAD;
         add_raw(raw, pose);
-        if (at_m >= length_m || raw->count == RAW_MAX) { /* a lane may be longer than any path */
+        if (at_m >= length_m ||
+            raw->count == OSC_POINTS_MAX) { /* a lane may be longer than any path */
             return;
         }
         double curvature = fabs(opendrive_curvature(context->network, road, s_m));
@@ -343,7 +340,7 @@ static const struct track *find_track(struct osc_context *context)
 {
     struct osc_tracks *tracks = context->tracks;
     const struct chain *chain = &tracks->chain;
-    struct raw raw = {0, tracks->points};
+    struct osc_points raw = {0, tracks->points};
     for (uint32_t i = 0; i < TRACKS_MAX; i++) {
         if (tracks->items[i].count > 0 && same_chain(&tracks->items[i].chain, chain)) {
             return &tracks->items[i];
@@ -357,7 +354,7 @@ static const struct track *find_track(struct osc_context *context)
         track->s_m[i] = raw.count > 0 ? raw.points[raw.count - 1].s_m : 0;
         sample_piece(context, &chain->pieces[i], &raw);
     }
-    raw.count = thin(raw.points, raw.count);
+    osc_points_thin(&raw);
     track->points = malloc(raw.count * sizeof *track->points);
     if (memory_check(track->points, context->error, "%s: out of memory", context->path) !=
         STATUS_OK) {
@@ -430,192 +427,4 @@ enum status osc_path_from(struct osc_context *context, const struct osc_entity *
     }
     bool with_s = osc_runs_with_s(context, &place, pose.heading_rad);
     return osc_path_along(context, entity, place.lane, place.s_m, with_s, out);
-}
-
-/* ---- trajectories ---- */
-
-static enum status read_vertex(struct osc_context *context, const struct osc_element *vertex,
-                               struct raw *raw, bool timed, double *time_s)
-{
-    const struct osc_element *position;
-    struct osc_position at;
-    TRY(osc_required_child(context, vertex, "Position", &position));
-    TRY(osc_position_read(context, position, &at));
-    *time_s = 0;
-    TRY(osc_number(context, vertex, "time", timed, -1e5, 1e5, time_s));
-    if (raw->count == RAW_MAX) {
-        return osc_fail(context, vertex, "expected at most %d vertices, found more", RAW_MAX);
-    }
-    raw->points[raw->count++] = (struct story_point){
-        .x_m = at.pose.x_m, .y_m = at.pose.y_m, .heading_rad = at.pose.heading_rad, .t_s = *time_s};
-    return STATUS_OK;
-}
-
-/* Vertices to points: straight between them, the heading that of each segment, turning within
- * CORNER_M of a vertex. */
-static enum status lay_polyline(struct osc_context *context, const struct osc_element *element,
-                                const struct raw *vertices, bool timed, uint32_t *index)
-{
-    struct story_point *points = osc_alloc(context, 3 * (size_t)vertices->count, sizeof *points);
-    uint32_t count = 0;
-    double s_m = 0;
-    double heading = vertices->points[0].heading_rad;
-    if (points == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (uint32_t i = 0; i + 1 < vertices->count; i++) {
-        const struct story_point *a = &vertices->points[i];
-        const struct story_point *b = a + 1;
-        double dx = b->x_m - a->x_m;
-        double dy = b->y_m - a->y_m;
-        double length_m = sqrt(dx * dx + dy * dy);
-        if (timed && b->t_s <= a->t_s) {
-            return osc_fail(context, element, "expected times that grow, found %g s after %g s",
-                            b->t_s, a->t_s);
-        }
-        if (length_m > 1e-6) {
-            double along = dmath_atan2(dy, dx);
-            heading = i == 0 ? along : heading + dmath_wrap_angle(along - heading);
-        }
-        double share = length_m > 0 ? dmath_min(CORNER_M / length_m, 0.3) : 0.3;
-        double at[3] = {0, share, 1 - share};
-        for (int k = 0; k < 3; k++) {
-            points[count++] = (struct story_point){s_m + at[k] * length_m, a->x_m + at[k] * dx,
-                                                   a->y_m + at[k] * dy, heading,
-                                                   a->t_s + at[k] * (b->t_s - a->t_s)};
-        }
-        s_m += length_m;
-    }
-    const struct story_point *last = &vertices->points[vertices->count - 1];
-    points[count++] = (struct story_point){s_m, last->x_m, last->y_m, heading, last->t_s};
-    for (uint32_t i = 3; i + 1 < count; i += 3) { /* at a vertex between both segments' */
-        points[i].heading_rad = 0.5 * (points[i - 1].heading_rad + points[i + 1].heading_rad);
-    }
-    return osc_path_add(context, element, points, count, timed, index);
-}
-
-static enum status read_polyline(struct osc_context *context, const struct osc_element *polyline,
-                                 bool closed, bool timed, uint32_t *index)
-{
-    struct raw raw = {0, osc_alloc(context, RAW_MAX + 1, sizeof *raw.points)};
-    if (raw.points == NULL) {
-        return STATUS_LIMIT;
-    }
-    const struct osc_element *vertex = osc_child(polyline, "Vertex");
-    for (; vertex != NULL; vertex = osc_next(vertex)) {
-        double time_s;
-        TRY(read_vertex(context, vertex, &raw, timed, &time_s));
-    }
-    if (raw.count < 2) {
-        return osc_fail(context, polyline, "expected at least 2 vertices, found %u", raw.count);
-    }
-    if (closed && !timed) {
-        raw.points[raw.count++] = raw.points[0];
-    }
-    return lay_polyline(context, polyline, &raw, timed, index);
-}
-
-/* One stretch of linear curvature, by the midpoint rule in steps that keep errors below 1 mm. */
-static void add_clothoid(struct raw *raw, struct pose *at, double curvature, double slope,
-                         double length_m, double start_s, double stop_s)
-{
-    enum { STEPS_MAX = 4000 };
-    int steps = (int)dmath_clamp(ceil(length_m / 0.2), 1, STEPS_MAX);
-    double step_m = length_m / steps;
-    for (int i = 0; i < steps && raw->count < RAW_MAX; i++) {
-        double middle_m = (i + 0.5) * step_m;
-        double s;
-        double c;
-        double turn = (curvature + slope * middle_m) * step_m;
-        dmath_sincos(at->heading_rad + 0.5 * turn, &s, &c);
-        at->x_m += step_m * c;
-        at->y_m += step_m * s;
-        at->heading_rad += turn;
-        const struct story_point *last = &raw->points[raw->count - 1];
-        raw->points[raw->count++] =
-            (struct story_point){last->s_m + step_m, at->x_m, at->y_m, at->heading_rad,
-                                 start_s + (i + 1) * (stop_s - start_s) / steps};
-    }
-}
-
-static enum status read_clothoids(struct osc_context *context, const struct osc_element *element,
-                                  bool timed, uint32_t *index)
-{
-    struct raw raw = {0, osc_alloc(context, RAW_MAX + 1, sizeof *raw.points)};
-    bool spline = osc_is(element, "ClothoidSpline");
-    const struct osc_element *part = spline ? osc_child(element, "ClothoidSplineSegment") : element;
-    struct pose at = {0};
-    if (raw.points == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (; part != NULL; part = spline ? osc_next(part) : NULL) {
-        double curvature = 0;
-        double end = NAN;
-        double slope = 0;
-        double length_m = 0;
-        double start_s = 0;
-        double stop_s = 0;
-        const struct osc_element *position = osc_child(part, spline ? "PositionStart" : "Position");
-        TRY(osc_number(context, part, spline ? "curvatureStart" : "curvature", true, -10, 10,
-                       &curvature));
-        TRY(osc_number(context, part, "length", true, 1e-6, 1e5, &length_m));
-        TRY(osc_number(context, part, "curvatureEnd", spline, -10, 10, &end));
-        TRY(osc_number(context, part, "curvatureDot", false, -10, 10, &slope));
-        TRY(osc_number(context, part, "curvaturePrime", false, -10, 10, &slope));
-        TRY(osc_number(context, part, "startTime", false, 0, 1e5, &start_s));
-        TRY(osc_number(context, part, "stopTime", timed && !spline, 0, 1e5, &stop_s));
-        slope = spline ? (end - curvature) / length_m : slope;
-        if (position != NULL) {
-            struct osc_position start;
-            TRY(osc_position_read(context, position, &start));
-            at = start.pose;
-        } else if (raw.count == 0) {
-            return osc_fail(context, part, "expected a position to start at, found none");
-        }
-        if (raw.count == 0) {
-            raw.points[raw.count++] =
-                (struct story_point){0, at.x_m, at.y_m, at.heading_rad, start_s};
-        }
-        add_clothoid(&raw, &at, curvature, slope, length_m, start_s, stop_s);
-    }
-    if (raw.count < 2) {
-        return osc_fail(context, element, "expected at least one segment, found none");
-    }
-    raw.count = timed ? raw.count : thin(raw.points, raw.count);
-    return osc_path_add(context, element, raw.points, raw.count, timed, index);
-}
-
-bool osc_trajectory_has_times(const struct osc_element *trajectory)
-{
-    const struct osc_element *shape = osc_child(trajectory, "Shape");
-    const struct osc_element *line = shape != NULL ? osc_child(shape, "Polyline") : NULL;
-    const struct osc_element *vertex = line != NULL ? osc_child(line, "Vertex") : NULL;
-    bool any = line == NULL;
-    for (; vertex != NULL && !any; vertex = osc_next(vertex)) {
-        any = osc_attribute(vertex, "time") != NULL;
-    }
-    return any;
-}
-
-enum status osc_trajectory_read(struct osc_context *context, const struct osc_element *trajectory,
-                                bool timed, uint32_t *index)
-{
-    const struct osc_element *shape = osc_child(trajectory, "Shape");
-    const struct osc_element *form = shape != NULL ? shape->first : NULL;
-    if (form == NULL) {
-        return osc_fail(context, trajectory, "expected a <Shape>, found none");
-    }
-    bool closed;
-    TRY(osc_bool(context, trajectory, "closed", false, &closed));
-    if (closed && (timed || !osc_is(form, "Polyline"))) {
-        osc_note(context, trajectory,
-                 "a closed trajectory with times, or of clothoids, is left open");
-    }
-    if (osc_is(form, "Polyline")) {
-        return read_polyline(context, form, closed, timed, index);
-    }
-    if (osc_is(form, "Clothoid") || osc_is(form, "ClothoidSpline")) {
-        return read_clothoids(context, form, timed, index);
-    }
-    return osc_unsupported(context, form);
 }

@@ -201,8 +201,10 @@ static enum status parse_road_options(const struct importer *importer, struct ro
                          "import: --horizon is for opendrive and openscenario; other formats say "
                          "how long they last");
     }
-    if (!story && (options->story.ego != NULL || options->goal != NULL)) {
-        return error_set(error, STATUS_USAGE, "import: --ego and --goal are for openscenario");
+    if (!story &&
+        (options->story.ego != NULL || options->goal != NULL || options->story.search != NULL)) {
+        return error_set(error, STATUS_USAGE,
+                         "import: --ego, --goal and --search are for openscenario");
     }
     if (!story && !roads && options->story.fit_speed) {
         return error_set(
@@ -278,6 +280,8 @@ int main(int argc, char **argv)
         {"--fit-speed", NULL, "openscenario, opendrive: ego starts no faster than its bend holds",
          .flag = &options.story.fit_speed},
         {"--goal", "M", "openscenario: how far ego is to get (nowhere)", .text = &options.goal},
+        {"--search", "FOLDER", "openscenario: where else files are that others name",
+         .text = &options.story.search},
     };
     const struct cli_command command = {
         "import",
