@@ -21,11 +21,11 @@ enum { SLOTS_FIRST = 1024 };
 static const struct {
     size_t offset, bytes;
 } text_members[] = {
-    TEXT(suite_id),     TEXT(scenario_id),  TEXT(scenario_hash), TEXT(branch_id), TEXT(planner),
-    TEXT(planner_hash), TEXT(pool),         TEXT(model_hash),    TEXT(sampler),   TEXT(backend),
-    TEXT(revision),     TEXT(trace_hash),   TEXT(artifact_hash), TEXT(slice[0]),  TEXT(slice[1]),
-    TEXT(slice[2]),     TEXT(slice[3]),     TEXT(slice[4]),      TEXT(slice[5]),  TEXT(given),
-    TEXT(error),        TEXT(health_check), TEXT(evidence_hash),
+    TEXT(suite_id),     TEXT(scenario_id), TEXT(scenario_hash), TEXT(branch_id),     TEXT(planner),
+    TEXT(planner_hash), TEXT(pool),        TEXT(model_hash),    TEXT(sampler),       TEXT(backend),
+    TEXT(rig),          TEXT(revision),    TEXT(trace_hash),    TEXT(artifact_hash), TEXT(slice[0]),
+    TEXT(slice[1]),     TEXT(slice[2]),    TEXT(slice[3]),      TEXT(slice[4]),      TEXT(slice[5]),
+    TEXT(given),        TEXT(error),       TEXT(health_check),  TEXT(evidence_hash),
 };
 
 enum { TEXT_COUNT = COUNT_OF(text_members) };

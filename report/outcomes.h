@@ -10,7 +10,7 @@
 #include "schemas/outcome.h"
 #include "schemas/scenario.h"
 
-enum { KEPT_TEXTS = 17 + SLICE_KIND_COUNT };
+enum { KEPT_TEXTS = 18 + SLICE_KIND_COUNT };
 
 /* An outcome with its texts elsewhere; members mean what those of struct outcome do. */
 struct kept_outcome {
@@ -19,7 +19,7 @@ struct kept_outcome {
         struct {
             const char *suite_id, *scenario_id, *scenario_hash, *branch_id;
             const char *planner, *planner_hash, *pool;
-            const char *model_hash, *sampler, *backend, *revision;
+            const char *model_hash, *sampler, *backend, *rig, *revision;
             const char *trace_hash, *artifact_hash;
             const char *slice[SLICE_KIND_COUNT];
             const char *given, *error, *health_check, *evidence_hash;

@@ -217,7 +217,7 @@ static enum status put_file(const char *folder, const char *name, bool executabl
     return good ? STATUS_OK : error_set(error, STATUS_IO, "%s: %s", path, strerror(code));
 }
 
-/* What a pack holds is somebody's word: each name and size is looked at. */
+/* A pack is somebody's word: each name and size is looked at. */
 static enum status put_files(const char *data, size_t bytes, const char *folder,
                              struct error *error)
 {
@@ -284,7 +284,7 @@ static enum status try_copy(const char *planner, const struct planner_confinemen
                             struct error *error)
 {
     char folder[LIMIT_PATH_BYTES] = "";
-    char loaded[SHA256_HEX_BYTES] = "";
+    struct planner_trial trial;
     int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     enum status status = here >= 0
                              ? make_folder(folder, error)
@@ -294,9 +294,9 @@ static enum status try_copy(const char *planner, const struct planner_confinemen
         status = error_set(error, STATUS_IO, "%s: %s", folder, strerror(errno));
     }
     THEN(status, planner_identity(planner, found, error));
-    THEN(status, planner_try(planner, confinement, false, PLANNER_TRY_MS, loaded, error));
+    THEN(status, planner_try(planner, confinement, NULL, false, PLANNER_TRY_MS, &trial, error));
     if (status == STATUS_OK) {
-        planner_identity_extend(found, loaded);
+        planner_identity_extend(found, trial.loaded);
     }
     if (here >= 0 && fchdir(here) != 0 && status == STATUS_OK) {
         status =

@@ -188,7 +188,7 @@ static enum status read_elsewhere(struct db *db, int64_t suite, struct progress_
     return query_end(&query, error);
 }
 
-/* How far the jobs that are being driven have come. */
+/* Progress of the jobs that are being driven. */
 static enum status read_running(struct db *db, int64_t suite, int64_t now_ns,
                                 struct progress_part *parts, uint32_t count,
                                 struct store_suite_status *out, struct error *error)

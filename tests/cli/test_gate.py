@@ -277,7 +277,7 @@ def files_that_were_kept_drive_again():
         pathlib.Path("gone.py").rename("plan.py")
         done = swerve("compare", "exec:python3 plan.py", "exec:python3 plan.py", "--store", "k.db")
         assert "NOTE: A and B are two versions of one planner" in done.stdout, done.stdout
-        # What does not make the same planner, is too much, or would be read by others is not kept.
+        # Files that do not make the same planner, are too many, or would be read by others are not kept.
         words = ["run", "clear1.json", "--world", "object", "--keep-planner", "--store"]
         said = swerve(*words, "x.db", "--planner", f"exec:python3 {os.getcwd()}/plan.py", code=3).stderr
         assert "expected a file below this folder, named by a relative path; found none" in said, said

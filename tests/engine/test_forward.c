@@ -20,7 +20,7 @@ static struct model *open_tiny(enum nn_precision precision, uint32_t cpu_flags)
     struct model *model = NULL;
     struct error error = {0};
     snprintf(path, sizeof path, "%s/tiny.safetensors", data_directory);
-    const struct model_open_options options = {precision, cpu_flags, false};
+    const struct model_open_options options = {.precision = precision, .cpu_flags = cpu_flags};
     EXPECT_OK(model_open(path, &options, &model, &error), error);
     return model;
 }
@@ -183,7 +183,8 @@ static struct model *make_random(enum nn_precision precision, uint32_t steps)
     for (uint32_t i = 0; i <= steps; i++) {
         config.schedule[i] = (double)i / steps;
     }
-    const struct model_open_options options = {precision, cpu_flags_detect(), false};
+    const struct model_open_options options = {.precision = precision,
+                                               .cpu_flags = cpu_flags_detect()};
     EXPECT_OK(model_random(&config, &options, 5, &model, &error), error);
     return model;
 }

@@ -38,7 +38,8 @@ static enum status open_bytes(const uint8_t *data, size_t bytes, struct model **
                               struct error *error)
 {
     char path[] = "/tmp/swerve_model_XXXXXX";
-    const struct model_open_options options = {NN_BF16, cpu_flags_detect(), false};
+    const struct model_open_options options = {.precision = NN_BF16,
+                                               .cpu_flags = cpu_flags_detect()};
     int fd = mkstemp(path);
     EXPECT(fd >= 0);
     EXPECT_INT(write(fd, data, bytes), (long long)bytes);
@@ -121,7 +122,7 @@ static void flop_counts_the_shapes(void)
                                   .window = 4,
                                   .steps = 3,
                                   .schedule = {0.0, 0.3, 0.5, 1.0}};
-    const struct model_open_options options = {NN_FP32, 0, false};
+    const struct model_open_options options = {.precision = NN_FP32, .cpu_flags = 0};
     struct error error = {0};
     double flop[2];
     for (uint32_t i = 0; i < 2; i++) {
@@ -275,7 +276,7 @@ static void random_models_check_their_shape(void)
                                   .window = 1,
                                   .steps = 1,
                                   .schedule = {0.0, 1.0}};
-    const struct model_open_options options = {NN_FP32, 0, false};
+    const struct model_open_options options = {.precision = NN_FP32, .cpu_flags = 0};
     EXPECT_INT(model_random(&config, &options, 1, &model, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "multiple of 32, found 40");
     free(tiny);

@@ -574,7 +574,8 @@ static bool create_models(void)
     };
     for (int p = 0; p < NN_PRECISION_COUNT; p++) {
         struct error error;
-        const struct model_open_options options = {(enum nn_precision)p, cpu_flags_detect(), false};
+        const struct model_open_options options = {.precision = (enum nn_precision)p,
+                                                   .cpu_flags = cpu_flags_detect()};
         if (model_random(&config, &options, 1, &models[p], &error) != STATUS_OK) {
             printf("Bail out! %s\n", error.text);
             return false;

@@ -249,7 +249,8 @@ int main(int argc, char **argv)
     struct model *model = NULL;
     struct dump dump = {.ticks = (uint32_t)atoi(argv[4])};
     uint32_t clips = (uint32_t)atoi(argv[5]);
-    const struct model_open_options options = {precision_named(argv[2]), cpu_flags_detect(), false};
+    const struct model_open_options options = {.precision = precision_named(argv[2]),
+                                               .cpu_flags = cpu_flags_detect()};
     dump.conditioning = strcmp(argv[3], "agents") == 0 ? CONDITIONING_AGENTS
                         : strcmp(argv[3], "map") == 0  ? CONDITIONING_MAP
                                                        : CONDITIONING_NONE;

@@ -21,7 +21,7 @@
 #define CAR_LENGTH_M 4.5
 #define CAR_WIDTH_M 1.8
 
-struct rig {
+struct stand {
     struct arena arena;
     struct scenario scenario;
     struct prepared *prepared;
@@ -33,14 +33,14 @@ struct rig {
 };
 
 /* Opens a rig; the test then fills rig->scenario.map and calls rig_scenario. */
-static inline void rig_init(struct rig *rig)
+static inline void rig_init(struct stand *rig)
 {
     memset(rig, 0, sizeof *rig);
     arena_init(&rig->arena, (size_t)16 << 20);
 }
 
 /* Ego at `pose`, route lane 0, absent cars, default criteria. */
-static inline void rig_scenario(struct rig *rig, struct pose pose, double speed_mps,
+static inline void rig_scenario(struct stand *rig, struct pose pose, double speed_mps,
                                 uint32_t agents, uint32_t horizon_ticks)
 {
     struct scenario *scenario = &rig->scenario;
@@ -57,7 +57,7 @@ static inline void rig_scenario(struct rig *rig, struct pose pose, double speed_
 
 /* Builds the prepared scenario and starts the score; after this the scenario is read only, but for
  * criteria. */
-static inline void rig_start(struct rig *rig)
+static inline void rig_start(struct stand *rig)
 {
     struct error error;
     EXPECT_OK(prepared_create(&rig->scenario, &rig->prepared, &error), error);
@@ -67,29 +67,29 @@ static inline void rig_start(struct rig *rig)
 }
 
 /* `lanes` eastbound lanes of 3.5 m and 1,000 m, lane 0 on y = 0, limit 30 m/s; ego on it. */
-static inline void rig_motorway(struct rig *rig, uint32_t lanes, struct pose pose, double speed_mps,
-                                uint32_t agents, uint32_t horizon_ticks)
+static inline void rig_motorway(struct stand *rig, uint32_t lanes, struct pose pose,
+                                double speed_mps, uint32_t agents, uint32_t horizon_ticks)
 {
     rig_init(rig);
     maps_motorway(&rig->arena, &rig->scenario.map, lanes, 1000);
     rig_scenario(rig, pose, speed_mps, agents, horizon_ticks);
 }
 
-static inline void rig_finish(struct rig *rig)
+static inline void rig_finish(struct stand *rig)
 {
     free(rig->score);
     prepared_unref(rig->prepared);
     arena_finish(&rig->arena);
 }
 
-static inline void rig_agent(struct rig *rig, uint32_t index, struct pose pose, double speed_mps)
+static inline void rig_agent(struct stand *rig, uint32_t index, struct pose pose, double speed_mps)
 {
     rig->scene.agents[index] =
         (struct agent_state){.pose = pose, .speed_mps = speed_mps, .present = true};
 }
 
 /* Scores the scene as it is, then counts the tick. */
-static inline void rig_tick(struct rig *rig)
+static inline void rig_tick(struct stand *rig)
 {
     score_update(rig->score, &rig->scene);
     rig->scene.tick++;
@@ -106,7 +106,7 @@ static inline struct pose rig_moved(struct pose pose, double distance_m)
 }
 
 /* Moves everything straight on for one tick. */
-static inline void rig_advance(struct rig *rig)
+static inline void rig_advance(struct stand *rig)
 {
     rig->scene.ego.pose = rig_moved(rig->scene.ego.pose, rig->scene.ego.speed_mps * TICK_S);
     for (uint32_t i = 0; i < rig->scene.agent_count; i++) {
@@ -116,7 +116,7 @@ static inline void rig_advance(struct rig *rig)
 }
 
 /* `ticks` times score and advance. */
-static inline void rig_drive(struct rig *rig, uint32_t ticks)
+static inline void rig_drive(struct stand *rig, uint32_t ticks)
 {
     for (uint32_t i = 0; i < ticks; i++) {
         rig_tick(rig);
@@ -124,7 +124,7 @@ static inline void rig_drive(struct rig *rig, uint32_t ticks)
     }
 }
 
-static inline const struct metrics *rig_metrics(struct rig *rig)
+static inline const struct metrics *rig_metrics(struct stand *rig)
 {
     score_finish(rig->score, &rig->metrics, &rig->verdict, &rig->reasons);
     return &rig->metrics;

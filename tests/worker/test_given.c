@@ -25,7 +25,7 @@ static const struct swerve_object *find(const struct swerve_surroundings *around
 
 /* Ego at 0; a truck 20 m ahead (0), a car hidden behind it (1), one far away on the left (2), one
  * behind ego (3). */
-static void open_scene(struct rig *rig)
+static void open_scene(struct stand *rig)
 {
     rig_motorway(rig, 3, (struct pose){100, 0, 0}, 10, 4, 100);
     rig->scenario.agents[0].kind = AGENT_TRUCK;
@@ -70,7 +70,7 @@ static void sources_follow_world_and_wants(void)
 
 static void lists_hold_what_is_there(void)
 {
-    struct rig rig;
+    struct stand rig;
     static struct given_objects given;
     struct swerve_surroundings around;
     open_scene(&rig);
@@ -111,7 +111,7 @@ static void lists_hold_what_is_there(void)
 
 static void what_is_hidden_is_not_seen(void)
 {
-    struct rig rig;
+    struct stand rig;
     static struct given_objects given;
     struct swerve_surroundings around;
     open_scene(&rig);
@@ -157,7 +157,7 @@ static void what_is_hidden_is_not_seen(void)
 
 static void maps_are_the_scenarios(void)
 {
-    struct rig rig;
+    struct stand rig;
     struct given_map *own = NULL;
     struct error error;
     open_scene(&rig);
@@ -203,7 +203,7 @@ static void signals_say_where_they_stop_ego(void)
         {.lane_count = 1, .lanes = &lane, .stop_m = 400, .phase_count = 1, .phases = &red},
         {.lane_count = 1, .lanes = &lane, .stop_m = 100, .phase_count = 1, .phases = &red},
     };
-    struct rig rig;
+    struct stand rig;
     static struct given_objects given;
     struct swerve_surroundings around;
     rig_init(&rig);

@@ -117,7 +117,7 @@ function progressCell(suite) {
 
 const trendLink = (query) => '#/trend?' + new URLSearchParams(query);
 
-/* What people say of a run: names that it is the baseline of, tags, the note. */
+/* Labels of a run: names that it is the baseline of, tags, the note. */
 function labels(suite) {
   const tags = suite.tags ? suite.tags.split(', ') : [];
   return [

@@ -57,7 +57,7 @@ static void corners_may_be_up_to_0_3_m_outside(void)
         double expected;
     } cases[] = {{-0.5, 1}, {0.29, 1}, {0.31, 0}, {2, 0}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct rig rig;
+        struct stand rig;
         /* The right edge of the road is y = -1.75; ego's right side is 0.95 m from its centre. */
         double y_m = -1.75 + EGO_WIDTH_M / 2 - cases[i].outside_m;
         rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 0, 0, 10);
@@ -77,7 +77,7 @@ static void each_corner_counts(void)
 {
     /* Turned by 30 degrees near the right edge, one front or rear corner is outside. */
     for (int side = -1; side <= 1; side += 2) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 2, (struct pose){100, -0.2, side * PI_RAD / 6}, 0, 0, 10);
         rig_start(&rig);
         rig_tick(&rig);
@@ -91,7 +91,7 @@ static void each_corner_counts(void)
 /* Ego heads west on an eastbound lane for `ticks` at a speed, then stands. */
 static double wrong_way(double speed_mps, uint32_t ticks)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){500, 0, PI_RAD}, speed_mps, 0, 100);
     rig_start(&rig);
     rig_drive(&rig, ticks);
@@ -119,7 +119,7 @@ static void wrong_way_is_metres_within_one_second(void)
 /* Ego drives beside the middle of its lane for so many ticks, before and after in it. */
 static double beside_the_middle(double offset_m, uint32_t ticks, bool junction)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 10, 0, 100);
     for (uint32_t i = 0; i < rig.scenario.map.lane_count; i++) {
         rig.scenario.map.lanes[i].intersection = junction;
@@ -147,7 +147,7 @@ static void lanes_are_kept_but_for_two_seconds(void)
 
 static void right_way_and_no_lane_are_compliant(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 25, 0, 100);
     rig_start(&rig);
     rig_drive(&rig, 50);
@@ -161,7 +161,7 @@ static void right_way_and_no_lane_are_compliant(void)
 static void direction_holds_on_shoulders_but_not_on_cycle_lanes(void)
 {
     for (enum lane_kind kind = LANE_DRIVING; kind < LANE_KIND_COUNT; kind++) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 2, (struct pose){500, 0, PI_RAD}, 10, 0, 100);
         rig.scenario.map.lanes[0].kind = kind;
         rig_start(&rig);
@@ -176,7 +176,7 @@ static void direction_holds_on_shoulders_but_not_on_cycle_lanes(void)
 /* 41 ticks = 4 s at a speed; the motorway's limit is 30 m/s. */
 static double speed_limit_metric(double speed_mps, double limit_mps)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){100, 0, 0}, speed_mps, 0, 100);
     rig.scenario.map.lanes[0].speed_limit_mps = limit_mps;
     rig_start(&rig);
@@ -192,7 +192,7 @@ static void overspeed_is_averaged_over_the_rollout(void)
     EXPECT_NEAR(speed_limit_metric(31, 30), 1 - 41 * 1.0 * 0.1 / (2.23 * 4.0), 1e-12);
     EXPECT_NEAR(speed_limit_metric(33, 30), 0, 0);
     EXPECT_NEAR(speed_limit_metric(60, 0), 1, 0); /* none posted */
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 32, 0, 100);
     rig_start(&rig);
     rig_drive(&rig, 10); /* 10 samples 2 m/s over, 31 below */
@@ -215,7 +215,7 @@ static void a_junctions_limit_is_that_of_its_neighbours(void)
         {true, 10, 12, 14, 1}, {true, 30, 12, 14, 1},  {true, 0, 0, 14, 0},  {true, 0, 14, 0, 0},
     };
     for (size_t k = 0; k < COUNT_OF(cases); k++) {
-        struct rig rig;
+        struct stand rig;
         rig_init(&rig);
         struct lane *lanes = maps_lanes(&rig.arena, &rig.scenario.map, 4);
         maps_straight(&rig.arena, &lanes[0], (struct pose){0, 0, 0}, 500, 3.5);
@@ -242,7 +242,7 @@ static void a_junctions_limit_is_that_of_its_neighbours(void)
 /* ---- progress ---- */
 
 /* Drives 50 m along the route of 1,000 m; what is expected is set up by the caller's scenario. */
-static double progress_of(struct rig *rig)
+static double progress_of(struct stand *rig)
 {
     rig_start(rig);
     rig_drive(rig, 51);
@@ -253,7 +253,7 @@ static double progress_of(struct rig *rig)
     return progress;
 }
 
-static void open_straight(struct rig *rig, double speed_mps, uint32_t horizon_ticks)
+static void open_straight(struct stand *rig, double speed_mps, uint32_t horizon_ticks)
 {
     rig_motorway(rig, 2, (struct pose){100, 0, 0}, speed_mps, 0, horizon_ticks);
     rig->scene.ego.speed_mps = 10;
@@ -261,7 +261,7 @@ static void open_straight(struct rig *rig, double speed_mps, uint32_t horizon_ti
 
 static void expected_progress_comes_from_figure_log_or_free_flow(void)
 {
-    struct rig rig;
+    struct stand rig;
     struct trajectory_point log[] = {
         {0, 100, 0, 0, 10}, {4, 140, 0, 0, 10}, {20, 300, 0, 0, 10}, {30, 900, 0, 0, 0}};
 
@@ -300,7 +300,7 @@ static void expected_progress_comes_from_figure_log_or_free_flow(void)
 }
 
 /* Ego drives back and forth; expected_m is given. */
-static const struct metrics *progress_case(struct rig *rig, double moved_m, double expected_m)
+static const struct metrics *progress_case(struct stand *rig, double moved_m, double expected_m)
 {
     rig_motorway(rig, 2, (struct pose){100, 0, 0}, 0, 0, 10);
     rig->scenario.criteria.expected_progress_m = expected_m;
@@ -315,7 +315,7 @@ static const struct metrics *progress_case(struct rig *rig, double moved_m, doub
 
 static void progress_ratio_has_a_floor_and_a_ceiling(void)
 {
-    struct rig rig;
+    struct stand rig;
     EXPECT_NEAR(progress_case(&rig, 50, 40)->progress, 1, 0);
     EXPECT_NEAR(progress_case(&rig, 0, 0)->progress, 1, 0); /* nothing expected, nothing done */
     EXPECT_NEAR(progress_case(&rig, -0.09, 0)->progress, 1, 0);
@@ -348,7 +348,7 @@ static void a_goal_is_a_whole_state(void)
         {{NAN, NAN, NAN, NAN, -4.0, 2.4}, true},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 10, 0, 100);
         rig.scenario.ego.has_goal = true;
         rig.scenario.ego.goal = (struct vec2){130, 0};
@@ -370,7 +370,7 @@ static void a_goal_is_a_whole_state(void)
 static void a_contact_without_fault_is_no_failure_to_arrive(void)
 {
     for (int k = 0; k < 2; k++) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 5, 1, 100);
         rig.scenario.ego.has_goal = true;
         rig.scenario.ego.goal = (struct vec2){200, 0};
@@ -391,7 +391,7 @@ static void a_contact_without_fault_is_no_failure_to_arrive(void)
 
 static void goal_is_reached_once_inside_its_radius(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 10, 0, 100);
     rig.scenario.ego.has_goal = true;
     rig.scenario.ego.goal = (struct vec2){130, 1};
@@ -419,7 +419,7 @@ static void goal_is_reached_once_inside_its_radius(void)
 
 static void score_is_gates_times_weighted_mean(void)
 {
-    struct rig rig;
+    struct stand rig;
     /* 51 ticks at 31 m/s of 30 allowed, 155 m of 200 expected, a lead 0.9 s ahead at first, one
      * uncomfortable swing of yaw: 5 * 0.775 + 5 * 0 + 4 * L + 2 * 0. */
     rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 31, 1, 100);
@@ -453,7 +453,7 @@ static void score_is_gates_times_weighted_mean(void)
 static void each_gate_zeroes_the_score(void)
 {
     for (int gate = 0; gate < 5; gate++) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 2, (struct pose){500, 0, 0}, 20, 1, 50);
         rig.scenario.criteria.expected_progress_m = 40;
         rig_start(&rig);
@@ -487,7 +487,7 @@ static void each_gate_zeroes_the_score(void)
 
 /* One rollout with known metrics: 20 m/s, 60 m of 100 expected, passes a parked car at 1.65 m,
  * follows at a TTC of 1.5 s for a tick, ends in the rear of a standing cyclist at 20 m/s. */
-static void criteria_rollout(struct rig *rig, const struct criteria *criteria)
+static void criteria_rollout(struct stand *rig, const struct criteria *criteria)
 {
     rig_motorway(rig, 2, (struct pose){100, 0, 0}, 20, 3, 50);
     rig->scenario.criteria = *criteria;
@@ -515,7 +515,7 @@ static struct criteria no_criteria(void)
 
 static uint32_t reasons_for(const struct criteria *criteria)
 {
-    struct rig rig;
+    struct stand rig;
     criteria_rollout(&rig, criteria);
     EXPECT_INT(rig.verdict, rig.reasons == 0 ? VERDICT_PASS : VERDICT_FAIL);
     rig_finish(&rig);
@@ -526,7 +526,7 @@ static void absent_criteria_are_not_applied(void)
 {
     struct criteria criteria = no_criteria();
     EXPECT_INT(reasons_for(&criteria), 0);
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){500, -20, PI_RAD}, 30, 1, 50);
     rig.scenario.criteria = criteria; /* everything goes wrong, and nothing was asked */
     rig.scenario.criteria.expected_progress_m = NAN;
@@ -566,7 +566,7 @@ static void numeric_criteria_hold_just_inside_and_fail_just_outside(void)
 /* Ego at 10 m/s touches a car that moves at 4 m/s: relative 6 m/s, at fault by its front edge. */
 static uint32_t contact_reasons(const struct criteria *criteria)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 10, 1, 50);
     rig.scenario.criteria = *criteria;
     rig.scenario.criteria.expected_progress_m = 0;
@@ -598,7 +598,7 @@ static void contact_criteria_are_told_apart(void)
 static void comfort_counts_only_when_asked(void)
 {
     for (int asked = 0; asked <= 1; asked++) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 10, 0, 50);
         rig.scenario.criteria.comfortable = asked;
         rig_start(&rig);
@@ -612,7 +612,7 @@ static void comfort_counts_only_when_asked(void)
 
 static void a_score_without_ticks_or_with_one_is_defined(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 10, 0, 50);
     rig_start(&rig);
     const struct metrics *metrics = rig_metrics(&rig);
@@ -658,14 +658,14 @@ static void random_step(struct scene *scene, uint32_t seed, uint32_t tick)
     }
 }
 
-static void open_random(struct rig *rig)
+static void open_random(struct stand *rig)
 {
     rig_motorway(rig, 3, (struct pose){500, 3.5, 0}, 12, WORLD_AGENTS, WORLD_TICKS);
     rig_start(rig);
 }
 
 /* Scores ticks [from, to) of the world: `seed` up to tick 30, `later` from there on. */
-static void run_random(struct rig *rig, uint32_t seed, uint32_t later, uint32_t from, uint32_t to)
+static void run_random(struct stand *rig, uint32_t seed, uint32_t later, uint32_t from, uint32_t to)
 {
     for (uint32_t tick = from; tick < to; tick++) {
         random_step(&rig->scene, tick < 30 ? seed : later, tick);
@@ -676,8 +676,8 @@ static void run_random(struct rig *rig, uint32_t seed, uint32_t later, uint32_t 
 static void a_fork_equals_a_score_that_saw_everything(void)
 {
     for (uint32_t seed = 0; seed < 20; seed++) {
-        struct rig trunk;
-        struct rig whole;
+        struct stand trunk;
+        struct stand whole;
         open_random(&trunk);
         run_random(&trunk, seed, seed, 0, 30);
         struct scene at_fork = trunk.scene;
@@ -713,7 +713,7 @@ static struct pose turned(struct pose pose, double turn_rad)
 }
 
 /* The rig's motorway turned and shifted as a whole. */
-static void open_turned(struct rig *rig, double turn_rad)
+static void open_turned(struct stand *rig, double turn_rad)
 {
     rig_init(rig);
     maps_motorway(&rig->arena, &rig->scenario.map, 3, 1000);
@@ -735,8 +735,8 @@ static void moving_the_world_rigidly_changes_nothing(void)
     uint32_t interventions = 0;
     for (uint32_t seed = 0; seed < 40; seed++) {
         double turn_rad = 0.1 + seed;
-        struct rig still;
-        struct rig moved;
+        struct stand still;
+        struct stand moved;
         open_random(&still);
         open_turned(&moved, turn_rad);
         for (uint32_t tick = 0; tick < WORLD_TICKS; tick++) {

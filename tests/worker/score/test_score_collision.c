@@ -12,7 +12,7 @@
 static struct metrics contact(double ego_mps, double lateral_m, struct pose relative,
                               double agent_mps)
 {
-    struct rig rig;
+    struct stand rig;
     struct pose ego = {100, 3.5 + lateral_m, 0};
     rig_motorway(&rig, 3, ego, ego_mps, 1, 10);
     rig_start(&rig);
@@ -135,7 +135,7 @@ static void one_corner_across_the_line_is_several_lanes(void)
             for (int across = 0; across <= 1; across++) {
                 /* That corner is 0.5 + 2.3 sin 0.15 + 0.95 cos 0.15 = 1.78 m off centre. */
                 double offset_m = across ? 0.5 : 0.45;
-                struct rig rig;
+                struct stand rig;
                 struct pose ego = {100, 3.5 + side * offset_m, side * front * 0.15};
                 rig_motorway(&rig, 3, ego, 10, 1, 10);
                 rig_start(&rig);
@@ -153,7 +153,7 @@ static void one_corner_across_the_line_is_several_lanes(void)
 static void the_shoulder_is_not_a_lane(void)
 {
     for (enum lane_kind kind = LANE_DRIVING; kind <= LANE_CYCLE; kind++) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 3, (struct pose){100, 0, 0}, 10, 1, 10);
         rig.scenario.map.lanes[0].kind = kind;
         rig_start(&rig);
@@ -169,7 +169,7 @@ static void the_shoulder_is_not_a_lane(void)
 static void successive_lanes_count_as_one(void)
 {
     for (int linked = 0; linked <= 1; linked++) {
-        struct rig rig;
+        struct stand rig;
         rig_init(&rig);
         struct lane *lanes = maps_lanes(&rig.arena, &rig.scenario.map, 2);
         maps_straight(&rig.arena, &lanes[0], (struct pose){0, 0, 0}, 100, 3.5);
@@ -189,7 +189,7 @@ static void successive_lanes_count_as_one(void)
 
 static void each_agent_counts_once(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 10, 3, 20);
     rig_start(&rig);
     rig_agent(&rig, 1, (struct pose){104.4, 3.5, 0}, 9); /* overlaps for all ticks */
@@ -210,7 +210,7 @@ static void each_agent_counts_once(void)
 
 static void class_is_that_of_the_first_tick(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 10, 1, 20);
     rig_start(&rig);
     rig_agent(&rig, 0, (struct pose){104.56, 3.5, 0}, 8); /* 1 cm apart */
@@ -237,7 +237,7 @@ static void impact_speed_is_relative(void)
 static void every_impact_is_judged(void)
 {
     for (int limit_mps = 5; limit_mps <= 9; limit_mps += 2) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 10, 3, 10);
         rig.scenario.criteria.no_at_fault_collision = false;
         rig.scenario.criteria.impact_speed_max_mps = limit_mps;
@@ -256,7 +256,7 @@ static void every_impact_is_judged(void)
 
 static void clearance_is_the_smallest_ever(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 10, 4, 50);
     rig_start(&rig);
     rig_tick(&rig);
@@ -274,7 +274,7 @@ static void clearance_is_the_smallest_ever(void)
 static void clearance_agrees_with_all_pairs(void)
 {
     for (uint32_t round = 0; round < 50; round++) {
-        struct rig rig;
+        struct stand rig;
         double expected_m = INFINITY;
         rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 0, 20, 20);
         rig_start(&rig);
@@ -301,7 +301,7 @@ static void clearance_agrees_with_all_pairs(void)
 static void rollout_ends_at_contact_with_road_users_only(void)
 {
     for (enum agent_kind kind = 0; kind < AGENT_KIND_COUNT; kind++) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 10, 1, 5);
         rig.scenario.agents[0].kind = kind;
         rig_start(&rig);

@@ -208,7 +208,7 @@ static void filter_reproduces_polynomials_of_its_order(void)
 static struct comfort measure(uint32_t count, const double *lon, const double *lat,
                               const double *heading, struct metrics *metrics)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 3, (struct pose){500, 3.5, 0}, 0, 0, SERIES_MAX);
     rig_start(&rig);
     for (uint32_t i = 0; i < count; i++) {

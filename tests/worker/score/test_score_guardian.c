@@ -17,7 +17,7 @@ static double stopping_m(double speed_mps, double brake_mps2)
 static bool active(double ego_mps, double accel_mps2, struct pose relative, double agent_mps,
                    double friction)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){300, 0, 0}, ego_mps, 1, 10);
     rig_start(&rig);
     rig.scene.conditions.friction = friction;
@@ -47,7 +47,7 @@ static void lead_distance_is_that_of_rss(void)
 static void what_is_out_of_sight_is_unknown(void)
 {
     for (int fog = 0; fog < 2; fog++) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 2, (struct pose){300, 0, 0}, 20, 1, 10);
         rig_start(&rig);
         rig.scene.conditions.visibility_m = fog ? 15 : 100;
@@ -104,7 +104,7 @@ static void braking_is_the_proper_response(void)
 
 static void onsets_are_counted_not_ticks(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){300, 0, 0}, 20, 1, 60);
     rig_start(&rig);
     rig_drive(&rig, 5);
@@ -130,7 +130,7 @@ static void onsets_are_counted_not_ticks(void)
 
 static bool leaving(struct pose pose, double speed_mps, double accel_mps2, double yaw_rate_rps)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, pose, speed_mps, 0, 10);
     rig_start(&rig);
     rig.scene.ego.accel_mps2 = accel_mps2;
@@ -164,7 +164,7 @@ static void bends_are_followed(void)
     const struct pose verge = {116, 0, 0};
     const struct pose round_the_bend = {100 + 30 * 0.7174, 30 - 30 * 0.6967, 0.8};
     for (int on_route = 0; on_route <= 1; on_route++) {
-        struct rig rig;
+        struct stand rig;
         rig_init(&rig);
         struct lane *lanes = maps_lanes(&rig.arena, &rig.scenario.map, 2);
         maps_straight(&rig.arena, &lanes[0], (struct pose){0, 0, 0}, 100, 3.5);
@@ -190,7 +190,7 @@ static void bends_are_followed(void)
 static void the_route_is_taken_at_egos_offset(void)
 {
     for (int lane = 0; lane <= 1; lane++) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 2, (struct pose){300, 3.5, 0}, 20, 1, 10);
         rig_start(&rig);
         rig_agent(&rig, 0, (struct pose){300 + BOTH_HALVES_M + 35, 3.5 * lane, 0}, 0);
@@ -203,7 +203,7 @@ static void the_route_is_taken_at_egos_offset(void)
 /* The same verge car without a bend ahead of ego: the route leads into it, so it counts. */
 static void the_route_excuses_only_what_it_avoids(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 2, (struct pose){88, 0, 0}, 15, 1, 10);
     rig_start(&rig);
     rig_agent(&rig, 0, (struct pose){116, 0, 0}, 0);

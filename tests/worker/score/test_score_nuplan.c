@@ -117,7 +117,7 @@ static struct pose read_pose(void)
 }
 
 /* The lane, ego's size and the expert's way as the log; ego's states come with the samples. */
-static void read_scenario(struct rig *rig, uint32_t samples, uint32_t agents, uint32_t expert,
+static void read_scenario(struct stand *rig, uint32_t samples, uint32_t agents, uint32_t expert,
                           double width_m)
 {
     rig_init(rig);
@@ -142,7 +142,7 @@ static void read_scenario(struct rig *rig, uint32_t samples, uint32_t agents, ui
     ego->log = (struct trajectory){expert, log};
 }
 
-static void read_sample(struct rig *rig, uint32_t agents)
+static void read_sample(struct stand *rig, uint32_t agents)
 {
     rig->scene.ego.pose = read_pose();
     rig->scene.ego.speed_mps = number();
@@ -163,7 +163,7 @@ static void read_sample(struct rig *rig, uint32_t agents)
     }
 }
 
-static void ours(struct rig *rig, double answers[ANSWERS])
+static void ours(struct stand *rig, double answers[ANSWERS])
 {
     const struct metrics *m = rig_metrics(rig);
     struct comfort comfort = comfort_measure(rig->score);
@@ -220,7 +220,7 @@ static void scenes_score_as_nuplan_scores_them(void)
     uint32_t scenes = 0;
     while (fscanf(vectors, " scene %159s %u %u %u %lf", name, &samples, &agents, &expert,
                   &width_m) == 5) {
-        struct rig rig;
+        struct stand rig;
         double found[ANSWERS];
         read_scenario(&rig, samples, agents, expert, width_m);
         rig_start(&rig);

@@ -14,7 +14,7 @@ static struct signal_phase red_phase = {TRAFFIC_LIGHT_RED, 1.0};
 
 /* Ego's front edge 5 m short of the line of lane 0 at tick 0, 10 m/s; no criteria but the lights.
  */
-static void begin(struct rig *rig, struct traffic_signal *signal, struct signal_phase *phases,
+static void begin(struct stand *rig, struct traffic_signal *signal, struct signal_phase *phases,
                   uint32_t phase_count, double y_m, double heading_rad)
 {
     double front_m = heading_rad == 0.0 ? STOP_X_M - 5.0 - EGO_LENGTH_M / 2 : STOP_X_M + 5.0;
@@ -39,7 +39,7 @@ static void begin(struct rig *rig, struct traffic_signal *signal, struct signal_
     rig_start(rig);
 }
 
-static void drive(struct rig *rig, uint32_t ticks)
+static void drive(struct stand *rig, uint32_t ticks)
 {
     for (uint32_t i = 0; i < ticks; i++) {
         signals_update(&rig->scenario.map, &rig->scene);
@@ -50,7 +50,7 @@ static void drive(struct rig *rig, uint32_t ticks)
 static uint32_t reasons_after(struct signal_phase *phases, uint32_t count, double y_m,
                               double heading_rad, uint32_t ticks)
 {
-    struct rig rig;
+    struct stand rig;
     struct traffic_signal signal;
     begin(&rig, &signal, phases, count, y_m, heading_rad);
     drive(&rig, ticks);
@@ -91,7 +91,7 @@ static void the_light_at_the_line_counts(void)
 
 static void interventions_and_criteria_count(void)
 {
-    struct rig rig;
+    struct stand rig;
     struct traffic_signal signal;
     struct signal_phase green = {TRAFFIC_LIGHT_GREEN, 1.0};
     begin(&rig, &signal, &green, 1, 0.0, 0.0);
@@ -110,7 +110,7 @@ static void interventions_and_criteria_count(void)
  * and goes on. */
 static uint32_t reasons_at_sign(enum traffic_sign sign, double gap_m, double y_m, double stand_mps)
 {
-    struct rig rig;
+    struct stand rig;
     struct traffic_signal signal;
     begin(&rig, &signal, NULL, 0, 0.0, 0.0);
     signal.sign = sign;

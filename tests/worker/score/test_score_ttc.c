@@ -12,7 +12,7 @@
 static struct metrics one_tick(double ego_mps, double lateral_m, struct pose relative,
                                double agent_mps)
 {
-    struct rig rig;
+    struct stand rig;
     struct pose ego = {100, 3.5 + lateral_m, 0};
     rig_motorway(&rig, 3, ego, ego_mps, 1, 10);
     rig_start(&rig);
@@ -85,7 +85,7 @@ static void crossing_agents_count_across_lanes_and_in_junctions(void)
     struct pose nearer_ahead = {15, 7, -PI_RAD / 2}; /* bearing 23 degrees: ahead */
     EXPECT(one_tick(10, 0, nearer_ahead, 5).min_ttc_s < 2);
     for (int junction = 0; junction <= 1; junction++) {
-        struct rig rig;
+        struct stand rig;
         rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 10, 1, 10);
         rig.scenario.map.lanes[1].intersection = junction;
         rig_start(&rig);
@@ -120,7 +120,7 @@ static void an_at_fault_contact_is_ttc_zero(void)
 /* In a junction what is beside ego counts, but not what ego is touching without fault. */
 static void a_contact_without_fault_has_no_ttc(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 10, 1, 10);
     rig.scenario.map.lanes[1].intersection = true;
     rig_start(&rig);
@@ -134,7 +134,7 @@ static void a_contact_without_fault_has_no_ttc(void)
 
 static void an_agent_once_touched_no_longer_counts(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 5, 1, 10);
     rig_start(&rig);
     rig_agent(&rig, 0, (struct pose){100 - BOTH_HALVES_M + 0.1, 3.5, 0}, 15);
@@ -147,7 +147,7 @@ static void an_agent_once_touched_no_longer_counts(void)
 
 static void smallest_over_agents_and_ticks_is_kept(void)
 {
-    struct rig rig;
+    struct stand rig;
     rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 15, 2, 10);
     rig_start(&rig);
     rig_agent(&rig, 0, (struct pose){100 + BOTH_HALVES_M + 28.5, 3.5, 0}, 5);

@@ -9,7 +9,7 @@
 #include "worker/run/outcome_build.h"
 #include "worker/score/validity.h"
 
-static struct rig rig;
+static struct stand rig;
 static struct validity validity;
 
 static void begin_scene(double friction)
