@@ -104,10 +104,12 @@ static enum status try_planners(const struct submission *submission,
     struct trials trials = {0};
     for (uint32_t i = 0; i < submission->kind_count; i++) {
         const struct job_spec *spec = &submission->kinds[i];
+        const struct scenario_document *example = submission_example(submission, i);
         bool exec = strncmp(planner_spec_bare(spec->planner), "exec:", strlen("exec:")) == 0;
         if (!exec && !tried(&trials, spec)) {
-            TRY(planner_try(spec->planner, confinement, submission->documents[i]->scenario.rig,
-                            is_on_device(spec), PLANNER_TRY_MS, NULL, error));
+            TRY(planner_try(spec->planner, confinement,
+                            example != NULL ? example->scenario.rig : NULL, is_on_device(spec),
+                            PLANNER_TRY_MS, NULL, error));
         }
     }
     return STATUS_OK;

@@ -23,7 +23,7 @@ import sys
 
 # Rooms with code that a worker, or the module that it opens for a GPU, is made of.
 ROOMS = ["base", "schemas", "kernels", "engine", "scenarios", "scheduler", "store", "worker", "report", "cli"]
-SUFFIXES = {".c", ".h", ".cu", ".cuh"}
+SUFFIXES = {".c", ".h", ".cu", ".cuh", ".proto"}
 
 # Data that decide what an outcome says and that no hash in a question names: the bounds beyond which a frame of
 # a shipped model is flagged. (Weights, scenarios, planners and worlds are named by hashes of their own.)

@@ -63,8 +63,8 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.state = 1 AND +j.suite = ?1"
         " AND j.claimed_ns > 0 GROUP BY j.pool, c.tier",
     [STATEMENT_PLANNER_HASH_OF_SUITE] =
-        "SELECT c.planner_hash FROM job_specs s CROSS JOIN contexts c ON c.id = s.context"
-        " WHERE s.suite = ?1 LIMIT 1",
+        "SELECT c.planner_hash FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
+        " CROSS JOIN contexts c ON c.id = s.context WHERE j.suite = ?1 LIMIT 1",
     [STATEMENT_TRUST_NEXT] =
         "SELECT COALESCE((SELECT MAX(id) FROM trust_events), 0) + 1,"
         " " LAST_OUTCOME,

@@ -196,7 +196,7 @@ commands_print_through_one_place() {
     local found
     found=$(cd "$root" && grep -rnE --include='*.c' '(^|[^a-z_])(printf|puts|putchar|perror)\(|fprintf\((stdout|stderr|stream)|fputs\([^;]*(stdout|stderr)\)|json_dumpf\([^;]*stdout' \
         cli report worker)
-    [ "$(grep -c 'fprintf(stderr, "%s%lld/%lld rollouts' <<<"$found")" = 1 ] && [ "$(wc -l <<<"$found")" = 1 ] ||
+    [ "$(grep -c 'fprintf(stderr, "%s%s%s%lld/%lld rollouts' <<<"$found")" = 1 ] && [ "$(wc -l <<<"$found")" = 1 ] ||
         fail "use text_print: $found"
 }
 

@@ -416,6 +416,17 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
     return STATUS_OK;
 }
 
+const struct scenario_document *submission_example(const struct submission *submission,
+                                                   uint32_t kind)
+{
+    for (uint32_t i = 0; i < submission->work_count; i++) {
+        if (submission->work[i].kind == kind) {
+            return submission->work[i].document;
+        }
+    }
+    return NULL;
+}
+
 /* ---- pages ---- */
 
 /* A job of the kind that answers for the scenario and the seed; its key is still to be made. */

@@ -80,6 +80,10 @@ enum status submission_build(const struct suite *suite, const struct submission_
                              struct submission *out, struct error *error);
 void submission_finish(struct submission *submission);
 
+/* A scenario that jobs of a kind ask about; NULL: no job is of it. */
+const struct scenario_document *submission_example(const struct submission *submission,
+                                                   uint32_t kind);
+
 /* Makes the first page of jobs the one at hand, and the next. False: there is none. A job and what
  * audits it are in one page. */
 bool submission_first(struct submission *submission);

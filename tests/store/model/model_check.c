@@ -409,6 +409,10 @@ bool model_check_status(struct model *model, const char *suite_id,
     memcpy(sum.planner, status->planner, sizeof sum.planner);
     sum.planner_count = status->planner_count;
     sum.submitted_s = status->submitted_s;
+    memcpy(sum.planner_hash, status->planner_hash, sizeof sum.planner_hash);
+    sum.ticks_planned = status->ticks_planned;
+    sum.ticks_ended = status->ticks_ended;
+    sum.ticks_running = status->ticks_running;
     sum.eta_ms = status->eta_ms;       /* an estimate */
     sum.cost_uusd = status->cost_uusd; /* exact over all suites only: see check_ledger */
     if (memcmp(&sum, status, sizeof sum) == 0) {
