@@ -258,7 +258,7 @@ static inline bool sample_lines(const struct raster_window *window, const struct
 static void store_halves(__m128i halves, struct planes out, uint32_t row)
 {
     _mm_storel_epi64((__m128i *)(out.a + row * out.stride), halves);
-    _mm_storeh_pd((double *)(out.b + row * out.stride), _mm_castsi128_pd(halves));
+    _mm_storel_epi64((__m128i *)(out.b + row * out.stride), _mm_unpackhi_epi64(halves, halves));
 }
 
 /* Lines are the block's columns: transposes them. */

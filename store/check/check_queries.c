@@ -158,11 +158,11 @@ static const struct {
 
     {"progress", "what jobs have reported",
      "SELECT " JOB ", 'has reported ' || j.progress_ns || ' ns, ' || j.progress_mm || ' mm and ' ||"
-     " j.progress_mflop || ' mflop, which cannot be' FROM jobs j"
+     " j.progress_mflop || ' mflop in ' || j.progress_ticks || ' ticks, which cannot be' FROM jobs j"
      " WHERE j.progress_ns NOT BETWEEN 0 AND 1000000000000000"
      " OR j.progress_mm NOT BETWEEN 0 AND 10000000000000"
-     " OR j.progress_mflop NOT BETWEEN 0 AND 1000000000000000"
-     " OR (j.epoch = 0 AND (j.progress_ns <> 0 OR j.progress_mm <> 0 OR j.progress_mflop <> 0))"},
+     " OR j.progress_mflop NOT BETWEEN 0 AND 1000000000000000 OR j.progress_ticks NOT BETWEEN 0 AND 1000000000000"
+     " OR (j.epoch = 0 AND (j.progress_ns <> 0 OR j.progress_mm <> 0 OR j.progress_mflop <> 0 OR j.progress_ticks <> 0))"},
     {"progress", "what lost attempts had reported",
      "SELECT " ATTEMPT ", 'was lost and charged ' || a.device_ns || ' ns, ' || a.metres_mm || ' mm and ' ||"
      " a.mflop || ' mflop; its worker had reported ' || j.progress_ns || ', ' || j.progress_mm || ' and ' ||"

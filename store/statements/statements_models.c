@@ -62,9 +62,12 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
         " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.state = 1 AND +j.suite = ?1"
         " AND j.claimed_ns > 0 GROUP BY j.pool, c.tier",
-    [STATEMENT_PLANNER_HASH_OF_SUITE] =
-        "SELECT c.planner_hash FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
-        " CROSS JOIN contexts c ON c.id = s.context WHERE j.suite = ?1 LIMIT 1",
+    [STATEMENT_PLANNER_HASH_OF_SUITE] = /* of an open job, an answer, one taken over, a dead job */
+        "SELECT planner_hash FROM contexts WHERE id = COALESCE("
+        " (SELECT s.context FROM jobs j CROSS JOIN job_specs s ON s.job = j.id WHERE j.suite = ?1 AND j.state <= 1 LIMIT 1),"
+        " (SELECT o.context FROM outcomes o WHERE o.suite = ?1 LIMIT 1),"
+        " (SELECT o.context FROM memo_outcomes m CROSS JOIN outcomes o ON o.id = m.outcome WHERE m.suite = ?1 LIMIT 1),"
+        " (SELECT s.context FROM jobs j CROSS JOIN job_specs s ON s.job = j.id WHERE j.suite = ?1 AND j.state = 4 LIMIT 1))",
     [STATEMENT_TRUST_NEXT] =
         "SELECT COALESCE((SELECT MAX(id) FROM trust_events), 0) + 1,"
         " " LAST_OUTCOME,

@@ -54,6 +54,8 @@ UNNOTICED = {
     "jobs.progress_ns": ("used while a job runs, and then replaced by its attempt's", reported(10**15)),
     "jobs.progress_mm": ("likewise", reported(10**13)),
     "jobs.progress_mflop": ("likewise", reported(10**15)),
+    "jobs.progress_ticks": ("how far a job has come, for estimates", reported(10**12)),
+    "pool_jobs.state": ("of a count of no jobs", lambda row, value: row["jobs"] == 0),
     "prices.pool": ("prices of attempts to come; each attempt keeps its own", text(0, 63)),
     "prices.device": ("likewise", text(1, 63)),
     "prices.price_uusd_per_hour": ("likewise", number(0, 10**12)),

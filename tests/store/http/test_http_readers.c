@@ -83,7 +83,7 @@ static void every_statement_has_an_index(void)
             bool alone = i >= STATEMENT_CHECK_SUITES && i <= STATEMENT_CHECK_ARTIFACTS;
             /* Of the jobs that are leased now: no others are in that index. */
             bool leased = (i == STATEMENT_LEASED_WORKERS || i == STATEMENT_LEASED_OF_POOL ||
-                           i == STATEMENT_DEMAND) &&
+                           i == STATEMENT_DEMAND || i == STATEMENT_RUNNING_OF_SUITE) &&
                           strstr(detail, "INDEX jobs_leased") != NULL;
             /* Of an administrator, once in a while: what all planners have driven. */
             bool rare = i == STATEMENT_REDRIVE_UNDRIVEN || i == STATEMENT_REDRIVE_UNSTARTED;
