@@ -148,7 +148,7 @@ for name in ("sick.db", "arbitrated.db"):
   with sqlite3.connect(name) as db:
     db.execute("UPDATE outcomes SET verdict = 1 WHERE context IN (SELECT id FROM contexts WHERE tier = 3)")'
     code 0 "$swerve" agreement --store arbitrated.db --gate --json
-    holds 'd["frozen"] == 0 and d["rows"][0]["optimistic"] == 4 and d["rows"][0]["monitor"]["alarm"] is None' out
+    holds 'd["frozen"] == 0 and d["rows"][0]["optimistic"] == 4' out
     holds 'd["rows"][0]["object"] == {"pairs": 8, "student_agrees": 8, "teacher_agrees": 0, "teacher_wrong": 8}' out
     code 1 "$swerve" agreement --store sick.db --gate --json
     holds 'd["frozen"] == 1 and d["rows"][0]["optimistic"] == 12' out
