@@ -194,9 +194,12 @@ enum status cli_runs_named(struct store *store, const char *name, char (*ids)[LI
 enum status cli_suites_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
                              uint32_t max, uint32_t *count, struct error *error)
 {
-    TRY(cli_baseline_find(store, name, ids[0], error));
-    *count = ids[0][0] != '\0' ? 1 : 0;
-    return *count > 0 ? STATUS_OK : cli_runs_named(store, name, ids, max, count, error);
+    TRY(cli_runs_named(store, name, ids, max, count, error));
+    if (*count == 0) {
+        TRY(cli_baseline_find(store, name, ids[0], error));
+        *count = ids[0][0] != '\0' ? 1 : 0;
+    }
+    return STATUS_OK;
 }
 
 enum status cli_suite_id(struct store *store, const char *url, const char *given,

@@ -96,8 +96,8 @@ static bool tried(struct trials *trials, const struct job_spec *spec)
     return false;
 }
 
-/* A planner that cannot even start is told to the user now, not job by job. Exec planners were
- * started already, to learn what they load. */
+/* A planner that cannot even start is told to the user now, not job by job. Exec planners and
+ * those behind a service were started already, to learn what they are. */
 static enum status try_planners(const struct submission *submission,
                                 const struct planner_confinement *confinement, struct error *error)
 {
@@ -105,7 +105,9 @@ static enum status try_planners(const struct submission *submission,
     for (uint32_t i = 0; i < submission->kind_count; i++) {
         const struct job_spec *spec = &submission->kinds[i];
         const struct scenario_document *example = submission_example(submission, i);
-        bool exec = strncmp(planner_spec_bare(spec->planner), "exec:", strlen("exec:")) == 0;
+        const char *bare = planner_spec_bare(spec->planner);
+        bool exec = strncmp(bare, "exec:", strlen("exec:")) == 0 ||
+                    strncmp(bare, "egodriver:", strlen("egodriver:")) == 0;
         if (!exec && !tried(&trials, spec)) {
             TRY(planner_try(spec->planner, confinement,
                             example != NULL ? example->scenario.rig : NULL, is_on_device(spec),
@@ -514,7 +516,7 @@ static int run(const struct run_options *options, const char *path)
     THEN(status, try_planners(&submission, options->confinement, &error));
     struct kept_list kept = {0};
     if (options->keep_planner) {
-        THEN(status, kept_pack(submission.specs, submission.job_count, options->confinement, &kept,
+        THEN(status, kept_pack(submission.kinds, submission.kind_count, options->confinement, &kept,
                                &error));
     }
     THEN(status, open_store(options, &store_config, &opened, &error));

@@ -358,7 +358,11 @@ static enum status show_suites(const struct suite_query *query, struct store *st
         }
         rates->count = 0;
         if (suite.planner_count > 1) {
-            TRY(store->ops->mains(store, id, rates->rows, PLANNER_RATES_MAX, &rates->count, error));
+            enum status told =
+                store->ops->mains(store, id, rates->rows, PLANNER_RATES_MAX, &rates->count, error);
+            if (told != STATUS_OK && told != STATUS_NOT_FOUND) { /* an earlier server has none */
+                return told;
+            }
         }
         if (query->json) {
             json_array_append_new(list, status_json(id, &suite, rates));

@@ -334,13 +334,16 @@ void suite_options_put_beyond(const struct submission *submission, json_t *json)
     json_object_set_new(json, "rerouted", json_integer(submission->rerouted_count));
 }
 
-/* Files that an exec planner loads are part of its identity, and its rig part of the question; both
- * are known once it has started. */
-static enum status try_exec(void *context, const char *planner, const struct rig *rig,
-                            struct planner_trial *told, struct error *error)
+/* Files that an exec planner loads, and what the servers of one behind a service say that they are,
+ * are part of its identity, and its rig part of the question; these are known once it has started.
+ */
+static enum status try_apart(void *context, const char *planner, const struct rig *rig,
+                             struct planner_trial *told, struct error *error)
 {
     const struct suite_options *options = context;
-    if (strncmp(planner_spec_bare(planner), "exec:", strlen("exec:")) != 0) {
+    const char *bare = planner_spec_bare(planner);
+    if (strncmp(bare, "exec:", strlen("exec:")) != 0 &&
+        strncmp(bare, "egodriver:", strlen("egodriver:")) != 0) {
         return STATUS_OK;
     }
     enum status status =
@@ -348,6 +351,13 @@ static enum status try_exec(void *context, const char *planner, const struct rig
     if (status == STATUS_OK && told->sensor_count > 0) {
         text_print(stderr, "swerve: %.600s sees %u sensors of the rig %s: %.1f MB a drive\n",
                    planner, told->sensor_count, told->rig_id, (double)told->session_bytes / 1e6);
+    }
+    if (status == STATUS_NOT_FOUND && options->confinement == NULL) {
+        text_print(stderr,
+                   "swerve: planner %.600s: its workers know its servers; its results do not "
+                   "tell these apart\n",
+                   planner);
+        return STATUS_OK;
     }
     if (status != STATUS_PLANNER || !options->untried) {
         return status;
@@ -621,7 +631,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
         .seed_count = options->seeds == SEEDS_NOT_GIVEN ? 0 : (uint32_t)options->seeds,
         .nominal = options->nominal,
         .attempts_max = (uint32_t)options->attempts,
-        .trial = try_exec,
+        .trial = try_apart,
         .trial_context = (void *)(uintptr_t)options,
         .fresh = options->fresh ? fresh_number() : 0,
         .evaluation = options->evaluation,
@@ -690,7 +700,7 @@ enum status suite_options_renew(const struct suite_options *options, const char 
                                 struct job_spec *specs, uint32_t count, struct error *error)
 {
     const struct submission_options build = {
-        .trial = try_exec,
+        .trial = try_apart,
         .trial_context = (void *)(uintptr_t)options,
         .fresh = fresh_number(),
     };

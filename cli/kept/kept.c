@@ -184,9 +184,10 @@ static enum status join(const struct pack *pack, const char *planner, struct kep
 
 /* ---- unpacking ---- */
 
-static enum status make_parents(char *path, struct error *error)
+/* Folders of a path from a place in it on. */
+static enum status make_parents(char *path, char *below, struct error *error)
 {
-    for (char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
+    for (char *at = strchr(below + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
         *at = '\0';
         bool made = mkdir(path, 0755) == 0 || errno == EEXIST;
         *at = '/';
@@ -205,8 +206,8 @@ static enum status put_file(const char *folder, const char *name, bool executabl
         return error_set(error, STATUS_LIMIT, "%s/%s: the path is too long", folder, name);
     }
     char *below = path + strlen(folder);
-    TRY(make_parents(path, error));
     CHECK(*below == '/');
+    TRY(make_parents(path, below, error));
     int fd =
         open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, executable ? 0755 : 0644);
     bool good = fd >= 0 && file_write_at(fd, data, bytes, 0);
@@ -319,7 +320,7 @@ static enum status pack_one(const char *planner, const char *planner_hash,
     memset(out, 0, sizeof *out);
     snprintf(out->planner_hash, sizeof out->planner_hash, "%s", planner_hash);
     TRY(planner_spec_parse(planner, &spec, error));
-    if (spec.kind == PLANNER_SPEC_BUILTIN) {
+    if (spec.kind == PLANNER_SPEC_BUILTIN || spec.kind == PLANNER_SPEC_EGODRIVER) {
         return STATUS_OK;
     }
     pack.files = json_array();
@@ -380,7 +381,16 @@ enum status kept_pack(const struct job_spec *specs, uint32_t count,
             TRY(pack_one(specs[i].planner, hash, confinement, &out->list[out->count++], error));
         }
     }
-    return STATUS_OK;
+    uint32_t packs = 0;
+    for (uint32_t i = 0; i < out->count; i++) {
+        packs += out->list[i].data != NULL;
+    }
+    return packs <= LABELS_MAX
+               ? STATUS_OK
+               : error_set(error, STATUS_LIMIT,
+                           "--keep-planner: a suite keeps the files of at most %d planners, this "
+                           "one has %u",
+                           LABELS_MAX, packs);
 }
 
 void kept_finish(struct kept_list *kept)

@@ -16,7 +16,7 @@ struct kept_list {
     uint32_t count;
     struct kept {
         char planner_hash[SHA256_HEX_BYTES];
-        char *data; /* owned; NULL: a built-in planner, which has no files */
+        char *data; /* owned; NULL: a planner without files, built in or behind a service */
         size_t bytes;
     } list[KEPT_PLANNERS_MAX];
 };

@@ -43,11 +43,9 @@ void raster_bev(const struct raster_layers *layers, const struct scenario *scena
 /* A pinhole camera that looks level: square pixels, the horizon in the middle of the image. */
 struct raster_level {
     struct camera_calibration calibration; /* schemas/observation.h; hfov below 180 degrees */
-    int32_t rows, cols;                    /* pixels; rows even, both 2..RASTER_SIDE_MAX */
+    int32_t rows, cols;                    /* pixels; rows even, both 2..RIG_SIDE_MAX */
     uint32_t stream;                       /* of random numbers: cameras of a rig count up from 0 */
 };
-
-enum { RASTER_SIDE_MAX = 4096 };
 
 /* Fills out[rows][cols][3], RGB. */
 void raster_level(const struct raster_layers *layers, const struct scenario *scenario,

@@ -8,6 +8,7 @@
 #include "base/dmath.h"
 #include "base/rng.h"
 #include "engine/sensors/raster.h"
+#include "schemas/rig/rig.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -300,8 +301,8 @@ static const struct screen level_bounds = {.commands_max = SCREEN_COMMANDS,
 
 static void check_level(const struct raster_level *camera)
 {
-    CHECK(camera->rows >= 2 && camera->rows % 2 == 0 && camera->rows <= RASTER_SIDE_MAX &&
-          camera->cols >= 2 && camera->cols <= RASTER_SIDE_MAX);
+    CHECK(camera->rows >= 2 && camera->rows % 2 == 0 && camera->rows <= RIG_SIDE_MAX &&
+          camera->cols >= 2 && camera->cols <= RIG_SIDE_MAX);
 }
 
 void raster_level(const struct raster_layers *layers, const struct scenario *scenario,

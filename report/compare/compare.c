@@ -633,9 +633,13 @@ const char *const compare_rewritten_text =
 
 bool compare_is_rewritten(const struct compare *compare)
 {
+    static const char *const guarded = "guarded+";
+    const char *planner = compare->a->planner;
+    planner += strncmp(planner, guarded, strlen(guarded)) == 0 ? strlen(guarded) : 0;
     return strcmp(compare->a->planner, compare->b->planner) == 0 &&
            strcmp(compare->a->planner_hash, compare->b->planner_hash) != 0 &&
-           strncmp(compare->a->planner, "builtin:", strlen("builtin:")) != 0;
+           (strncmp(planner, "exec:", strlen("exec:")) == 0 ||
+            strncmp(planner, "plugin:", strlen("plugin:")) == 0);
 }
 
 const char *compare_command(const struct compare *compare, bool of_b, int64_t id,

@@ -96,7 +96,7 @@ enum status signature_make(const char *key_path, const void *text, size_t bytes,
         status = sign(key, key_path, &from, &what, out, error);
         gnutls_privkey_deinit(key);
     }
-    memset(pem, 0, pem_bytes);
+    explicit_bzero(pem, pem_bytes);
     free(pem);
     return status;
 }

@@ -29,7 +29,8 @@ struct mains_cache {
 enum status mains_rows(struct store *base, const char *suite_id, struct store_planner_mains *rows,
                        uint32_t max, uint32_t *count, struct error *error);
 
-/* Fills status->mains, whose other members are there; of an open suite they may be a second old. */
+/* Fills status->mains, whose other members are there; of an open suite they may be a second old,
+ * or as old as ten times what counting takes. */
 enum status mains_read(struct sql_store *store, struct db *db, int64_t suite,
                        struct store_suite_status *status, struct error *error);
 

@@ -287,6 +287,14 @@ def rigs_are_driven_with():
     assert old.returncode == 6 and "the built-in rig alone, the job's rig is pair" in old.stderr, old
     none = drive("none", "none.db", "--rig", "pair.json", sensors=["roof"])
     assert none.returncode == 6 and 'found "roof"' in none.stderr, none
+    for name, more in (("with", {"rig": rig}), ("without", {})):
+        pathlib.Path(f"{name}.json").write_text(json.dumps({**SCENARIO, "id": name, **more}))
+    pathlib.Path("two.json").write_text(json.dumps({"id": "two", "scenarios": [{"file": "with.json"}, {"file": "without.json"}]}))
+    both = swerve("run", "two.json", "--world", "object", "--planner", "builtin:maintain", "--store", "two.db")
+    assert both.returncode in (0, 1), both
+    shown = [swerve("show", str(outcome), "--json", "--store", "two.db") for outcome in range(1, 9)]
+    rigs = {(d["scenario_id"], d.get("rig", "")) for d in (json.loads(one.stdout) for one in shown if one.returncode == 0)}
+    assert rigs == {("with", hashes["ours"]), ("without", "")}, rigs
 
 
 TESTS = [rigs_are_looked_through, rigs_are_driven_with, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,

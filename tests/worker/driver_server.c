@@ -185,7 +185,12 @@ static void driver_answer(struct driver_stream *stream, int32_t id)
     } else if (strcmp(name, "drive") == 0) {
         driver_drive(stream);
     }
-    server->images += strcmp(name, "submit_image_observation") == 0;
+    bool image = strcmp(name, "submit_image_observation") == 0;
+    server->images += image;
+    if (image && server->manner == DRIVER_BLIND) {
+        stream->status = "3";
+        stream->sentence = "Camera was not declared";
+    }
     server->closes += strcmp(name, "close_session") == 0;
     if (server->manner == DRIVER_MUTE && strcmp(name, "drive") == 0) {
         return;

@@ -19,6 +19,7 @@ enum driver_manner {
     DRIVER_HOLDS,   /* answers without poses */
     DRIVER_VARIES,  /* answers otherwise each time */
     DRIVER_FAILS,   /* refuses drive of sessions with an odd seed */
+    DRIVER_BLIND,   /* refuses images */
     DRIVER_REFUSES, /* refuses start_session */
     DRIVER_FOREIGN, /* speaks another revision */
     DRIVER_MUTE,    /* never answers drive */

@@ -186,6 +186,8 @@ static void each_fault_of_a_session_has_its_sentence(void)
         {DRIVER_ENDS, "the driver ended the session (terminate_session)"},
         {DRIVER_FAILS,
          "the driver answers drive with INTERNAL: the network has no answer: out of memory"},
+        {DRIVER_BLIND, "the driver answers submit_image_observation with INVALID_ARGUMENT: Camera "
+                       "was not declared"},
         {DRIVER_BABBLES, "the answer to drive is no DriveResponse"},
         {DRIVER_HOLDS, ""},
     };

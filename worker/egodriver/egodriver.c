@@ -445,7 +445,9 @@ static enum status begin_kept(struct egodriver *ego, struct session *session,
 {
     CHECK(session->call_count < TICK_CALLS);
     enum status status = begin(ego, session, message, &session->calls[session->call_count], error);
-    session->call_count += status == STATUS_OK;
+    if (status == STATUS_OK) {
+        session->which[session->call_count++] = message->call;
+    }
     THEN(status, ego_log_add(&session->log, message, error));
     if (status != STATUS_OK) {
         ego_message_free(message);
@@ -578,6 +580,7 @@ static enum status send_again(struct egodriver *ego, struct session *session, ui
             drive = good ? message : NULL;
         }
         if (good) {
+            CHECK(session->call_count < TICK_CALLS);
             TRY(begin(ego, session, message, &call, error));
             session->which[session->call_count] = message->call;
             session->calls[session->call_count++] = call;
@@ -585,7 +588,9 @@ static enum status send_again(struct egodriver *ego, struct session *session, ui
         }
     }
     TRY(wait_on(ego, server, 1, ego->tick_deadline_ms, error));
-    if (good && drive != NULL) {
+    if (drive == NULL) { /* behind the last answer */
+        good = took_observations(ego, session) && good;
+    } else if (good) {
         good = succeeded(session, EGO_DRIVE, call);
         const uint8_t *reply = grpc_call_reply(call, &bytes);
         bool same = good && ego_answer_digest(reply, bytes, digest) &&

@@ -21,6 +21,7 @@
 
 enum { UUID_AT = 2 }; /* behind the tag of field 1 and its length */
 enum { REVISION_BODY = 1 };
+enum { GLOBAL = 5 };          /* the shutter */
 enum { ANGLE_TO_PIXELS = 2 }; /* the polynomial that is meant */
 enum { LIGHT_NONE = 1, LIGHT_RED, LIGHT_YELLOW, LIGHT_GREEN, LIGHT_OFF };
 
@@ -58,12 +59,6 @@ static char *text_of(const char *text)
 }
 
 /* ---- start ---- */
-
-/* Shutters by the contract's numbers. */
-static const uint32_t shutters[SHUTTER_COUNT] = {
-    [SHUTTER_GLOBAL] = 5,         [SHUTTER_ROLLING_TOP] = 1,   [SHUTTER_ROLLING_LEFT] = 2,
-    [SHUTTER_ROLLING_BOTTOM] = 3, [SHUTTER_ROLLING_RIGHT] = 4,
-};
 
 struct quaternion {
     double w, x, y, z;
@@ -174,7 +169,7 @@ static void camera_fill(struct camera_record *record, const struct rig_camera *c
     record->spec.logical_id = text_of(camera->id);
     record->spec.width = (uint32_t)camera->width;
     record->spec.height = (uint32_t)camera->height;
-    record->spec.shutter = shutters[camera->shutter];
+    record->spec.shutter = GLOBAL; /* as planners' frames are, whatever the rig says */
     record->camera.intrinsics = &record->spec;
     record->camera.rig_to_camera = &record->pose;
     record->camera.logical_id = text_of(camera->id);

@@ -428,31 +428,6 @@ static void fill_out(struct grpc_client *client)
     }
 }
 
-/* Sends until the socket takes no more. */
-static void send_out(struct grpc_client *client)
-{
-    for (;;) {
-        if (client->out_at == client->out_end) {
-            client->out_at = client->out_end = 0;
-            fill_out(client);
-            if (client->out_end == 0) {
-                return;
-            }
-        }
-        ssize_t sent = send(client->fd, client->out + client->out_at,
-                            client->out_end - client->out_at, MSG_NOSIGNAL);
-        if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
-            return;
-        }
-        if (sent < 0) {
-            client->ended = true; /* what it said before may still be read */
-            client->out_at = client->out_end = 0;
-            return;
-        }
-        client->out_at += (size_t)sent;
-    }
-}
-
 /* Reads what is there. */
 static void receive(struct grpc_client *client)
 {
@@ -477,6 +452,32 @@ static void receive(struct grpc_client *client)
         if ((size_t)got < sizeof in) {
             return;
         }
+    }
+}
+
+/* Sends until the socket takes no more. */
+static void send_out(struct grpc_client *client)
+{
+    for (;;) {
+        if (client->out_at == client->out_end) {
+            client->out_at = client->out_end = 0;
+            fill_out(client);
+            if (client->out_end == 0) {
+                return;
+            }
+        }
+        ssize_t sent = send(client->fd, client->out + client->out_at,
+                            client->out_end - client->out_at, MSG_NOSIGNAL);
+        if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
+            return;
+        }
+        if (sent < 0) {
+            receive(client); /* what it said before */
+            client->ended = true;
+            client->out_at = client->out_end = 0;
+            return;
+        }
+        client->out_at += (size_t)sent;
     }
 }
 
@@ -507,6 +508,7 @@ enum status grpc_wait(struct grpc_client *const *clients, uint32_t count, int64_
 {
     struct pollfd watched[CLIENTS_MAX];
     int64_t end_ns = clock_monotonic_ns() + deadline_ms * NS_PER_MS;
+    bool late = false;
     CHECK(count <= CLIENTS_MAX);
     for (;;) {
         const struct grpc_client *open = NULL;
@@ -526,12 +528,14 @@ enum status grpc_wait(struct grpc_client *const *clients, uint32_t count, int64_
         if (open == NULL) {
             return STATUS_OK;
         }
-        int64_t left_ns = end_ns - clock_monotonic_ns();
-        int ready = poll(watched, count, left_ns > 0 ? (int)(left_ns / NS_PER_MS) + 1 : 0);
-        if (ready == 0 && left_ns <= 0) {
+        /* What has come by the deadline is looked at once more. */
+        if (late) {
             return error_set(error, STATUS_TIMEOUT, "%s: no answer to %s within %lld ms",
                              open->address, waits_for(open), (long long)deadline_ms);
         }
+        int64_t left_ns = end_ns - clock_monotonic_ns();
+        late = left_ns <= 0;
+        poll(watched, count, late ? 0 : (int)(left_ns / NS_PER_MS) + 1);
         for (uint32_t i = 0; i < count; i++) {
             if ((watched[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
                 receive(clients[i]);

@@ -256,7 +256,8 @@ static bool is_of_kind(const struct job_spec *kind, const struct job_spec *spec)
            kind->evaluates == spec->evaluates && kind->escalate_tier == spec->escalate_tier &&
            strcmp(kind->planner, spec->planner) == 0 &&
            strcmp(kind->planner_hash, spec->planner_hash) == 0 &&
-           strcmp(kind->pool, spec->pool) == 0 && strcmp(kind->model_hash, spec->model_hash) == 0 &&
+           strcmp(kind->rig, spec->rig) == 0 && strcmp(kind->pool, spec->pool) == 0 &&
+           strcmp(kind->model_hash, spec->model_hash) == 0 &&
            strcmp(kind->sampler, spec->sampler) == 0 && strcmp(kind->backend, spec->backend) == 0 &&
            strcmp(kind->escalate_pool, spec->escalate_pool) == 0 &&
            strcmp(kind->escalate_model_hash, spec->escalate_model_hash) == 0 &&

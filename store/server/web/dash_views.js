@@ -227,7 +227,7 @@ function conclusion(status) {
   const failed = failedOf(status);
   const unknown = worldsOf(status).reduce((n, [, m]) => n + lacking(m), 0);
   const mains = worldsOf(status).reduce((n, [, m]) => n + sum(m.verdicts) + m.no_answer, 0);
-  if (!mains) return el('p', {}, 'No main line has ended yet, or the suite has several planners: see Slices.');
+  if (!mains) return el('p', {}, 'No main line has ended yet, or the suite has several planners: see their rates below.');
   return el('p', {id: 'conclusion'}, el('b', {class: failed ? 'fail' : 'pass'}, failed ? `${count(failed)} of ${count(mains)} main lines failed` :
     unknown ? 'No main line failed' : `All ${count(mains)} main lines pass`),
   unknown > 0 && [', ', el('span', {class: 'note'}, count(unknown) + ' have no result')],
