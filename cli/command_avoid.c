@@ -306,7 +306,7 @@ static void print_unsafe(const struct avoid *avoid)
                        : "  not in time");
         print_sentence(found);
     }
-    text_print(stdout, "\n%s", legend);
+    text_print_lines(stdout, "\n%s", legend);
 }
 
 static void print_drives(const struct avoid *avoid, const struct avoid_rates *rates)

@@ -35,10 +35,13 @@ static void add(struct line *line, const char *format, ...)
     line->used = line->used < sizeof line->text ? line->used : sizeof line->text - 1;
 }
 
+/* Text of several lines, as a planner's last words, goes below its first one. */
 static void put(FILE *stream, const char *name, const struct line *line)
 {
-    if (line->used > 0) {
-        text_print(stream, "%-9s %s\n", name, line->text);
+    for (const char *at = line->text; line->used > 0 && *at != '\0';) {
+        size_t bytes = strcspn(at, "\n");
+        text_print(stream, "%-9s %.*s\n", at == line->text ? name : "", (int)bytes, at);
+        at += bytes + (at[bytes] == '\n');
     }
 }
 

@@ -528,7 +528,7 @@ enum status grpc_wait(struct grpc_client *const *clients, uint32_t count, int64_
         if (open == NULL) {
             return STATUS_OK;
         }
-        /* What has come by the deadline is looked at once more. */
+        /* Answers that came by the deadline have been read. */
         if (late) {
             return error_set(error, STATUS_TIMEOUT, "%s: no answer to %s within %lld ms",
                              open->address, waits_for(open), (long long)deadline_ms);

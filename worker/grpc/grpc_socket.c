@@ -12,6 +12,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -51,6 +52,10 @@ static bool take_apart(const char *address, struct place *place)
     } else if (memchr(address, ':', host_bytes) != NULL) {
         return false;
     }
+    int port = atoi(colon + 1);
+    if (port < 1 || port > UINT16_MAX) {
+        return false;
+    }
     memcpy(place->host, host, host_bytes);
     place->host[host_bytes] = '\0';
     memcpy(place->port, colon + 1, port_bytes + 1);
@@ -69,8 +74,9 @@ enum status grpc_address_check(const char *address, struct error *error)
     if (!grpc_socket_is_unix(address) && take_apart(address, &place)) {
         return STATUS_OK;
     }
-    return error_set(error, STATUS_BAD_INPUT,
-                     "address \"%s\": expected HOST:PORT, [IPV6]:PORT or unix:PATH", address);
+    return error_set(
+        error, STATUS_BAD_INPUT,
+        "address \"%s\": expected HOST:PORT, [IPV6]:PORT (ports 1 to 65535) or unix:PATH", address);
 }
 
 bool grpc_address_is_local(const char *address)
