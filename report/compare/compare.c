@@ -609,8 +609,10 @@ const char *compare_words(const struct compare *compare, char out[COMPARE_WORDS_
     if (all->changed == 0) {
         snprintf(out, COMPARE_WORDS_BYTES, "no %s changed", drawn);
     } else if (all->p < PAIRED_FINDING_P) {
-        snprintf(out, COMPARE_WORDS_BYTES, "B passes %s often than A, beyond chance",
-                 all->difference.value < 0 ? "less" : "more");
+        snprintf(out, COMPARE_WORDS_BYTES, "B passes %s often than A, beyond chance%s",
+                 all->difference.value < 0 ? "less" : "more",
+                 compare->by_case ? " if each scenario is a draw of its own (too few logical ones)"
+                                  : "");
     } else if (all->p_least >= PAIRED_FINDING_P) {
         snprintf(out, COMPARE_WORDS_BYTES,
                  "%u %s%s that changed %s too few to tell whether B passes more or less often: "
