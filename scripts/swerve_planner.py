@@ -502,7 +502,7 @@ def _own_modules():
     """{name: file} of the modules that were imported and belong to no installed Python or package."""
     installed = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
     installed |= {sys.prefix, sys.base_prefix} - {"/usr", "/"}
-    roots = tuple(os.path.realpath(path) + os.sep for path in installed if path)
+    roots = tuple({find(path) + os.sep for path in installed if path for find in (os.path.realpath, os.path.abspath)})
     found = {}
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
@@ -510,8 +510,9 @@ def _own_modules():
         script = name == "__main__" and getattr(module, "__spec__", None) is None
         if not path or script or name == __name__:
             continue
+        place = os.path.abspath(path)  # Debian's sitecustomize is a link to a file in /etc, which no sandbox has
         path = os.path.realpath(path)
-        if path.startswith(roots) or "/dist-packages/" in path or "/site-packages/" in path:
+        if place.startswith(roots) or path.startswith(roots) or "/dist-packages/" in path or "/site-packages/" in path:
             continue
         found[name] = path
     return found

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 struct driver_stream {
+    struct driver_stream *next;
     struct driver_server *server;
     char path[96];
     uint8_t in[1 << 16], out[1 << 14];
@@ -204,6 +205,8 @@ static int driver_begins(nghttp2_session *session, const nghttp2_frame *frame, v
     struct driver_stream *stream = calloc(1, sizeof *stream);
     CHECK(stream != NULL);
     stream->server = context;
+    stream->next = stream->server->streams;
+    stream->server->streams = stream;
     stream->status = "0";
     stream->sentence = "";
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
@@ -249,10 +252,15 @@ static int driver_frame(nghttp2_session *session, const nghttp2_frame *frame, vo
 
 static int driver_ended(nghttp2_session *session, int32_t id, uint32_t code, void *context)
 {
+    struct driver_server *server = context;
+    struct driver_stream *stream = nghttp2_session_get_stream_user_data(session, id);
+    struct driver_stream **at = &server->streams;
     (void)code;
-    (void)context;
-    free(nghttp2_session_get_stream_user_data(session, id));
-    nghttp2_session_set_stream_user_data(session, id, NULL);
+    while (*at != stream) {
+        at = &(*at)->next;
+    }
+    *at = stream->next;
+    free(stream);
     return 0;
 }
 
@@ -287,6 +295,11 @@ static void driver_connection(struct driver_server *server, int fd)
         }
     }
     nghttp2_session_del(server->session);
+    while (server->streams != NULL) { /* that never ended */
+        struct driver_stream *stream = server->streams;
+        server->streams = stream->next;
+        free(stream);
+    }
     close(fd);
 }
 

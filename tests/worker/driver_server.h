@@ -46,7 +46,8 @@ struct driver_server {
     struct driver_session sessions[DRIVER_SESSIONS];
     uint32_t session_count;
     struct nghttp2_session *session;
-    bool dead; /* the connection is to be closed */
+    struct driver_stream *streams; /* of the connection, that are open */
+    bool dead;                     /* the connection is to be closed */
 };
 
 void driver_server_start(struct driver_server *server, enum driver_manner manner);
