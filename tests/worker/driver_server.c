@@ -267,7 +267,7 @@ static int driver_ended(nghttp2_session *session, int32_t id, uint32_t code, voi
 /* Until the client has closed, or the server is to. */
 static void driver_connection(struct driver_server *server, int fd)
 {
-    static uint8_t in[1 << 16];
+    uint8_t in[1 << 16];
     nghttp2_session_callbacks *callbacks = NULL;
     nghttp2_session_callbacks_new(&callbacks);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, driver_begins);

@@ -37,10 +37,10 @@ struct driver_session {
 
 struct driver_server {
     char address[128]; /* unix:PATH */
-    const char *version;
+    _Atomic(const char *) version;
     atomic_int manner;
     atomic_int starts, images, drives, closes;
-    float camera_x_m; /* of the first camera that was declared */
+    _Atomic float camera_x_m; /* of the first camera that was declared */
     int listen_fd, quit_fds[2];
     pthread_t thread;
     struct driver_session sessions[DRIVER_SESSIONS];
