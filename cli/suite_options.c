@@ -342,30 +342,22 @@ static enum status try_apart(void *context, const char *planner, const struct ri
 {
     const struct suite_options *options = context;
     const char *bare = planner_spec_bare(planner);
-    if (strncmp(bare, "exec:", strlen("exec:")) != 0 &&
-        strncmp(bare, "egodriver:", strlen("egodriver:")) != 0) {
+    if (strncmp(bare, "exec:", 5) != 0 && strncmp(bare, "egodriver:", 10) != 0) {
         return STATUS_OK;
     }
     enum status status =
         planner_try(planner, options->confinement, rig, false, PLANNER_TRY_MS, told, error);
+    bool served_elsewhere = status == STATUS_NOT_FOUND && options->confinement == NULL;
     if (status == STATUS_OK && told->sensor_count > 0) {
         text_print(stderr, "swerve: %.600s sees %u sensors of the rig %s: %.1f MB a drive\n",
                    planner, told->sensor_count, told->rig_id, (double)told->session_bytes / 1e6);
     }
-    if (status == STATUS_NOT_FOUND && options->confinement == NULL) {
-        text_print(stderr,
-                   "swerve: planner %.600s: its workers know its servers; its results do not "
-                   "tell these apart\n",
-                   planner);
-        return STATUS_OK;
-    }
-    if (status != STATUS_PLANNER || !options->untried) {
+    if (!served_elsewhere && (status != STATUS_PLANNER || !options->untried)) {
         return status;
     }
     text_print(stderr,
-               "swerve: %s; submitted for workers elsewhere, under an identity that knows its "
-               "files but not what it imports\n",
-               error->text);
+               "swerve: %s; submitted for workers elsewhere, under an identity without %s\n",
+               error->text, served_elsewhere ? "who serves it" : "what it imports");
     return STATUS_OK;
 }
 
