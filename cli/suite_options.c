@@ -334,9 +334,8 @@ void suite_options_put_beyond(const struct submission *submission, json_t *json)
     json_object_set_new(json, "rerouted", json_integer(submission->rerouted_count));
 }
 
-/* Files that an exec planner loads, and what the servers of one behind a service say that they are,
- * are part of its identity, and its rig part of the question; these are known once it has started.
- */
+/* Files of an exec planner and the version of a service are part of its identity, known once it has
+ * started; so is its rig of the question. */
 static enum status try_apart(void *context, const char *planner, const struct rig *rig,
                              struct planner_trial *told, struct error *error)
 {
@@ -347,17 +346,17 @@ static enum status try_apart(void *context, const char *planner, const struct ri
     }
     enum status status =
         planner_try(planner, options->confinement, rig, false, PLANNER_TRY_MS, told, error);
-    bool served_elsewhere = status == STATUS_NOT_FOUND && options->confinement == NULL;
+    bool served = status == STATUS_NOT_FOUND && options->confinement == NULL;
     if (status == STATUS_OK && told->sensor_count > 0) {
         text_print(stderr, "swerve: %.600s sees %u sensors of the rig %s: %.1f MB a drive\n",
                    planner, told->sensor_count, told->rig_id, (double)told->session_bytes / 1e6);
     }
-    if (!served_elsewhere && (status != STATUS_PLANNER || !options->untried)) {
+    if (!served && (status != STATUS_PLANNER || !options->untried)) {
         return status;
     }
     text_print(stderr,
                "swerve: %s; submitted for workers elsewhere, under an identity without %s\n",
-               error->text, served_elsewhere ? "who serves it" : "what it imports");
+               error->text, served ? "who serves it" : "what it imports");
     return STATUS_OK;
 }
 
