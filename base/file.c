@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,4 +177,20 @@ enum status file_replace(const char *path, const void *data, size_t bytes, mode_
         return error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(cause));
     }
     return STATUS_OK;
+}
+
+/* ---- removing ---- */
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    (void)info;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+bool file_remove_tree(const char *folder)
+{
+    enum { FOLDERS_OPEN = 8 };
+    return nftw(folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS) == 0;
 }

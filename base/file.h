@@ -42,4 +42,8 @@ bool file_near_program(const char *const *names, size_t count, mode_t kind, char
 enum status file_replace(const char *path, const void *data, size_t bytes, mode_t mode,
                          struct error *error);
 
+/* Removes a folder and all below it; links are removed, not followed. False: errno says why, and
+ * some of it may be gone. */
+bool file_remove_tree(const char *folder);
+
 #endif

@@ -140,6 +140,14 @@ enum status text_name_check(const char *what, const char *name, size_t capacity,
                      what, capacity - 1, shown);
 }
 
+int text_hex_digit(unsigned char digit)
+{
+    return digit >= '0' && digit <= '9'   ? digit - '0'
+           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
+           : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10
+                                          : -1;
+}
+
 const char *text_shell_word(const char *name, char *out, size_t capacity)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

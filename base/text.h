@@ -35,6 +35,9 @@ size_t text_escape(const char *text, enum text_kept kept, char *out, size_t capa
 enum status text_name_check(const char *what, const char *name, size_t capacity,
                             struct error *error);
 
+/* Value of a hexadecimal digit of either case, -1: it is none. */
+int text_hex_digit(unsigned char digit);
+
 /* The name as a shell reads it back, for commands that people are shown: as it is, or in quotes,
  * and then cut where it does not fit whole. Returns out. */
 const char *text_shell_word(const char *name, char *out, size_t capacity);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "scheduler/rate.h"
+#include "schemas/job_context.h"
 #include "schemas/scenario_id.h"
 #include "worker/careful/careful_drivers.h"
 #include "worker/run/avoidance.h"
@@ -41,8 +42,8 @@ struct avoid {
     struct models *models;
     struct careful_drivers *careful; /* owned */
     struct open_runner open;
-    struct outcome opened_for;
-    uint32_t main_lines; /* that passed or failed */
+    struct job_spec spec; /* the runner's */
+    uint32_t main_lines;  /* that passed or failed */
     uint32_t count;
     struct avoid_drive *drives; /* owned; main lines, by logical scenario and scenario */
 };
@@ -90,12 +91,10 @@ static enum status load_drives(struct avoid *avoid, struct error *error)
 static enum status use_runner(struct avoid *avoid, const struct outcome *outcome,
                               const struct rig *rig, struct error *error)
 {
-    const struct outcome *last = &avoid->opened_for;
-    if (avoid->open.runner != NULL && last->tier == outcome->tier &&
-        strcmp(last->planner, outcome->planner) == 0 &&
-        strcmp(last->model_hash, outcome->model_hash) == 0 &&
-        strcmp(last->sampler, outcome->sampler) == 0 &&
-        strcmp(last->backend, outcome->backend) == 0 && strcmp(last->rig, outcome->rig) == 0) {
+    const struct job_context opened = job_context_of_spec(&avoid->spec);
+    const struct job_context asked = job_context_of_outcome(outcome);
+    if (avoid->open.runner != NULL &&
+        job_context_differs(&opened, &asked, JOB_CONTEXT_RUNNER) == 0) {
         return STATUS_OK;
     }
     runner_close(&avoid->open);
@@ -106,14 +105,9 @@ static enum status use_runner(struct avoid *avoid, const struct outcome *outcome
         .spill_bytes_max = UINT64_C(8) << 30,
         .clock = clock_system(),
     };
-    struct job_spec spec = {.tier = outcome->tier};
-    memcpy(spec.planner, outcome->planner, sizeof spec.planner);
-    memcpy(spec.model_hash, outcome->model_hash, sizeof spec.model_hash);
-    memcpy(spec.sampler, outcome->sampler, sizeof spec.sampler);
-    memcpy(spec.backend, outcome->backend, sizeof spec.backend);
-    memcpy(spec.rig, outcome->rig, sizeof spec.rig);
-    avoid->opened_for = *outcome;
-    return runner_open(&source, &spec, rig, &avoid->open, error);
+    avoid->spec = (struct job_spec){.planner = ""};
+    job_context_take(outcome, JOB_CONTEXT_RUNNER, &avoid->spec);
+    return runner_open(&source, &avoid->spec, rig, &avoid->open, error);
 }
 
 static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct error *error)

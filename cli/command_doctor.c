@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "engine/bench/machine.h"
@@ -16,7 +17,6 @@
 #include "store/api/store.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,14 +102,6 @@ static bool check_disk(bool json, json_t *list)
     return good;
 }
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
-{
-    (void)info;
-    (void)type;
-    (void)walk;
-    return remove(path);
-}
-
 static bool check_store(bool json, json_t *list)
 {
     char directory[] = "/tmp/swerve-doctor-XXXXXX";
@@ -131,7 +123,7 @@ static bool check_store(bool json, json_t *list)
     } else {
         snprintf(text, sizeof text, "%s", error.text);
     }
-    if (nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0) {
+    if (!file_remove_tree(directory)) {
         snprintf(text, sizeof text, "cannot remove %s: %s", directory, strerror(errno));
         good = false;
     }

@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "schemas/job_context.h"
 #include "schemas/json_record.h"
 #include "worker/golden/golden_library.h"
 #include "worker/world/world_source.h"
@@ -65,12 +66,10 @@ struct replay {
 
 static bool runner_fits(const struct replay *replay, const struct outcome *outcome)
 {
-    return replay->planner.open.runner != NULL && replay->spec.tier == outcome->tier &&
-           strcmp(replay->spec.planner, outcome->planner) == 0 &&
-           strcmp(replay->spec.model_hash, outcome->model_hash) == 0 &&
-           strcmp(replay->spec.sampler, outcome->sampler) == 0 &&
-           strcmp(replay->spec.backend, outcome->backend) == 0 &&
-           strcmp(replay->spec.rig, outcome->rig) == 0;
+    const struct job_context opened = job_context_of_spec(&replay->spec);
+    const struct job_context asked = job_context_of_outcome(outcome);
+    return replay->planner.open.runner != NULL &&
+           job_context_differs(&opened, &asked, JOB_CONTEXT_RUNNER) == 0;
 }
 
 /* A line of the planner's, on stderr: stdout is the result's. */
@@ -103,12 +102,8 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
         .clock = clock_system(),
     };
     /* Any version of the planner will do: a different result then names it as the cause. */
-    replay->spec = (struct job_spec){.tier = outcome->tier};
-    memcpy(replay->spec.planner, outcome->planner, sizeof replay->spec.planner);
-    memcpy(replay->spec.model_hash, outcome->model_hash, sizeof replay->spec.model_hash);
-    memcpy(replay->spec.sampler, outcome->sampler, sizeof replay->spec.sampler);
-    memcpy(replay->spec.backend, outcome->backend, sizeof replay->spec.backend);
-    memcpy(replay->spec.rig, outcome->rig, sizeof replay->spec.rig);
+    replay->spec = (struct job_spec){.planner = ""};
+    job_context_take(outcome, JOB_CONTEXT_RUNNER, &replay->spec);
     enum status status =
         replay_planner_open(&source, &replay->spec, rig, replay->stream ? replay->store : NULL,
                             replay->store_url, outcome, &replay->planner, error);

@@ -35,35 +35,26 @@ _Static_assert(offsetof(struct kept_outcome, texts[TEXT_COUNT - 1]) ==
                    offsetof(struct kept_outcome, evidence_hash),
                "texts of an outcome");
 
+/* Copies the members that are no texts, either way: the one list of them. */
+#define COPY_NUMBERS(to, from)                                                                 \
+    ((to)->id = (from)->id, (to)->job_id = (from)->job_id, (to)->epoch = (from)->epoch,        \
+     (to)->tier = (from)->tier, (to)->verdict = (from)->verdict, (to)->seed = (from)->seed,    \
+     (to)->reasons = (from)->reasons, (to)->ticks = (from)->ticks,                             \
+     (to)->prefix_ticks = (from)->prefix_ticks,                                                \
+     (to)->pages_used_percent = (from)->pages_used_percent,                                    \
+     (to)->health_tick = (from)->health_tick, (to)->safety_critical = (from)->safety_critical, \
+     (to)->shadow = (from)->shadow, (to)->in_flight = (from)->in_flight,                       \
+     (to)->metres_mm = (from)->metres_mm, (to)->device_ns = (from)->device_ns,                 \
+     (to)->mflop = (from)->mflop, (to)->peak_mflops = (from)->peak_mflops,                     \
+     (to)->metrics = (from)->metrics, (to)->health_value = (from)->health_value,               \
+     (to)->health_threshold = (from)->health_threshold,                                        \
+     (to)->parent_job_id = (from)->parent_job_id, (to)->audit_of = (from)->audit_of,           \
+     (to)->at_ms = (from)->at_ms, (to)->freeze = (from)->freeze)
+
 struct kept_outcome kept_outcome_of(const struct outcome *outcome)
 {
-    struct kept_outcome kept = {
-        .id = outcome->id,
-        .job_id = outcome->job_id,
-        .epoch = outcome->epoch,
-        .tier = outcome->tier,
-        .verdict = outcome->verdict,
-        .seed = outcome->seed,
-        .reasons = outcome->reasons,
-        .ticks = outcome->ticks,
-        .prefix_ticks = outcome->prefix_ticks,
-        .pages_used_percent = outcome->pages_used_percent,
-        .health_tick = outcome->health_tick,
-        .safety_critical = outcome->safety_critical,
-        .shadow = outcome->shadow,
-        .in_flight = outcome->in_flight,
-        .metres_mm = outcome->metres_mm,
-        .device_ns = outcome->device_ns,
-        .mflop = outcome->mflop,
-        .peak_mflops = outcome->peak_mflops,
-        .metrics = outcome->metrics,
-        .health_value = outcome->health_value,
-        .health_threshold = outcome->health_threshold,
-        .parent_job_id = outcome->parent_job_id,
-        .audit_of = outcome->audit_of,
-        .at_ms = outcome->at_ms,
-        .freeze = outcome->freeze,
-    };
+    struct kept_outcome kept = {.id = 0};
+    COPY_NUMBERS(&kept, outcome);
     for (size_t i = 0; i < TEXT_COUNT; i++) {
         kept.texts[i] = (const char *)outcome + text_members[i].offset;
     }
@@ -72,33 +63,8 @@ struct kept_outcome kept_outcome_of(const struct outcome *outcome)
 
 void kept_outcome_whole(const struct kept_outcome *kept, struct outcome *out)
 {
-    *out = (struct outcome){
-        .id = kept->id,
-        .job_id = kept->job_id,
-        .epoch = kept->epoch,
-        .tier = kept->tier,
-        .verdict = kept->verdict,
-        .seed = kept->seed,
-        .reasons = kept->reasons,
-        .ticks = kept->ticks,
-        .prefix_ticks = kept->prefix_ticks,
-        .pages_used_percent = kept->pages_used_percent,
-        .health_tick = kept->health_tick,
-        .safety_critical = kept->safety_critical,
-        .shadow = kept->shadow,
-        .in_flight = kept->in_flight,
-        .metres_mm = kept->metres_mm,
-        .device_ns = kept->device_ns,
-        .mflop = kept->mflop,
-        .peak_mflops = kept->peak_mflops,
-        .metrics = kept->metrics,
-        .health_value = kept->health_value,
-        .health_threshold = kept->health_threshold,
-        .parent_job_id = kept->parent_job_id,
-        .audit_of = kept->audit_of,
-        .at_ms = kept->at_ms,
-        .freeze = kept->freeze,
-    };
+    *out = (struct outcome){.id = 0};
+    COPY_NUMBERS(out, kept);
     for (size_t i = 0; i < TEXT_COUNT; i++) {
         snprintf((char *)out + text_members[i].offset, text_members[i].bytes, "%s", kept->texts[i]);
     }

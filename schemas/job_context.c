@@ -74,15 +74,26 @@ static const char *text_at(const struct job_context *context, size_t index)
     return (const char *)context->record + members[index].offsets[context->kind];
 }
 
+/* Into a record of a kind. */
+static void copy(const struct job_context *from, uint32_t asked, void *to, size_t kind)
+{
+    for (size_t i = 0; i < JOB_CONTEXT_MEMBER_COUNT; i++) {
+        if ((asked >> i & 1) != 0) {
+            memcpy((char *)to + members[i].offsets[kind], text_at(from, i), members[i].bytes);
+        }
+    }
+}
+
 void job_context_copy(const struct job_spec *spec, struct outcome *outcome)
 {
     const struct job_context from = job_context_of_spec(spec);
-    for (size_t i = 0; i < JOB_CONTEXT_MEMBER_COUNT; i++) {
-        if ((JOB_CONTEXT_OF_OUTCOME >> i & 1) != 0) {
-            memcpy((char *)outcome + members[i].offsets[JOB_CONTEXT_IN_OUTCOME], text_at(&from, i),
-                   members[i].bytes);
-        }
-    }
+    copy(&from, JOB_CONTEXT_OF_OUTCOME, outcome, JOB_CONTEXT_IN_OUTCOME);
+}
+
+void job_context_take(const struct outcome *outcome, uint32_t asked, struct job_spec *spec)
+{
+    const struct job_context from = job_context_of_outcome(outcome);
+    copy(&from, asked & JOB_CONTEXT_OF_OUTCOME, spec, JOB_CONTEXT_IN_SPEC);
 }
 
 /* A number's value; of a tier its number. */

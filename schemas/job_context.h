@@ -43,7 +43,10 @@ enum {
                            JOB_CONTEXT_ROLLOUT_COUNT | JOB_CONTEXT_RIG,
     /* Members that an outcome repeats. */
     JOB_CONTEXT_OF_OUTCOME = JOB_CONTEXT_ALL & ~JOB_CONTEXT_ROLLOUT_COUNT,
-    /* .. as far as outcomes say it. */
+    /* Members for which a runner is opened. */
+    JOB_CONTEXT_RUNNER = JOB_CONTEXT_PLANNER | JOB_CONTEXT_TIER | JOB_CONTEXT_MODEL_HASH |
+                         JOB_CONTEXT_SAMPLER | JOB_CONTEXT_BACKEND | JOB_CONTEXT_RIG,
+    /* The question as far as outcomes say it. */
     JOB_CONTEXT_ASKED = JOB_CONTEXT_QUESTION & ~JOB_CONTEXT_ROLLOUT_COUNT,
 };
 
@@ -57,6 +60,9 @@ struct job_context job_context_of_outcome(const struct outcome *outcome);
 
 /* Copies into an outcome what it repeats of its job. */
 void job_context_copy(const struct job_spec *spec, struct outcome *outcome);
+
+/* Copies some members of an outcome into a spec: of those that outcomes repeat. */
+void job_context_take(const struct outcome *outcome, uint32_t members, struct job_spec *spec);
 
 /* The first of `members` in which two differ, a bit; 0: none. */
 uint32_t job_context_differs(const struct job_context *a, const struct job_context *b,

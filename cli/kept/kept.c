@@ -18,7 +18,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 16, FOLDERS_OPEN = 16 };
+enum { DEPTH_MAX = 16 };
 
 /* Files that are gathered. */
 struct pack {
@@ -262,18 +261,10 @@ static enum status make_folder(char folder[LIMIT_PATH_BYTES], struct error *erro
                                                 strerror(errno)); /* nobody's, in the sandbox */
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
 void kept_remove(const char *folder)
 {
     if (folder[0] != '\0') {
-        nftw(folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
+        file_remove_tree(folder);
     }
 }
 

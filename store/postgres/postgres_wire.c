@@ -4,6 +4,7 @@
 #include "store/postgres/postgres_wire.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,14 +99,6 @@ void postgres_wire_cut(char *url, const char *name, char *value, size_t value_by
     }
 }
 
-static int hex_digit(char digit)
-{
-    return digit >= '0' && digit <= '9'   ? digit - '0'
-           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
-           : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10
-                                          : -1;
-}
-
 bool postgres_wire_decode(char *value)
 {
     char *to = value;
@@ -113,8 +106,8 @@ bool postgres_wire_decode(char *value)
     for (const char *at = value; *at != '\0'; at++) {
         int byte = (unsigned char)*at;
         if (*at == '%') {
-            int high = hex_digit(at[1]);
-            int low = high >= 0 ? hex_digit(at[2]) : -1;
+            int high = text_hex_digit((unsigned char)at[1]);
+            int low = high >= 0 ? text_hex_digit((unsigned char)at[2]) : -1;
             byte = low >= 0 ? high * 16 + low : 0;
             at += 2;
         }

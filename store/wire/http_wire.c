@@ -4,6 +4,7 @@
 #include "store/wire/http_wire.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "schemas/job_json.h"
 #include "schemas/outcome_json.h"
@@ -136,17 +137,6 @@ bool http_percent_encode(const char *text, char *out, size_t capacity)
     return true;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 enum status http_percent_decode(const char *what, const char *text, size_t bytes, char *out,
                                 size_t capacity, struct error *error)
 {
@@ -154,8 +144,8 @@ enum status http_percent_decode(const char *what, const char *text, size_t bytes
     for (size_t i = 0; i < bytes; i++) {
         char c = text[i];
         if (c == '%') {
-            int high = i + 2 < bytes ? hex_digit(text[i + 1]) : -1;
-            int low = i + 2 < bytes ? hex_digit(text[i + 2]) : -1;
+            int high = i + 2 < bytes ? text_hex_digit((unsigned char)text[i + 1]) : -1;
+            int low = i + 2 < bytes ? text_hex_digit((unsigned char)text[i + 2]) : -1;
             if (high < 0 || low < 0 || (high | low) == 0) {
                 return error_set(error, STATUS_BAD_INPUT,
                                  "%s: expected %%XX of a byte other than 00", what);

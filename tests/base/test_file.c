@@ -8,6 +8,7 @@
 #include "tests/harness.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -139,6 +140,27 @@ static void only_regular_files_are_read(void)
     EXPECT_INT(unlink(link_path), 0);
 }
 
+/* Goal: a link in the folder goes, and what it leads to stays. */
+static void a_tree_goes_and_what_its_links_lead_to_stays(void)
+{
+    char tree[256];
+    char inner[256];
+    char link_path[256];
+    char target[256];
+    path_of("tree", tree);
+    path_of("tree/inner", inner);
+    path_of("tree/inner/link", link_path);
+    path_of("a", target);
+    EXPECT_INT(mkdir(tree, 0755), 0);
+    EXPECT_INT(mkdir(inner, 0755), 0);
+    EXPECT_INT(symlink(target, link_path), 0);
+    EXPECT(file_remove_tree(tree));
+    EXPECT_INT(access(tree, F_OK), -1);
+    EXPECT_INT(access(target, F_OK), 0);
+    EXPECT(!file_remove_tree(tree));
+    EXPECT_INT(errno, ENOENT);
+}
+
 static void teardown(void)
 {
     char path[256];
@@ -155,5 +177,5 @@ int main(void)
     return TEST_RUN(TEST(a_replacement_has_the_bytes_and_the_mode),
                     TEST(a_place_that_takes_no_file_is_named),
                     TEST(a_failed_write_leaves_the_old_file), TEST(only_regular_files_are_read),
-                    TEST(teardown));
+                    TEST(a_tree_goes_and_what_its_links_lead_to_stays), TEST(teardown));
 }

@@ -236,11 +236,24 @@ static void numbers_have_the_fewest_digits_that_read_back(void)
     }
 }
 
+static void digits_are_of_either_case(void)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    for (int i = 0; i < 22; i++) {
+        EXPECT_INT(text_hex_digit((unsigned char)digits[i]), i < 16 ? i : i - 6);
+    }
+    for (int c = 0; c < 256; c++) {
+        bool is_digit = c != 0 && strchr(digits, c) != NULL;
+        EXPECT_INT(text_hex_digit((unsigned char)c) >= 0, is_digit);
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(controls_and_hidden_characters_are_spelled_out),
                     TEST(names_are_of_one_rule), TEST(a_shell_reads_names_back),
                     TEST(every_code_point_is_shown_or_named), TEST(short_buffers_hold_whole_pieces),
                     TEST(lines_end_where_the_format_says), TEST(log_lines_are_single_and_plain),
-                    TEST(numbers_have_the_fewest_digits_that_read_back));
+                    TEST(numbers_have_the_fewest_digits_that_read_back),
+                    TEST(digits_are_of_either_case));
 }

@@ -299,6 +299,26 @@ static void expect_same(const struct kept_outcome *kept, const struct outcome *o
     json_decref(expected);
 }
 
+/* Whether every member that an outcome's table has is other than that of none. */
+static bool is_full(const struct outcome *outcome)
+{
+    const struct outcome none = {.id = 0};
+    for (size_t i = 0; i < outcome_record.count; i++) {
+        const struct json_field *field = &outcome_record.fields[i];
+        const struct json_field_list alone = {field, 1};
+        json_t *json = json_record_encode(&alone, outcome, NULL);
+        json_t *zero = json_record_encode(&alone, &none, NULL);
+        bool same = json_equal(json, zero);
+        json_decref(json);
+        json_decref(zero);
+        if (same) {
+            printf("# %s is that of none\n", field->name);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* An outcome of which no member is like that of none; texts that are equal are kept once. */
 static void a_kept_outcome_is_whole(void)
 {
@@ -316,6 +336,7 @@ static void a_kept_outcome_is_whole(void)
                                         .model_hash = "model",
                                         .sampler = "sampler",
                                         .backend = "cpu",
+                                        .rig = "rig",
                                         .revision = "revision",
                                         .seed = 4,
                                         .verdict = VERDICT_FLAGGED,
@@ -347,6 +368,7 @@ static void a_kept_outcome_is_whole(void)
                                         .in_flight = true};
     struct kept_texts texts = {.count = 0};
     struct error error;
+    EXPECT(is_full(&full));
     for (int i = 0; i < 3; i++) {
         struct outcome twin = full;
         snprintf(twin.branch_id, sizeof twin.branch_id, "branch %d", i);

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "worker/grpc/grpc_socket.h"
 
@@ -124,23 +125,15 @@ static int take_data(nghttp2_session *session, uint8_t flags, int32_t stream, co
     return 0;
 }
 
-static int hex_digit(uint8_t c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* A sentence whose bytes beyond ASCII are written %XX; what it holds is printed by others. */
 static void take_sentence(char *to, size_t room, const uint8_t *from, size_t bytes)
 {
     size_t used = 0;
     for (size_t i = 0; i < bytes && used + 1 < room; i++) {
         uint8_t c = from[i];
-        if (c == '%' && i + 2 < bytes && hex_digit(from[i + 1]) >= 0 &&
-            hex_digit(from[i + 2]) >= 0) {
-            c = (uint8_t)(16 * hex_digit(from[i + 1]) + hex_digit(from[i + 2]));
+        if (c == '%' && i + 2 < bytes && text_hex_digit(from[i + 1]) >= 0 &&
+            text_hex_digit(from[i + 2]) >= 0) {
+            c = (uint8_t)(16 * text_hex_digit(from[i + 1]) + text_hex_digit(from[i + 2]));
             i += 2;
         }
         to[used++] = (char)(c == '\0' || c == '\n' || c == '\r' ? ' ' : c);

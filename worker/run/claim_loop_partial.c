@@ -13,6 +13,7 @@
 #include "worker/run/claim_loop_internal.h"
 
 #include "base/units.h"
+#include "schemas/job_context.h"
 #include "worker/run/outcome_build.h"
 
 #include <inttypes.h>
@@ -118,20 +119,19 @@ enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error
 /* Reason why a partial outcome cannot be this job's; NULL: none. */
 static const char *find_fault(const struct job_run *job, const struct outcome *outcome)
 {
-    const struct job_spec *spec = &job->lease.spec;
-    bool same = outcome->seed == spec->seed && outcome->tier == spec->tier &&
-                strcmp(outcome->scenario_hash, spec->scenario_hash) == 0 &&
-                strcmp(outcome->planner, spec->planner) == 0 &&
-                strcmp(outcome->planner_hash, spec->planner_hash) == 0 &&
-                strcmp(outcome->model_hash, spec->model_hash) == 0 &&
-                strcmp(outcome->sampler, spec->sampler) == 0 &&
-                strcmp(outcome->rig, spec->rig) == 0;
+    const struct job_context asked = job_context_of_spec(&job->lease.spec);
+    const struct job_context answered = job_context_of_outcome(outcome);
+    uint32_t differs =
+        job_context_differs(&answered, &asked,
+                            JOB_CONTEXT_SEED | JOB_CONTEXT_TIER | JOB_CONTEXT_SCENARIO_HASH |
+                                JOB_CONTEXT_PLANNER | JOB_CONTEXT_PLANNER_HASH |
+                                JOB_CONTEXT_MODEL_HASH | JOB_CONTEXT_SAMPLER | JOB_CONTEXT_RIG);
     return job_run_rollout_of(job, outcome->branch_id) == job->rollout_count
                ? "it is none of the scenario's"
            : outcome->artifact_hash[0] == '\0'      ? "no trace came with it"
            : outcome->verdict == VERDICT_FLAGGED    ? "it was flagged"
            : outcome->prefix_ticks > outcome->ticks ? "it ended before it began"
-           : !same                                  ? "it answers another question"
+           : differs != 0                           ? "it answers another question"
                                                     : NULL;
 }
 

@@ -3,9 +3,9 @@
  */
 #include "worker/run/runner_cache.h"
 #include "engine/worlds/world.h"
+#include "schemas/job_context.h"
 #include "worker/planner/planner_spec.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static void close_entry(struct runner_cache *cache, struct cache_entry *entry)
@@ -22,12 +22,10 @@ static void close_entry(struct runner_cache *cache, struct cache_entry *entry)
 
 static bool serves(const struct cache_entry *entry, const struct job_spec *spec)
 {
-    return entry->open.runner != NULL && entry->tier == spec->tier &&
-           strcmp(entry->planner, spec->planner) == 0 &&
-           strcmp(entry->planner_hash, spec->planner_hash) == 0 &&
-           strcmp(entry->model_hash, spec->model_hash) == 0 &&
-           strcmp(entry->sampler, spec->sampler) == 0 &&
-           strcmp(entry->backend, spec->backend) == 0 && strcmp(entry->rig, spec->rig) == 0;
+    const struct job_context opened = job_context_of_spec(&entry->spec);
+    const struct job_context asked = job_context_of_spec(spec);
+    return entry->open.runner != NULL &&
+           job_context_differs(&opened, &asked, JOB_CONTEXT_RUNNER | JOB_CONTEXT_PLANNER_HASH) == 0;
 }
 
 /* A planner whose files changed gets a new runner. An idle one of the old files goes first, because
@@ -38,8 +36,8 @@ static enum status drop_outdated(struct runner_cache *cache, const struct job_sp
     bool plugin = strncmp(planner_spec_bare(spec->planner), "plugin:", 7) == 0;
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
         struct cache_entry *entry = &cache->entries[i];
-        if (entry->open.runner == NULL || strcmp(entry->planner, spec->planner) != 0 ||
-            strcmp(entry->planner_hash, spec->planner_hash) == 0) {
+        if (entry->open.runner == NULL || strcmp(entry->spec.planner, spec->planner) != 0 ||
+            strcmp(entry->spec.planner_hash, spec->planner_hash) == 0) {
             continue;
         }
         if (!runner_busy(entry->open.runner)) {
@@ -88,13 +86,7 @@ enum status runner_cache_get(struct runner_cache *cache, const struct job_spec *
         close_entry(cache, place);
     }
     TRY(runner_open(&cache->source, spec, rig, &place->open, error));
-    place->tier = spec->tier;
-    snprintf(place->planner, sizeof place->planner, "%s", spec->planner);
-    memcpy(place->planner_hash, spec->planner_hash, sizeof place->planner_hash);
-    memcpy(place->model_hash, spec->model_hash, sizeof place->model_hash);
-    memcpy(place->sampler, spec->sampler, sizeof place->sampler);
-    memcpy(place->backend, spec->backend, sizeof place->backend);
-    memcpy(place->rig, spec->rig, sizeof place->rig);
+    place->spec = *spec;
     place->last_use = ++cache->uses;
     *out = place->open.runner;
     return STATUS_OK;

@@ -11,13 +11,7 @@ enum { RUNNER_CACHE_RUNNERS_MAX = 8 };
 
 struct cache_entry {
     struct open_runner open; /* runner NULL: free */
-    enum tier tier;
-    char planner[LIMIT_SPEC_BYTES];
-    char planner_hash[SHA256_HEX_BYTES];
-    char model_hash[SHA256_HEX_BYTES];
-    char sampler[LIMIT_ID_BYTES];
-    char backend[LIMIT_ID_BYTES];
-    char rig[SHA256_HEX_BYTES];
+    struct job_spec spec;    /* the first that it was opened for */
     uint64_t last_use;
 };
 

@@ -252,13 +252,13 @@ static double rate_of_audits(const struct submission_options *options, const str
 
 static bool is_of_kind(const struct job_spec *kind, const struct job_spec *spec)
 {
-    return kind->tier == spec->tier && kind->follows == spec->follows &&
-           kind->evaluates == spec->evaluates && kind->escalate_tier == spec->escalate_tier &&
-           strcmp(kind->planner, spec->planner) == 0 &&
-           strcmp(kind->planner_hash, spec->planner_hash) == 0 &&
-           strcmp(kind->rig, spec->rig) == 0 && strcmp(kind->pool, spec->pool) == 0 &&
-           strcmp(kind->model_hash, spec->model_hash) == 0 &&
-           strcmp(kind->sampler, spec->sampler) == 0 && strcmp(kind->backend, spec->backend) == 0 &&
+    const struct job_context known = job_context_of_spec(kind);
+    const struct job_context asked = job_context_of_spec(spec);
+    return job_context_differs(&known, &asked,
+                               JOB_CONTEXT_RUNNER | JOB_CONTEXT_PLANNER_HASH | JOB_CONTEXT_POOL) ==
+               0 &&
+           kind->follows == spec->follows && kind->evaluates == spec->evaluates &&
+           kind->escalate_tier == spec->escalate_tier &&
            strcmp(kind->escalate_pool, spec->escalate_pool) == 0 &&
            strcmp(kind->escalate_model_hash, spec->escalate_model_hash) == 0 &&
            strcmp(kind->escalate_sampler, spec->escalate_sampler) == 0;
