@@ -381,6 +381,11 @@ void grpc_call_free(struct grpc_client *client, struct grpc_call *call)
     call_destroy(call);
 }
 
+const char *grpc_call_method(const struct grpc_call *call)
+{
+    return call->method;
+}
+
 int grpc_call_code(const struct grpc_call *call)
 {
     CHECK(call->ended);
