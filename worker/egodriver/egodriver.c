@@ -97,8 +97,8 @@ enum status egodriver_check(const char *name, const char *options, struct error 
     struct options parsed;
     if (!egodriver_is_name(name, strlen(name))) {
         return error_set(error, STATUS_BAD_INPUT,
-                         "planner spec egodriver:%s: expected a name of letters, digits, dots and "
-                         "lines; addresses are given by --egodriver NAME=HOST:PORT",
+                         "planner spec egodriver:%s: expected a name of letters, digits, \".\", "
+                         "\"_\" and \"-\"; addresses are given by --egodriver NAME=HOST:PORT",
                          name);
     }
     return options_parse(options, &parsed, error) == STATUS_OK
