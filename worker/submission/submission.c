@@ -417,6 +417,12 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
     return STATUS_OK;
 }
 
+const struct scenario_document *submission_document(const struct submission *submission, uint32_t i)
+{
+    CHECK(i < submission->work_count);
+    return submission->work[i].document;
+}
+
 const struct scenario_document *submission_example(const struct submission *submission,
                                                    uint32_t kind)
 {

@@ -80,6 +80,11 @@ enum status submission_build(const struct suite *suite, const struct submission_
                              struct submission *out, struct error *error);
 void submission_finish(struct submission *submission);
 
+/* Scenario of a group of jobs, i < work_count. Groups follow each other as their jobs do, and those
+ * that differ in their planner alone have the same. */
+const struct scenario_document *submission_document(const struct submission *submission,
+                                                    uint32_t i);
+
 /* A scenario that jobs of a kind ask about; NULL: no job is of it. */
 const struct scenario_document *submission_example(const struct submission *submission,
                                                    uint32_t kind);
