@@ -5,12 +5,9 @@
 
 #include "base/check.h"
 #include "base/dmath.h"
+#include "base/rng.h"
 #include "base/units.h"
 #include "engine/sensors/raster_camera.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define JUMP_M 2.0 /* farther from where its speed takes it, a body has jumped */
 

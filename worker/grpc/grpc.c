@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
