@@ -17,8 +17,8 @@
 struct submission_options {
     const char *planner; /* for entries that name none */
     /* Asked once of each planner and rig that it is offered (NULL: the built-in one), by starting
-     * it: the loaded files and the rig count. All empty: the files of its command line, and the rig
-     * that it is offered. */
+     * it: which files it loaded, and of which rig it is shown sensors. Both name its results. Where
+     * *out stays zeros, or nobody asks, the files of its spec and the offered rig do. */
     enum status (*trial)(void *context, const char *planner, const struct rig *rig,
                          struct planner_trial *out, struct error *error);
     void *trial_context;
