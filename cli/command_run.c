@@ -96,8 +96,8 @@ static bool tried(struct trials *trials, const struct job_spec *spec)
     return false;
 }
 
-/* A planner that cannot even start is told to the user now, not job by job. Exec planners and
- * those behind a service were started already, to learn what they are. */
+/* A planner that cannot even start is told to the user now, not job by job. Those that tell what
+ * they loaded were started already, to learn it. */
 static enum status try_planners(const struct submission *submission,
                                 const struct planner_confinement *confinement, struct error *error)
 {
@@ -105,10 +105,7 @@ static enum status try_planners(const struct submission *submission,
     for (uint32_t i = 0; i < submission->kind_count; i++) {
         const struct job_spec *spec = &submission->kinds[i];
         const struct scenario_document *example = submission_example(submission, i);
-        const char *bare = planner_spec_bare(spec->planner);
-        bool exec = strncmp(bare, "exec:", strlen("exec:")) == 0 ||
-                    strncmp(bare, "egodriver:", strlen("egodriver:")) == 0;
-        if (!exec && !tried(&trials, spec)) {
+        if (!planner_spec_tells_loaded(spec->planner) && !tried(&trials, spec)) {
             TRY(planner_try(spec->planner, confinement,
                             example != NULL ? example->scenario.rig : NULL, is_on_device(spec),
                             PLANNER_TRY_MS, NULL, error));

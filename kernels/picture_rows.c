@@ -150,7 +150,7 @@ static void find_places(const struct ground_row *row, int32_t first_col, int32_t
     out->grained = own.grained;
 }
 
-/* Adds noise about 0 of amplitude 1 to nothing. */
+/* Noise about 0 at each place, times the amplitude there. */
 static void find_noise(const struct ground_noise *noise, const float *restrict x,
                        const float *restrict y, const float *restrict amplitude, int32_t cols,
                        float *restrict out)

@@ -277,8 +277,8 @@ class World(Record):
 
 
 class Sensor(Record):
-    """Frames that one sensor of a rig has taken: id, width, height, frames (the newest last) and time_ns (of each; -1: it has
-    been dark from the start, and shows black). A frame is [height][width][3] of bytes, RGB; of the grid "bev"
+    """Frames that one sensor of a rig has taken: id, width, height, frames (the newest last) and time_ns (of each; -1:
+    it has been dark from the start, and shows black). A frame is [height][width][3] of bytes, RGB; of the grid "bev"
     [channel][row][col]; of one packed as JPEG the bytes of a JPEG file. shutter_ns is the time from the first row to
     the last. Frames are views of shared memory that the next tick overwrites."""
 
@@ -288,10 +288,10 @@ class Sensor(Record):
 class Observation(Record):
     """One tick of one session: session, tick, time_ns, bev_time_ns, camera_time_ns (3), x_m, y_m,
     heading_rad, speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad, route (list of
-    RoutePoint), bev and camera (3). Where sensors were chosen: sensors (Sensor by id). Where objects were asked for: objects (list of Object), objects_source (of
-    OBJECT_SOURCES), objects_time_ns, signals (signal: index in the map; light: of LIGHTS; stop_ahead_m: from ego's front along its
-    route to the stop line, negative: none). history: earlier observations of this session, oldest first, as many
-    as the planner's history_ticks, without pictures.
+    RoutePoint), bev and camera (3). Where sensors were chosen: sensors (Sensor by id). Where objects were asked for:
+    objects (list of Object), objects_source (of OBJECT_SOURCES), objects_time_ns, signals (signal: index in the map;
+    light: of LIGHTS; stop_ahead_m: from ego's front along its route to the stop line, negative: none). history:
+    earlier observations of this session, oldest first, as many as the planner's history_ticks, without pictures.
 
     bev is [channel][row][col] of bytes (occupancy, unseen, drivable, marking), camera[i] is
     [row][col][3]; None where not asked for. They are read-only views of shared memory that the next

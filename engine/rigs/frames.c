@@ -5,12 +5,9 @@
 
 #include "base/check.h"
 #include "base/dmath.h"
+#include "base/rng.h"
 #include "base/units.h"
 #include "engine/sensors/raster_camera.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define JUMP_M 2.0 /* farther from where its speed takes it, a body has jumped */
 
@@ -89,18 +86,28 @@ uint32_t frames_per_tick(const struct rig_camera *camera)
     return (uint32_t)(camera->rate_hz * TICK_S + 0.5);
 }
 
+/* Whether a rolling shutter exposes row after row; else column after column. */
+static bool by_rows(const struct rig_camera *camera)
+{
+    return camera->shutter == SHUTTER_ROLLING_TOP || camera->shutter == SHUTTER_ROLLING_BOTTOM;
+}
+
+/* Whether it begins at the last one. */
+static bool backwards(const struct rig_camera *camera)
+{
+    return camera->shutter == SHUTTER_ROLLING_BOTTOM || camera->shutter == SHUTTER_ROLLING_RIGHT;
+}
+
 /* Area of band `index` in the order of exposure; false: there is none. */
 static bool band_of(const struct rig_camera *camera, int32_t index, struct raster_area *out)
 {
-    bool rows = camera->shutter == SHUTTER_ROLLING_TOP || camera->shutter == SHUTTER_ROLLING_BOTTOM;
-    bool back =
-        camera->shutter == SHUTTER_ROLLING_BOTTOM || camera->shutter == SHUTTER_ROLLING_RIGHT;
+    bool rows = by_rows(camera);
     int32_t size = rows ? camera->height : camera->width;
     int32_t bands = (size + CAMERA_BAND_ROWS - 1) / CAMERA_BAND_ROWS;
     if (index >= bands) {
         return false;
     }
-    int32_t first = (back ? bands - 1 - index : index) * CAMERA_BAND_ROWS;
+    int32_t first = (backwards(camera) ? bands - 1 - index : index) * CAMERA_BAND_ROWS;
     int32_t end = first + CAMERA_BAND_ROWS < size ? first + CAMERA_BAND_ROWS : size;
     *out = rows ? (struct raster_area){first, end, 0, camera->width}
                 : (struct raster_area){0, camera->height, first, end};
@@ -111,14 +118,12 @@ static bool band_of(const struct rig_camera *camera, int32_t index, struct raste
  * last. */
 static double exposed_at(const struct rig_camera *camera, const struct raster_area *band)
 {
-    bool rows = camera->shutter == SHUTTER_ROLLING_TOP || camera->shutter == SHUTTER_ROLLING_BOTTOM;
+    bool rows = by_rows(camera);
     double last = (rows ? camera->height : camera->width) - 1.0;
     double middle =
         (rows ? band->first_row + band->end_row - 1 : band->first_col + band->end_col - 1) / 2.0;
     double share = last > 0.0 ? middle / last : 1.0;
-    bool back =
-        camera->shutter == SHUTTER_ROLLING_BOTTOM || camera->shutter == SHUTTER_ROLLING_RIGHT;
-    return back ? 1.0 - share : share;
+    return backwards(camera) ? 1.0 - share : share;
 }
 
 void frames_draw(const struct raster_layers *layers, const struct scenario *scenario,

@@ -253,6 +253,9 @@ static float ground_returns(const struct footing *footing, double x_m, double y_
     if (!(fabs(x) < 4e6 && fabs(y) < 4e6)) {
         return 0.2f;
     }
+    if (footing->snow) {
+        return 0.8f;
+    }
     double tile_x = floor(x / RASTER_TILE_M);
     double tile_y = floor(y / RASTER_TILE_M);
     const struct raster_detail *detail =
@@ -261,9 +264,6 @@ static float ground_returns(const struct footing *footing, double x_m, double y_
     int32_t row = (int32_t)((y - tile_y * RASTER_TILE_M) / RASTER_SAMPLE_M);
     col = col < RASTER_TILE_SAMPLES ? col : RASTER_TILE_SAMPLES - 1;
     row = row < RASTER_TILE_SAMPLES ? row : RASTER_TILE_SAMPLES - 1;
-    if (footing->snow) {
-        return 0.8f;
-    }
     if (detail->paint.rows[row][col / 64] >> (col & 63) & 1) {
         return 0.9f;
     }

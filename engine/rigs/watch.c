@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 
+#include <stdbool.h>
+
 #define FIRST_S 1.0
 #define MOVED_M 0.05    /* ego in a picture: less need not show */
 #define FLAT_SHARE 0.98 /* of the pixels black or white */

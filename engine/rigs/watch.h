@@ -6,7 +6,6 @@
 #ifndef SWERVE_ENGINE_RIGS_WATCH_H
 #define SWERVE_ENGINE_RIGS_WATCH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -216,7 +216,7 @@ static bool in_flat(struct ground *ground, const struct ray_spots *spots, int32_
     int32_t x = spots->x[i] >> HALF_BITS;
     int32_t y = spots->y[i] >> HALF_BITS;
     if (x != last->x || y != last->y) {
-        struct ground_line line = {.weight = 1.0f};
+        struct ground_line line = {0};
         const struct ground_cell cell =
             ground_cell_at(&ground->map, ground->tiles, spots->x[i], spots->y[i]);
         ground_line_look(&line, (double)spots->footprint_m[i], 0, 0, 1);

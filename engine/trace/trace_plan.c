@@ -36,7 +36,7 @@ static uint8_t *reserve(struct trace_plans *plans, size_t bytes)
     return plans->data + plans->bytes;
 }
 
-/* The first points and the last one of an even choice. */
+/* Writes so many points, chosen evenly, the first and the last among them. */
 static void put_points(uint8_t *out, uint32_t count, struct vec2 ego,
                        const struct swerve_answer *answer)
 {

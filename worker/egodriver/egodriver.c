@@ -24,11 +24,6 @@ static const char *const methods[EGO_CALL_COUNT] = {
     [EGO_DRIVE] = SERVICE "drive",
 };
 
-struct server {
-    struct grpc_client *client;
-    int revision;
-};
-
 /* Messages of one session in one tick: motion, route, images of each camera; or drive. */
 enum { TICK_CALLS = 2 + RIG_CAMERAS_MAX * SWERVE_SENSOR_FRAMES, JPEG_QUALITY = 90 };
 
@@ -50,7 +45,6 @@ struct session {
     int64_t sent_ns[RIG_CAMERAS_MAX]; /* the newest image of each camera */
     /* of the tick that is being asked */
     uint32_t call_count;
-    enum ego_call which[TICK_CALLS];
     struct grpc_call *calls[TICK_CALLS];
 };
 
@@ -59,7 +53,8 @@ struct egodriver {
     struct ego_cameras cameras;
     int64_t tick_deadline_ms, open_deadline_ms;
     uint32_t server_count, session_count;
-    struct server servers[EGODRIVER_SERVERS_MAX];
+    struct grpc_client *servers[EGODRIVER_SERVERS_MAX];
+    int revision;             /* of the contract; all servers speak the same */
     struct session *sessions; /* [session_count] */
     char loaded[SHA256_HEX_BYTES];
     bool broken; /* a connection failed: nothing is asked any more */
@@ -102,8 +97,8 @@ enum status egodriver_check(const char *name, const char *options, struct error 
     struct options parsed;
     if (!egodriver_is_name(name, strlen(name))) {
         return error_set(error, STATUS_BAD_INPUT,
-                         "planner spec egodriver:%s: expected a name of letters, digits, dots and "
-                         "lines; addresses are given by --egodriver NAME=HOST:PORT",
+                         "planner spec egodriver:%s: expected a name of letters, digits, \".\", "
+                         "\"_\" and \"-\"; addresses are given by --egodriver NAME=HOST:PORT",
                          name);
     }
     return options_parse(options, &parsed, error) == STATUS_OK
@@ -113,16 +108,13 @@ enum status egodriver_check(const char *name, const char *options, struct error 
 
 /* ---- cameras ---- */
 
-static enum status camera_add(struct egodriver *ego, const struct rig *rig, uint32_t camera,
-                              struct rig_choice *choice, struct error *error)
+/* A camera that was not added yet, so there is room. */
+static void camera_add(struct egodriver *ego, const struct rig *rig, uint32_t camera,
+                       struct rig_choice *choice)
 {
-    if (ego->cameras.count == RIG_CAMERAS_MAX) {
-        return error_set(error, STATUS_BAD_INPUT, "cameras: more than %d", RIG_CAMERAS_MAX);
-    }
     choice->sensors[choice->count++] =
         (struct rig_chosen){.kind = RIG_CAMERA, .index = camera, .jpeg_quality = JPEG_QUALITY};
     ego->cameras.cameras[ego->cameras.count++] = rig->cameras[camera];
-    return STATUS_OK;
 }
 
 /* The cameras that the options name, as JPEG, in their order. */
@@ -132,7 +124,7 @@ static enum status cameras_choose(struct egodriver *ego, const struct options *o
 {
     *choice = (struct rig_choice){.count = 0};
     for (uint32_t i = 0; options->cameras == NULL && i < rig->camera_count; i++) {
-        TRY(camera_add(ego, rig, i, choice, error));
+        camera_add(ego, rig, i, choice);
     }
     if (options->cameras == NULL || is_word(options->cameras, options->cameras_bytes, "none")) {
         return STATUS_OK;
@@ -154,7 +146,7 @@ static enum status cameras_choose(struct egodriver *ego, const struct options *o
                              "\"%.*s\"",
                              rig->id, (int)bytes, word);
         }
-        TRY(camera_add(ego, rig, camera, choice, error));
+        camera_add(ego, rig, camera, choice);
         at += bytes + 1;
     }
     return STATUS_OK;
@@ -163,31 +155,30 @@ static enum status cameras_choose(struct egodriver *ego, const struct options *o
 /* ---- calls ---- */
 
 /* Waits for what was begun on some servers. Not OK: the instance is of no more use. */
-static enum status wait_on(struct egodriver *ego, const struct server *servers, uint32_t count,
-                           int64_t deadline_ms, struct error *error)
+static enum status wait_on(struct egodriver *ego, struct grpc_client *const *servers,
+                           uint32_t count, int64_t deadline_ms, struct error *error)
 {
-    struct grpc_client *clients[EGODRIVER_SERVERS_MAX];
-    for (uint32_t i = 0; i < count; i++) {
-        clients[i] = servers[i].client;
-    }
-    enum status status = grpc_wait(clients, count, deadline_ms, error);
+    enum status status = grpc_wait(servers, count, deadline_ms, error);
     ego->broken = ego->broken || status != STATUS_OK;
     return status;
 }
 
 /* ---- open ---- */
 
-/* Asks a server who it is, and which revision of the contract it speaks: 1 where it says none. */
-static enum status ask_version(struct egodriver *ego, struct server *server, struct sha256 *hash,
-                               struct error *error)
+/* Asks a server who it is, and which revision of the contract it speaks: 1 where it says none. Both
+ * go into its digest. */
+static enum status ask_version(struct egodriver *ego, struct grpc_client *server,
+                               char hex[SHA256_HEX_BYTES], struct error *error)
 {
     struct grpc_call *call = NULL;
     size_t bytes = 0;
     char line[512] = "";
     char end = '\0';
-    TRY(grpc_begin(server->client, methods[EGO_VERSION], "", 0, NULL, &call, error));
-    TRY(wait_on(ego, server, 1, ego->open_deadline_ms, error));
-    const char *address = grpc_address(server->client);
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    TRY(grpc_begin(server, methods[EGO_VERSION], "", 0, NULL, &call, error));
+    TRY(wait_on(ego, &server, 1, ego->open_deadline_ms, error));
+    const char *address = grpc_address(server);
     if (grpc_call_code(call) != GRPC_OK) {
         return error_set(error, STATUS_PLANNER, "%s answers get_version with %s: %s", address,
                          grpc_call_code_name(call), grpc_call_sentence(call));
@@ -198,17 +189,20 @@ static enum status ask_version(struct egodriver *ego, struct server *server, str
                          address);
     }
     const char *revision = grpc_call_revision(call);
-    server->revision = REVISION_OLDEST;
+    ego->revision = REVISION_OLDEST;
     if (revision[0] != '\0' &&
-        (sscanf(revision, "%d%c", &server->revision, &end) != 1 ||
-         server->revision < REVISION_OLDEST || server->revision > REVISION_NEWEST)) {
+        (sscanf(revision, "%d%c", &ego->revision, &end) != 1 || ego->revision < REVISION_OLDEST ||
+         ego->revision > REVISION_NEWEST)) {
         return error_set(error, STATUS_PLANNER,
                          "%s speaks revision %s of the egodriver contract (expected %d or %d)",
                          address, revision, REVISION_OLDEST, REVISION_NEWEST);
     }
-    sha256_update(hash, line, strlen(line) + 1);
-    sha256_update(hash, &server->revision, sizeof server->revision);
-    grpc_call_free(server->client, call);
+    sha256_init(&hash);
+    sha256_update(&hash, line, strlen(line) + 1);
+    sha256_update(&hash, &ego->revision, sizeof ego->revision);
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, hex);
+    grpc_call_free(server, call);
     return STATUS_OK;
 }
 
@@ -237,15 +231,10 @@ static enum status connect_all(struct egodriver *ego, const char *name,
     uint32_t count = 0;
     TRY(egodriver_addresses(places, name, addresses, &count, error));
     for (uint32_t i = 0; i < count; i++) {
-        struct sha256 hash;
-        uint8_t digest[SHA256_BYTES];
         char hex[SHA256_HEX_BYTES];
-        TRY(connect_patiently(ego, addresses[i], patient, &ego->servers[i].client, error));
+        TRY(connect_patiently(ego, addresses[i], patient, &ego->servers[i], error));
         ego->server_count = i + 1;
-        sha256_init(&hash);
-        TRY(ask_version(ego, &ego->servers[i], &hash, error));
-        sha256_final(&hash, digest);
-        sha256_to_hex(digest, hex);
+        TRY(ask_version(ego, ego->servers[i], hex, error));
         if (i > 0 && strcmp(hex, ego->loaded) != 0) {
             return error_set(error, STATUS_PLANNER,
                              "%s and %s serve different policies: get_version differs",
@@ -331,29 +320,29 @@ static void uuid_make(char text[EGODRIVER_UUID_BYTES])
 static enum status begin(struct egodriver *ego, const struct session *session,
                          struct ego_message *message, struct grpc_call **call, struct error *error)
 {
-    const struct server *server = &ego->servers[session->server];
+    struct grpc_client *server = ego->servers[session->server];
     char revision[12];
     TRY(memory_check(message, error, "out of memory"));
     if (ego->broken) {
         return error_set(error, STATUS_PLANNER, "%s: the connection failed before",
-                         grpc_address(server->client));
+                         grpc_address(server));
     }
     ego_message_address(message, session->uuid);
-    snprintf(revision, sizeof revision, "%d", server->revision);
-    return grpc_begin(server->client, methods[message->call], message->data, message->bytes,
+    snprintf(revision, sizeof revision, "%d", ego->revision);
+    return grpc_begin(server, methods[message->call], message->data, message->bytes,
                       message->call == EGO_START ? revision : NULL, call, error);
 }
 
 /* Whether a call that ended succeeded; else the session's reason says what came. */
-static bool succeeded(struct session *session, enum ego_call which, const struct grpc_call *call)
+static bool succeeded(struct session *session, const struct grpc_call *call)
 {
     if (grpc_call_code(call) == GRPC_OK) {
         return true;
     }
     const char *sentence = grpc_call_sentence(call);
     snprintf(session->reason, sizeof session->reason, "the driver answers %s with %s%s%s",
-             strrchr(methods[which], '/') + 1, grpc_call_code_name(call),
-             sentence[0] != '\0' ? ": " : "", sentence);
+             grpc_call_method(call), grpc_call_code_name(call), sentence[0] != '\0' ? ": " : "",
+             sentence);
     return false;
 }
 
@@ -363,11 +352,11 @@ static enum status ask(struct egodriver *ego, struct session *session, struct eg
                        int64_t deadline_ms, struct error *error)
 {
     struct grpc_call *call = NULL;
-    struct server *server = &ego->servers[session->server];
+    struct grpc_client *server = ego->servers[session->server];
     TRY(begin(ego, session, message, &call, error));
-    TRY(wait_on(ego, server, 1, deadline_ms, error));
-    bool good = succeeded(session, message->call, call);
-    grpc_call_free(server->client, call);
+    TRY(wait_on(ego, &server, 1, deadline_ms, error));
+    bool good = succeeded(session, call);
+    grpc_call_free(server, call);
     return good ? STATUS_OK : error_set(error, STATUS_PLANNER, "%s", session->reason);
 }
 
@@ -377,7 +366,7 @@ static void session_end(struct egodriver *ego, struct session *session)
     struct error ignored;
     if (session->open) {
         session->open = false;
-        struct ego_message *message = ego_message_close(session->uuid);
+        struct ego_message *message = ego_message_close();
         /* A server that does not answer shows at its next call. */
         (void)ask(ego, session, message, CLOSE_DEADLINE_MS, &ignored);
         ego_message_free(message);
@@ -409,10 +398,8 @@ static int ego_reset(void *planner, const struct swerve_episode *episode, char *
     struct session *session = &ego->sessions[episode->session];
     session_end(ego, session);
     session->frame.rear_m = episode->ego_wheelbase_m / 2;
-    uuid_make(session->uuid);
     struct ego_message *start =
-        ego_message_start(session->uuid, &ego->cameras, ego->tell_scene, episode,
-                          ego->servers[episode->session % ego->server_count].revision);
+        ego_message_start(&ego->cameras, ego->tell_scene, episode, ego->revision);
     return session_start(ego, episode->session, start, &error) == STATUS_OK
                ? 0
                : tell(&error, text, text_bytes);
@@ -431,7 +418,7 @@ static void ego_close(void *planner)
         session_end(ego, &ego->sessions[i]);
     }
     for (uint32_t i = 0; i < ego->server_count; i++) {
-        grpc_close(ego->servers[i].client);
+        grpc_close(ego->servers[i]);
     }
     free(ego->sessions);
     free(ego);
@@ -439,15 +426,21 @@ static void ego_close(void *planner)
 
 /* ---- a tick ---- */
 
-/* Begins a call of this tick; its message is kept for forks. */
-static enum status begin_kept(struct egodriver *ego, struct session *session,
+/* Begins a call of this tick. */
+static enum status begin_call(struct egodriver *ego, struct session *session,
                               struct ego_message *message, struct error *error)
 {
     CHECK(session->call_count < TICK_CALLS);
-    enum status status = begin(ego, session, message, &session->calls[session->call_count], error);
-    if (status == STATUS_OK) {
-        session->which[session->call_count++] = message->call;
-    }
+    TRY(begin(ego, session, message, &session->calls[session->call_count], error));
+    session->call_count++;
+    return STATUS_OK;
+}
+
+/* The same; its message is kept for forks. */
+static enum status begin_kept(struct egodriver *ego, struct session *session,
+                              struct ego_message *message, struct error *error)
+{
+    enum status status = begin_call(ego, session, message, error);
     THEN(status, ego_log_add(&session->log, message, error));
     if (status != STATUS_OK) {
         ego_message_free(message);
@@ -462,7 +455,7 @@ static enum status begin_images(struct egodriver *ego, struct session *session,
 {
     for (uint32_t i = 0; i < sensor->count; i++) {
         if (sensor->time_ns[i] > *sent_ns) {
-            TRY(begin_kept(ego, session, ego_message_image(session->uuid, sensor, i), error));
+            TRY(begin_kept(ego, session, ego_message_image(sensor, i), error));
             *sent_ns = sensor->time_ns[i];
         }
     }
@@ -474,8 +467,8 @@ static enum status begin_observations(struct egodriver *ego, const struct swerve
 {
     struct session *session = &ego->sessions[seen->session];
     session->reason[0] = '\0';
-    TRY(begin_kept(ego, session, ego_message_motion(session->uuid, &session->frame, seen), error));
-    TRY(begin_kept(ego, session, ego_message_route(session->uuid, &session->frame, seen), error));
+    TRY(begin_kept(ego, session, ego_message_motion(&session->frame, seen), error));
+    TRY(begin_kept(ego, session, ego_message_route(&session->frame, seen), error));
     for (uint32_t i = 0; i < sensors->count && i < ego->cameras.count; i++) {
         TRY(begin_images(ego, session, &sensors->sensors[i], &session->sent_ns[i], error));
     }
@@ -485,7 +478,7 @@ static enum status begin_observations(struct egodriver *ego, const struct swerve
 static void free_calls(struct egodriver *ego, struct session *session)
 {
     for (uint32_t i = 0; i < session->call_count; i++) {
-        grpc_call_free(ego->servers[session->server].client, session->calls[i]);
+        grpc_call_free(ego->servers[session->server], session->calls[i]);
     }
     session->call_count = 0;
 }
@@ -495,7 +488,7 @@ static bool took_observations(struct egodriver *ego, struct session *session)
 {
     bool good = true;
     for (uint32_t i = 0; i < session->call_count && good; i++) {
-        good = succeeded(session, session->which[i], session->calls[i]);
+        good = succeeded(session, session->calls[i]);
     }
     free_calls(ego, session);
     return good;
@@ -507,7 +500,7 @@ static void take_answer(struct egodriver *ego, const struct swerve_observation *
     struct session *session = &ego->sessions[seen->session];
     size_t bytes = 0;
     uint8_t digest[SHA256_BYTES];
-    if (succeeded(session, EGO_DRIVE, session->calls[0])) {
+    if (succeeded(session, session->calls[0])) {
         const uint8_t *reply = grpc_call_reply(session->calls[0], &bytes);
         *failed =
             !ego_answer_read(reply, bytes, &session->frame, seen, answer, digest, session->reason);
@@ -534,8 +527,7 @@ static enum status plan_all(struct egodriver *ego, uint32_t count,
         struct session *session = &ego->sessions[seen[i].session];
         failed[i] = !took_observations(ego, session);
         if (failed[i] == 0) {
-            struct ego_message *drive =
-                ego_message_drive(session->uuid, ego->carla, &seen[i], &around[i]);
+            struct ego_message *drive = ego_message_drive(ego->carla, &seen[i], &around[i]);
             TRY(begin_kept(ego, session, drive, error));
         }
     }
@@ -562,45 +554,44 @@ static int ego_drive(void *planner, uint32_t count, const struct swerve_observat
 
 /* ---- forks ---- */
 
-/* Sends a session what another was sent from `at` up to its next answer, which must be the same. */
+/* Whether drive answered as it did when the message was sent first; else the session's reason says
+ * what is different. */
+static bool took_same(struct egodriver *ego, struct session *session,
+                      const struct ego_message *drive, uint32_t tick)
+{
+    uint8_t digest[SHA256_BYTES];
+    size_t bytes = 0;
+    bool same = false;
+    if (succeeded(session, session->calls[0])) {
+        const uint8_t *reply = grpc_call_reply(session->calls[0], &bytes);
+        same = ego_answer_digest(reply, bytes, digest) &&
+               memcmp(digest, drive->answer, sizeof digest) == 0;
+        if (!same) {
+            snprintf(session->reason, sizeof session->reason,
+                     "the driver varies: sent the same again, it answers drive %u otherwise", tick);
+        }
+    }
+    free_calls(ego, session);
+    return same;
+}
+
+/* Sends a session what another was sent from `at` up to its next answer, which must be the same, or
+ * to the end. */
 static enum status send_again(struct egodriver *ego, struct session *session, uint32_t *at,
                               uint32_t tick, struct error *error)
 {
-    const struct server *server = &ego->servers[session->server];
-    const struct ego_message *drive = NULL;
-    struct grpc_call *call = NULL;
-    uint8_t digest[SHA256_BYTES];
-    size_t bytes = 0;
-    bool good = true;
-    while (drive == NULL && good && *at < session->log.count) {
-        struct ego_message *message = session->log.messages[*at];
-        if (message->call == EGO_DRIVE) {
-            TRY(wait_on(ego, server, 1, ego->tick_deadline_ms, error));
-            good = took_observations(ego, session);
-            drive = good ? message : NULL;
-        }
-        if (good) {
-            CHECK(session->call_count < TICK_CALLS);
-            TRY(begin(ego, session, message, &call, error));
-            session->which[session->call_count] = message->call;
-            session->calls[session->call_count++] = call;
-            (*at)++;
-        }
+    struct grpc_client *const *server = &ego->servers[session->server];
+    const struct ego_log *log = &session->log;
+    for (; *at < log->count && log->messages[*at]->call != EGO_DRIVE; ++*at) {
+        TRY(begin_call(ego, session, log->messages[*at], error));
     }
     TRY(wait_on(ego, server, 1, ego->tick_deadline_ms, error));
-    if (drive == NULL) { /* behind the last answer */
-        good = took_observations(ego, session) && good;
-    } else if (good) {
-        good = succeeded(session, EGO_DRIVE, call);
-        const uint8_t *reply = grpc_call_reply(call, &bytes);
-        bool same = good && ego_answer_digest(reply, bytes, digest) &&
-                    memcmp(digest, drive->answer, sizeof digest) == 0;
-        free_calls(ego, session);
-        if (good && !same) {
-            snprintf(session->reason, sizeof session->reason,
-                     "the driver varies: sent the same again, it answers drive %u otherwise", tick);
-            good = false;
-        }
+    bool good = took_observations(ego, session);
+    if (good && *at < log->count) {
+        struct ego_message *drive = log->messages[(*at)++];
+        TRY(begin_call(ego, session, drive, error));
+        TRY(wait_on(ego, server, 1, ego->tick_deadline_ms, error));
+        good = took_same(ego, session, drive, tick);
     }
     return good ? STATUS_OK : error_set(error, STATUS_PLANNER, "%s", session->reason);
 }

@@ -13,8 +13,8 @@
  * What the server does wrong to one session fails that session, with a sentence. A connection that
  * ends, an answer that is late or no gRPC fails the instance (worker/planner/planner.h).
  *
- * Options, joined by "&": cameras=ID,ID (of the rig; all; none: no image is drawn or
- * sent), renderer_data=carla (lights and speed limit, as a CARLA runtime sends them),
+ * Options, joined by "&": cameras=ID,ID (of the rig; without this option all; none: no image is
+ * drawn or sent), renderer_data=carla (lights and speed limit, as a CARLA runtime sends them),
  * tell_scene=yes (the scenario's id in start_session).
  *
  * Source: AlpaSim, alpasim_grpc/v0/egodriver.proto; carla-driver-interface 2.3.

@@ -49,7 +49,7 @@ enum status egodriver_addresses(const struct egodriver_places *places, const cha
 /* ---- egodriver_log.c: what sessions were sent ---- */
 
 /* A message as it was sent. Shared by the sessions of a fork; whose it is stands in its first
- * field, which is written anew before each sending (message_address). */
+ * field, which is written before each sending (ego_message_address). */
 struct ego_message {
     uint32_t references;
     enum ego_call call;
@@ -78,19 +78,16 @@ struct ego_frame {
     double rear_m;
 };
 
-/* Each allocates a message of a session; NULL: no memory. */
-struct ego_message *ego_message_start(const char *uuid, const struct ego_cameras *cameras,
-                                      bool tell_scene, const struct swerve_episode *episode,
-                                      int revision);
-struct ego_message *ego_message_close(const char *uuid);
-struct ego_message *ego_message_motion(const char *uuid, const struct ego_frame *frame,
+/* Each allocates a message whose session is still to be written; NULL: no memory. */
+struct ego_message *ego_message_start(const struct ego_cameras *cameras, bool tell_scene,
+                                      const struct swerve_episode *episode, int revision);
+struct ego_message *ego_message_close(void);
+struct ego_message *ego_message_motion(const struct ego_frame *frame,
                                        const struct swerve_observation *seen);
-struct ego_message *ego_message_route(const char *uuid, const struct ego_frame *frame,
+struct ego_message *ego_message_route(const struct ego_frame *frame,
                                       const struct swerve_observation *seen);
-struct ego_message *ego_message_image(const char *uuid, const struct swerve_sensor *sensor,
-                                      uint32_t frame);
-struct ego_message *ego_message_drive(const char *uuid, bool carla,
-                                      const struct swerve_observation *seen,
+struct ego_message *ego_message_image(const struct swerve_sensor *sensor, uint32_t frame);
+struct ego_message *ego_message_drive(bool carla, const struct swerve_observation *seen,
                                       const struct swerve_surroundings *around);
 
 /* Writes whose a message is. */

@@ -58,6 +58,9 @@ static char *text_of(const char *text)
     return (char *)(uintptr_t)text;
 }
 
+/* Holds the place of a session's id until ego_message_address writes it. */
+static const char nobody[EGODRIVER_UUID_BYTES] = "00000000-0000-0000-0000-000000000000";
+
 /* ---- start ---- */
 
 struct quaternion {
@@ -175,9 +178,8 @@ static void camera_fill(struct camera_record *record, const struct rig_camera *c
     record->camera.logical_id = text_of(camera->id);
 }
 
-struct ego_message *ego_message_start(const char *uuid, const struct ego_cameras *cameras,
-                                      bool tell_scene, const struct swerve_episode *episode,
-                                      int revision)
+struct ego_message *ego_message_start(const struct ego_cameras *cameras, bool tell_scene,
+                                      const struct swerve_episode *episode, int revision)
 {
     struct camera_record records[RIG_CAMERAS_MAX];
     Ego__Camera *list[RIG_CAMERAS_MAX];
@@ -192,7 +194,7 @@ struct ego_message *ego_message_start(const char *uuid, const struct ego_cameras
     vehicle.available_cameras = list;
     vehicle.n_available_cameras = cameras->count;
     spec.vehicle = &vehicle;
-    start.session_uuid = text_of(uuid);
+    start.session_uuid = text_of(nobody);
     start.random_seed = episode->seed;
     start.rollout_spec = &spec;
     if (tell_scene) {
@@ -202,16 +204,16 @@ struct ego_message *ego_message_start(const char *uuid, const struct ego_cameras
     return pack(EGO_START, &start.base);
 }
 
-struct ego_message *ego_message_close(const char *uuid)
+struct ego_message *ego_message_close(void)
 {
     Ego__CloseSession close = EGO__CLOSE_SESSION__INIT;
-    close.session_uuid = text_of(uuid);
+    close.session_uuid = text_of(nobody);
     return pack(EGO_CLOSE, &close.base);
 }
 
 /* ---- a tick ---- */
 
-struct ego_message *ego_message_motion(const char *uuid, const struct ego_frame *frame,
+struct ego_message *ego_message_motion(const struct ego_frame *frame,
                                        const struct swerve_observation *seen)
 {
     Ego__SubmitEgomotion motion = EGO__SUBMIT_EGOMOTION__INIT;
@@ -243,14 +245,14 @@ struct ego_message *ego_message_motion(const char *uuid, const struct ego_frame 
     state.linear_velocity = &speed;
     state.linear_acceleration = &acceleration;
     state.angular_velocity = &turning;
-    motion.session_uuid = text_of(uuid);
+    motion.session_uuid = text_of(nobody);
     motion.trajectory = &trajectory;
     motion.dynamic_states = states;
     motion.n_dynamic_states = 1;
     return pack(EGO_MOTION, &motion.base);
 }
 
-struct ego_message *ego_message_route(const char *uuid, const struct ego_frame *frame,
+struct ego_message *ego_message_route(const struct ego_frame *frame,
                                       const struct swerve_observation *seen)
 {
     Ego__SubmitRoute submit = EGO__SUBMIT_ROUTE__INIT;
@@ -267,13 +269,12 @@ struct ego_message *ego_message_route(const char *uuid, const struct ego_frame *
     route.waypoints = addresses;
     route.n_waypoints = seen->route_count;
     route.timestamp_us = us_of(seen->time_ns);
-    submit.session_uuid = text_of(uuid);
+    submit.session_uuid = text_of(nobody);
     submit.route = &route;
     return pack(EGO_ROUTE, &submit.base);
 }
 
-struct ego_message *ego_message_image(const char *uuid, const struct swerve_sensor *sensor,
-                                      uint32_t frame)
+struct ego_message *ego_message_image(const struct swerve_sensor *sensor, uint32_t frame)
 {
     Ego__SubmitImage submit = EGO__SUBMIT_IMAGE__INIT;
     Ego__Image image = EGO__IMAGE__INIT;
@@ -282,7 +283,7 @@ struct ego_message *ego_message_image(const char *uuid, const struct swerve_sens
     image.frame_end_us = us_of(sensor->time_ns[frame] + sensor->shutter_ns);
     image.logical_id = text_of(sensor->id);
     image.image_bytes = (ProtobufCBinaryData){sensor->bytes[frame], (uint8_t *)(uintptr_t)data};
-    submit.session_uuid = text_of(uuid);
+    submit.session_uuid = text_of(nobody);
     submit.camera_image = &image;
     return pack(EGO_IMAGE, &submit.base);
 }
@@ -326,14 +327,13 @@ static void carla_fill(Ego__CarlaData *data, const struct swerve_observation *se
     }
 }
 
-struct ego_message *ego_message_drive(const char *uuid, bool carla,
-                                      const struct swerve_observation *seen,
+struct ego_message *ego_message_drive(bool carla, const struct swerve_observation *seen,
                                       const struct swerve_surroundings *around)
 {
     Ego__Drive drive = EGO__DRIVE__INIT;
     Ego__CarlaData data = EGO__CARLA_DATA__INIT;
     uint8_t packed[128];
-    drive.session_uuid = text_of(uuid);
+    drive.session_uuid = text_of(nobody);
     drive.time_now_us = us_of(seen->time_ns);
     drive.time_query_us = us_of(seen->time_ns + TICK_NS);
     if (carla) {

@@ -63,7 +63,7 @@ enum status egodriver_places_check(const struct egodriver_places *places, struct
         if (!egodriver_is_name(binding, name_bytes) || binding[name_bytes] == '\0') {
             return error_set(error, STATUS_USAGE,
                              "--egodriver %s: expected NAME=HOST:PORT[,HOST:PORT ..]; a name has "
-                             "letters, digits, dots, lines",
+                             "letters, digits, \".\", \"_\" and \"-\"",
                              binding);
         }
         TRY(addresses_check(binding, binding + name_bytes + 1, places->allow_remote, error));

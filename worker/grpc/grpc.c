@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -372,6 +373,11 @@ void grpc_call_free(struct grpc_client *client, struct grpc_call *call)
     }
     *at = call->next;
     call_destroy(call);
+}
+
+const char *grpc_call_method(const struct grpc_call *call)
+{
+    return call->method;
 }
 
 int grpc_call_code(const struct grpc_call *call)

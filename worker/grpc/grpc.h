@@ -12,7 +12,6 @@
 
 #include "base/status.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +20,6 @@ struct grpc_call;
 
 enum {
     GRPC_OK = 0,
-    GRPC_UNIMPLEMENTED = 12,
     GRPC_REPLY_BYTES_MAX = 16 << 20, /* of one answer; more fails its connection */
     GRPC_MESSAGE_BYTES = 200,        /* of the sentence that a status comes with */
 };
@@ -49,9 +47,11 @@ enum status grpc_begin(struct grpc_client *client, const char *method, const voi
 enum status grpc_wait(struct grpc_client *const *clients, uint32_t count, int64_t deadline_ms,
                       struct error *error);
 
-/* Of a call that has ended: gRPC's status (GRPC_OK ..), its name in capitals, the server's sentence
+/* Of a call that has ended: its method without the service, gRPC's status (GRPC_OK ..), its name in
+ * capitals, the server's sentence
  * ("" for none), the message that it answered with (NULL, 0 for none), and the revision of the
  * contract that the server said in its metadata ("" for none). All borrowed from the call. */
+const char *grpc_call_method(const struct grpc_call *call);
 int grpc_call_code(const struct grpc_call *call);
 const char *grpc_call_code_name(const struct grpc_call *call);
 const char *grpc_call_sentence(const struct grpc_call *call);

@@ -35,6 +35,8 @@ struct planner_spec {
 const char *planner_spec_bare(const char *text);
 bool planner_spec_guarded(const char *text);
 bool planner_spec_seen(const char *text);
+/* Whether it may say what it loaded once it has started (planner_loaded()): exec and egodriver. */
+bool planner_spec_tells_loaded(const char *text);
 
 enum { PLANNER_ARGV_MAX = 128 };
 

@@ -8,7 +8,7 @@
 
 enum { PLANNER_TRY_MS = 30000 }; /* above the deadline that exec planners have of their own */
 
-/* Facts that an exec planner tells when it starts. */
+/* Facts that a planner tells when it starts. */
 struct planner_trial {
     char loaded[SHA256_HEX_BYTES]; /* planner_loaded() */
     char rig[SHA256_HEX_BYTES];    /* rig_hash() of planner_rig() */

@@ -155,8 +155,10 @@ struct planner_tried {
     char rig[SHA256_HEX_BYTES];     /* whose sensors it is shown */
 };
 
+enum { TRIED_MAX = 4 * (LIMIT_PLANNERS + 1) }; /* most suites have one rig */
+
 struct planner_hashes {
-    struct planner_tried list[4 * (LIMIT_PLANNERS + 1)];
+    struct planner_tried list[TRIED_MAX];
     uint32_t count;
 };
 
@@ -194,10 +196,11 @@ static enum status planner_hash(struct planner_hashes *cache,
             return STATUS_OK;
         }
     }
-    if (cache->count == COUNT_OF(cache->list) || strlen(spec) >= LIMIT_SPEC_BYTES) {
+    if (cache->count == TRIED_MAX || strlen(spec) >= LIMIT_SPEC_BYTES) {
         return error_set(error, STATUS_LIMIT,
-                         "planners: expected at most %zu specs and rigs, of at most %d bytes",
-                         COUNT_OF(cache->list), LIMIT_SPEC_BYTES - 1);
+                         "planners: expected at most %d pairs of a spec and a rig, and specs of at "
+                         "most %d bytes",
+                         TRIED_MAX, LIMIT_SPEC_BYTES - 1);
     }
     struct planner_tried *tried = &cache->list[cache->count];
     TRY(planner_spec_check(spec, error));
@@ -415,6 +418,12 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
         TRY(add_work(out, &question, options, &horizons, tried, error));
     }
     return STATUS_OK;
+}
+
+const struct scenario_document *submission_document(const struct submission *submission, uint32_t i)
+{
+    CHECK(i < submission->work_count);
+    return submission->work[i].document;
 }
 
 const struct scenario_document *submission_example(const struct submission *submission,

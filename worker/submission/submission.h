@@ -17,8 +17,8 @@
 struct submission_options {
     const char *planner; /* for entries that name none */
     /* Asked once of each planner and rig that it is offered (NULL: the built-in one), by starting
-     * it: the loaded files and the rig count. All empty: the files of its command line, and the rig
-     * that it is offered. */
+     * it: which files it loaded, and of which rig it is shown sensors. Both name its results. Where
+     * *out stays zeros, or nobody asks, the files of its spec and the offered rig do. */
     enum status (*trial)(void *context, const char *planner, const struct rig *rig,
                          struct planner_trial *out, struct error *error);
     void *trial_context;
@@ -79,6 +79,11 @@ enum { SUBMISSION_PAGE = 1000 }; /* jobs at hand, at the most */
 enum status submission_build(const struct suite *suite, const struct submission_options *options,
                              struct submission *out, struct error *error);
 void submission_finish(struct submission *submission);
+
+/* Scenario of a group of jobs, i < work_count. Groups follow each other as their jobs do, and those
+ * that differ in their planner alone have the same. */
+const struct scenario_document *submission_document(const struct submission *submission,
+                                                    uint32_t i);
 
 /* A scenario that jobs of a kind ask about; NULL: no job is of it. */
 const struct scenario_document *submission_example(const struct submission *submission,

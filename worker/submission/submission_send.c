@@ -60,16 +60,14 @@ static enum status put_scenario(const struct submission *submission, struct stor
                                              error);
 }
 
-static enum status put_scenarios(struct submission *submission, struct store *store,
+static enum status put_scenarios(const struct submission *submission, struct store *store,
                                  struct error *error)
 {
     const struct scenario_document *last = NULL;
-    for (bool more = submission_first(submission); more; more = submission_next(submission)) {
-        for (uint32_t i = 0; i < submission->page_count; i++) {
-            const struct scenario_document *document = submission->documents[i];
-            TRY(document != last ? put_scenario(submission, store, document, error) : STATUS_OK);
-            last = document;
-        }
+    for (uint32_t i = 0; i < submission->work_count; i++) {
+        const struct scenario_document *document = submission_document(submission, i);
+        TRY(document != last ? put_scenario(submission, store, document, error) : STATUS_OK);
+        last = document;
     }
     return STATUS_OK;
 }
