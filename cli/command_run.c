@@ -96,8 +96,8 @@ static bool tried(struct trials *trials, const struct job_spec *spec)
     return false;
 }
 
-/* A planner that cannot even start is told to the user now, not job by job. Exec planners and
- * those behind a service were started already, to learn what they are. */
+/* A planner that cannot even start is told to the user now, not job by job. Those apart were
+ * started already, to learn what they are. */
 static enum status try_planners(const struct submission *submission,
                                 const struct planner_confinement *confinement, struct error *error)
 {
@@ -105,10 +105,7 @@ static enum status try_planners(const struct submission *submission,
     for (uint32_t i = 0; i < submission->kind_count; i++) {
         const struct job_spec *spec = &submission->kinds[i];
         const struct scenario_document *example = submission_example(submission, i);
-        const char *bare = planner_spec_bare(spec->planner);
-        bool exec = strncmp(bare, "exec:", strlen("exec:")) == 0 ||
-                    strncmp(bare, "egodriver:", strlen("egodriver:")) == 0;
-        if (!exec && !tried(&trials, spec)) {
+        if (!planner_spec_is_apart(spec->planner) && !tried(&trials, spec)) {
             TRY(planner_try(spec->planner, confinement,
                             example != NULL ? example->scenario.rig : NULL, is_on_device(spec),
                             PLANNER_TRY_MS, NULL, error));
@@ -483,7 +480,7 @@ static void tell_left(const struct run_options *options, struct store *store, co
         text_print(stderr,
                    "swerve: %lld jobs of suite %s stay queued in %s: the same command goes on with "
                    "them, \"swerve cancel %s --store %s\" lets them go\n",
-                   (long long)(store_jobs_open(&now)), suite_id, url,
+                   (long long)store_jobs_open(&now), suite_id, url,
                    text_shell_word(suite_id, word, sizeof word),
                    text_shell_word(url, place, sizeof place));
     }

@@ -340,8 +340,7 @@ static enum status try_apart(void *context, const char *planner, const struct ri
                              struct planner_trial *told, struct error *error)
 {
     const struct suite_options *options = context;
-    const char *bare = planner_spec_bare(planner);
-    if (strncmp(bare, "exec:", 5) != 0 && strncmp(bare, "egodriver:", 10) != 0) {
+    if (!planner_spec_is_apart(planner)) {
         return STATUS_OK;
     }
     enum status status =

@@ -52,6 +52,12 @@ bool planner_spec_seen(const char *text)
     return behind(inner, SEEN) != inner;
 }
 
+bool planner_spec_is_apart(const char *text)
+{
+    const char *bare = planner_spec_bare(text);
+    return behind(bare, "exec:") != bare || behind(bare, "egodriver:") != bare;
+}
+
 enum status planner_spec_parse(const char *text, struct planner_spec *spec, struct error *error)
 {
     static const struct {

@@ -36,6 +36,10 @@ const char *planner_spec_bare(const char *text);
 bool planner_spec_guarded(const char *text);
 bool planner_spec_seen(const char *text);
 
+/* Whether the planner runs in a process of its own or behind a service: what it is, beyond its
+ * spec, is known once it has started. */
+bool planner_spec_is_apart(const char *text);
+
 enum { PLANNER_ARGV_MAX = 128 };
 
 /* A command line as words. argv[count] is NULL; the words live in `text`. */
