@@ -165,8 +165,9 @@ enum status cli_baseline_find(struct store *store, const char *name, char id[LIM
     return labels_each(store, LABEL_BASELINE, look_at_baseline, &search, error);
 }
 
-enum status cli_runs_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
-                           uint32_t max, uint32_t *count, struct error *error)
+/* The suite with that id, else the runs of that name. */
+static enum status runs_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
+                              uint32_t max, uint32_t *count, struct error *error)
 {
     struct store_suite_status ignored;
     struct error unneeded;
@@ -194,7 +195,7 @@ enum status cli_runs_named(struct store *store, const char *name, char (*ids)[LI
 enum status cli_suites_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
                              uint32_t max, uint32_t *count, struct error *error)
 {
-    TRY(cli_runs_named(store, name, ids, max, count, error));
+    TRY(runs_named(store, name, ids, max, count, error));
     if (*count == 0) {
         TRY(cli_baseline_find(store, name, ids[0], error));
         *count = ids[0][0] != '\0' ? 1 : 0;

@@ -70,12 +70,8 @@ enum status cli_baseline_find(struct store *store, const char *name, char id[LIM
  * ("nightly-78370180"). */
 bool cli_is_run_of(const char *id, const char *name);
 
-/* Runs that a name stands for, newest first: the suite with that id, else the runs of that name.
- * *count <= max. */
-enum status cli_runs_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
-                           uint32_t max, uint32_t *count, struct error *error);
-
-/* Suites that a name stands for: the baseline of that name, else cli_runs_named. */
+/* Suites that a name stands for: the suite with that id, else the runs of that name, newest first,
+ * else the baseline of that name. *count <= max. */
 enum status cli_suites_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
                              uint32_t max, uint32_t *count, struct error *error);
 

@@ -386,25 +386,18 @@ static enum status set_baseline(const struct compare_options *options, struct st
                                 const char *name, const char *run, struct error *error)
 {
     char before[LIMIT_ID_BYTES];
-    char id[1][LIMIT_ID_BYTES];
-    uint32_t count = 0;
+    char id[LIMIT_ID_BYTES];
     TRY(label_name_check("baseline", name, error));
-    if (run != NULL) { /* a run before a baseline: "set main main" takes the newest one */
-        TRY(cli_runs_named(store, run, id, 1, &count, error));
-    }
-    if (count == 0) {
-        TRY(cli_suite_id(store, cli_store_url(options->store_url), run, id[0], error));
-    }
+    TRY(cli_suite_id(store, cli_store_url(options->store_url), run, id, error));
     TRY(cli_baseline_find(store, name, before, error));
-    TRY(label_send(store, id[0], LABEL_BASELINE, name, error));
+    TRY(label_send(store, id, LABEL_BASELINE, name, error));
     if (options->json) {
-        return cli_write_json(json_pack("{s:s, s:s, s:o}", "baseline", name, "suite", id[0],
-                                        "before",
+        return cli_write_json(json_pack("{s:s, s:s, s:o}", "baseline", name, "suite", id, "before",
                                         before[0] != '\0' ? json_string(before) : json_null()),
                               error);
     }
-    bool moved = before[0] != '\0' && strcmp(before, id[0]) != 0;
-    text_print(stdout, "baseline %s: %s%s%s%s\n", name, id[0], moved ? " (was " : "",
+    bool moved = before[0] != '\0' && strcmp(before, id) != 0;
+    text_print(stdout, "baseline %s: %s%s%s%s\n", name, id, moved ? " (was " : "",
                moved ? before : "", moved ? ")" : "");
     return STATUS_OK;
 }

@@ -115,18 +115,14 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
 static enum status use_runner_of(struct replay *replay, const struct outcome *outcome,
                                  struct error *error)
 {
-    struct scenario_document *document = NULL;
-    char *body = NULL;
-    size_t bytes = 0;
-    if (outcome->rig[0] == '\0') {
+    struct prepared *prepared = NULL;
+    if (outcome->rig[0] == '\0' || runner_fits(replay, outcome)) {
         return use_runner(replay, outcome, NULL, error);
     }
-    const char *hash = outcome->scenario_hash;
-    TRY(replay->store->ops->scenario_get(replay->store, hash, &body, &bytes, error));
-    enum status status = scenario_load_text(hash, body, bytes, &document, error);
-    free(body);
-    THEN(status, use_runner(replay, outcome, document->scenario.rig, error));
-    scenario_destroy(document);
+    TRY(prepared_cache_get(replay->prepared_scenarios, replay->store, outcome->scenario_hash,
+                           &prepared, error));
+    enum status status = use_runner(replay, outcome, prepared_scenario(prepared)->rig, error);
+    prepared_cache_put(replay->prepared_scenarios, prepared);
     return status;
 }
 

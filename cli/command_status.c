@@ -116,14 +116,23 @@ static void progress_json(json_t *json, const struct store_suite_status *status,
                             : json_null());
 }
 
-/* A list of names with ", " between them. */
+/* The next of names with ", " between them, *bytes long, behind which *at goes on; NULL: none. */
+static const char *next_name(const char **at, size_t *bytes)
+{
+    const char *name = *at;
+    *bytes = strcspn(name, ",");
+    *at += *bytes;
+    *at += strspn(*at, ", ");
+    return *bytes > 0 ? name : NULL;
+}
+
 static json_t *names_json(const char *names)
 {
     json_t *list = json_array();
-    for (const char *at = names; *at != '\0';) {
-        size_t bytes = strcspn(at, ",");
-        json_array_append_new(list, json_stringn(at, bytes));
-        at += bytes + strspn(at + bytes, ", ");
+    const char *name;
+    size_t bytes;
+    while ((name = next_name(&names, &bytes)) != NULL) {
+        json_array_append_new(list, json_stringn(name, bytes));
     }
     return list;
 }
@@ -280,16 +289,14 @@ static enum status commits_lost(struct store *store, int64_t *count, struct erro
     return status == STATUS_NOT_FOUND ? STATUS_OK : status; /* an older server does not say */
 }
 
-/* Whether a list of names with ", " between them has this one. */
-static bool has_name(const char *names, const char *name)
+static bool has_name(const char *names, const char *wanted)
 {
-    size_t bytes = strlen(name);
-    for (const char *at = names; *at != '\0';) {
-        size_t one = strcspn(at, ",");
-        if (one == bytes && strncmp(at, name, bytes) == 0) {
+    const char *name;
+    size_t bytes;
+    while ((name = next_name(&names, &bytes)) != NULL) {
+        if (bytes == strlen(wanted) && strncmp(name, wanted, bytes) == 0) {
             return true;
         }
-        at += one + strspn(at + one, ", ");
     }
     return false;
 }

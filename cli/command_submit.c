@@ -354,7 +354,7 @@ static enum status check_none_under_way(struct retry *retry, struct error *error
                 error_set(error, STATUS_CONFLICT,
                           "suite %s: %s drives these jobs again and has %lld left; let workers "
                           "finish it, or swerve cancel %s",
-                          retry->suite, ids[i], (long long)(store_jobs_open(&at)),
+                          retry->suite, ids[i], (long long)store_jobs_open(&at),
                           text_shell_word(ids[i], word, sizeof word));
         }
     }

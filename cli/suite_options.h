@@ -118,9 +118,9 @@ void suite_options_tell_beyond(const struct submission *submission);
 /* Members "degraded", "clipped" and "rerouted" of a run's JSON. */
 void suite_options_put_beyond(const struct submission *submission, json_t *json);
 
-/* Loads the suite, starts each exec planner once to learn what it loads, checks every scenario,
- * route and planner, and builds the jobs; nothing is sent. The submission borrows from the suite.
- */
+/* Loads the suite, starts each planner that is apart (planner_spec.h) once to learn what it is,
+ * checks every scenario, route and planner, and builds the jobs; nothing is sent. The submission
+ * borrows from the suite. */
 enum status suite_options_build(const struct suite_options *options, const char *path,
                                 struct suite **suite, struct submission *submission,
                                 struct error *error);

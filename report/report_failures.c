@@ -75,7 +75,8 @@ static void triage_row(struct report *report, const struct report_job *job)
         for (int k = 0; k < INTERVENE_COUNT; k++) {
             if (job->rescue_kinds & (1u << k)) {
                 char name[LIMIT_ID_BYTES];
-                html_format(html, "%s%s", separator, report_plain(intervention_names[k], name));
+                html_format(html, "%s%s", separator,
+                            summary_plain_text(intervention_names[k], name));
                 separator = ", ";
             }
         }

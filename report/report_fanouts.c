@@ -45,10 +45,11 @@ static void kinds_table(struct report *report)
     for (int k = 0; k < INTERVENE_COUNT; k++) {
         const struct report_kind *kind = &report->plan.kinds[k];
         if (kind->branches > 0) {
-            page_row(
-                page, "%s|%lld|%lld|{%s}%lld|{%s}%lld", report_plain(intervention_names[k], name),
-                (long long)kind->branches, (long long)kind->passed, kind->rescued > 0 ? "good" : "",
-                (long long)kind->rescued, kind->broke > 0 ? "bad" : "", (long long)kind->broke);
+            page_row(page, "%s|%lld|%lld|{%s}%lld|{%s}%lld",
+                     summary_plain_text(intervention_names[k], name), (long long)kind->branches,
+                     (long long)kind->passed, kind->rescued > 0 ? "good" : "",
+                     (long long)kind->rescued, kind->broke > 0 ? "bad" : "",
+                     (long long)kind->broke);
         }
     }
     page_table_end(page);

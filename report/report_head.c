@@ -66,7 +66,8 @@ static void planner_sentences(struct report *report)
 static void counted_name(struct html *html, const char **separator, const char *name, int64_t count)
 {
     char plain[LIMIT_ID_BYTES];
-    html_format(html, "%s%s in %lld", *separator, report_plain(name, plain), (long long)count);
+    html_format(html, "%s%s in %lld", *separator, summary_plain_text(name, plain),
+                (long long)count);
     *separator = ", ";
 }
 
@@ -196,7 +197,7 @@ static void weakest_sentence(struct report *report)
     for (uint32_t i = 0; i < shown; i++) {
         char plain[LIMIT_ID_BYTES];
         html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == shown ? " and " : ", ");
-        html_format(html, "%s <b>%s</b> %lld/%lld", report_plain(rows[i]->group, plain),
+        html_format(html, "%s <b>%s</b> %lld/%lld", summary_plain_text(rows[i]->group, plain),
                     rows[i]->value[0] != '\0' ? rows[i]->value : "(none)",
                     (long long)rows[i]->main_passed, (long long)rows[i]->main_total);
     }

@@ -114,9 +114,6 @@ bool report_is_own(enum intervention_kind kind);
 /* Words for a contact: "contact at ego's front". */
 const char *report_contact(enum collision_kind kind);
 
-/* One of our own names ("at_fault_collision") in prose; returns out. */
-const char *report_plain(const char *name, char out[LIMIT_ID_BYTES]);
-
 /* The planner's last words, if any. */
 void report_planner_error(struct html *html, const struct kept_outcome *outcome);
 /* Other text that it wrote in that rollout, folded away; nothing when it wrote nothing. */

@@ -146,7 +146,7 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
     html_format(html, "</div><div><h4>%s", outcome->scenario_id);
     html_raw(html, outcome->branch_id[0] != '\0' ? " &middot; " : "");
     html_format(html, "%s</h4><p><span class=\"chip flagged\">%s</span> at %.1f s",
-                outcome->branch_id, report_plain(outcome->health_check, check),
+                outcome->branch_id, summary_plain_text(outcome->health_check, check),
                 outcome->health_tick * TICK_S);
     if (isfinite(outcome->health_value)) {
         html_format(html, ": measured %.3g, bound %.3g", outcome->health_value,
@@ -250,7 +250,7 @@ static void agreement_row(struct page *page, const struct summary_agreement *row
     bool all = strcmp(row->group, "all") == 0;
     char group[LIMIT_ID_BYTES];
     page_row_begin(page, all ? "total" : "");
-    page_cells(page, 0, "%s|%s|%lld|%lld", first ? report_plain(row->group, group) : "",
+    page_cells(page, 0, "%s|%s|%lld|%lld", first ? summary_plain_text(row->group, group) : "",
                all ? "" : row->value, (long long)a->jobs, (long long)a->pairs);
     share_cell(page, 4, a, &a->verdict);
     page_cells(page, 5, "{%s}%lld", a->student_only_passes > 0 ? "bad" : "",

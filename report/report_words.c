@@ -270,15 +270,6 @@ const char *report_anchor(const struct report_job *job, const struct kept_outcom
     return out;
 }
 
-const char *report_plain(const char *name, char out[LIMIT_ID_BYTES])
-{
-    snprintf(out, LIMIT_ID_BYTES, "%s", name);
-    for (char *at = out; (at = strchr(at, '_')) != NULL;) {
-        *at = ' ';
-    }
-    return out;
-}
-
 void report_planner_error(struct html *html, const struct kept_outcome *outcome)
 {
     if (outcome->error[0] != '\0') {

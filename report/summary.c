@@ -377,6 +377,15 @@ const char *summary_plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
+const char *summary_plain_text(const char *name, char out[LIMIT_ID_BYTES])
+{
+    snprintf(out, LIMIT_ID_BYTES, "%s", name);
+    for (char *at = out; (at = strchr(at, '_')) != NULL;) {
+        *at = ' ';
+    }
+    return out;
+}
+
 int64_t summary_unfinished(const struct summary *summary)
 {
     return store_jobs_open(&summary->status);

@@ -270,6 +270,9 @@ bool summary_has_group(const char *group);
 /* The ending of a counted noun: "" or "s". */
 const char *summary_plural(int64_t count);
 
+/* One of our own names ("at_fault_collision") in prose; returns out. */
+const char *summary_plain_text(const char *name, char out[LIMIT_ID_BYTES]);
+
 /* Jobs of the suite that wait or run: no figure has them. */
 int64_t summary_unfinished(const struct summary *summary);
 

@@ -278,11 +278,8 @@ static int64_t main_reason(const struct summary *summary, char out[LIMIT_ID_BYTE
     for (int bit = 1; bit <= REASON_BIT_COUNT; bit++) {
         most = counts[bit] > counts[most] ? bit : most;
     }
-    snprintf(out, LIMIT_ID_BYTES, "%s",
-             most < REASON_BIT_COUNT ? reason_names[most] : verdict_names[VERDICT_PLANNER_ERROR]);
-    for (char *at = out; (at = strchr(at, '_')) != NULL;) {
-        *at = ' ';
-    }
+    summary_plain_text(
+        most < REASON_BIT_COUNT ? reason_names[most] : verdict_names[VERDICT_PLANNER_ERROR], out);
     return counts[most];
 }
 

@@ -289,7 +289,7 @@ static enum status compose_id(const struct json_cursor *entry, const struct json
 static enum status make_document(const struct json_cursor *entry,
                                  const struct json_cursor *scenario, const struct grid *grid,
                                  const json_t *values, const struct scenario_changes *changes,
-                                 struct map_cache *cache, struct scenario_document **out,
+                                 struct part_cache *cache, struct scenario_document **out,
                                  struct errors *errors, struct error *error)
 {
     struct symbol_table symbols;
@@ -356,7 +356,7 @@ static enum status make_grid(const struct json_cursor *entry, const struct json_
 static enum status expand_points(const struct json_cursor *entry,
                                  const struct json_cursor *scenario,
                                  const struct scenario_changes *asked, struct grid *grid,
-                                 struct map_cache *cache, expand_sink *sink, void *context,
+                                 struct part_cache *cache, expand_sink *sink, void *context,
                                  struct errors *errors, struct error *error)
 {
     const json_t *set = json_object_get(entry->value, "set");
@@ -386,7 +386,7 @@ static enum status expand_points(const struct json_cursor *entry,
 }
 
 enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,
-                         const struct scenario_changes *changes, struct map_cache *cache,
+                         const struct scenario_changes *changes, struct part_cache *cache,
                          expand_sink *sink, void *context, struct errors *errors,
                          struct error *error)
 {

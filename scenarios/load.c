@@ -138,7 +138,7 @@ static enum status find_further(const char *name, const json_t *resolved, struct
 
 enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
                            const char *id, const struct scenario_changes *changes,
-                           struct map_cache *cache, struct scenario_document **out,
+                           struct part_cache *cache, struct scenario_document **out,
                            struct errors *errors, struct error *error)
 {
     struct scenario_document *document = NULL;
@@ -172,10 +172,10 @@ enum status scenario_load_written(const struct json_cursor *written,
                                   struct scenario_document **out, struct error *error)
 {
     struct symbol_table symbols;
-    struct map_cache cache = {0};
+    struct part_cache cache = {0};
     TRY(parameters_evaluate(written, overrides, &symbols, error));
     enum status status = scenario_build(written, &symbols, NULL, NULL, &cache, out, NULL, error);
-    map_cache_finish(&cache);
+    part_cache_finish(&cache);
     return status;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAP_SEARCH_LEVELS = 3 }; /* the document's directory and the two above it */
+enum { PART_SEARCH_LEVELS = 3 }; /* the document's directory and the two above it */
 
 static json_t *mutable(const json_t *value)
 {
@@ -63,14 +63,14 @@ enum status file_path_join(const char *path, int up_count, const char *name,
     return STATUS_OK;
 }
 
-/* ---- maps ---- */
+/* ---- parts in files of their own ---- */
 
-void map_cache_finish(struct map_cache *cache)
+void part_cache_finish(struct part_cache *cache)
 {
     while (cache->files != NULL) {
-        struct map_file *file = cache->files;
+        struct part_file *file = cache->files;
         cache->files = file->next;
-        json_decref(file->map);
+        json_decref(file->value);
         lane_table_finish(&file->lanes);
         free(file->path);
         free(file);
@@ -90,26 +90,26 @@ static enum status complete_map(const struct json_cursor *map, struct lane_table
 }
 
 /* Form and geometry of a map file, once, so that errors name that file. */
-static enum status check_map_file(const struct map_file *file, struct error *error)
+static enum status check_map_file(const struct part_file *file, struct error *error)
 {
     struct arena arena;
     struct map map;
     arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
-    enum status status = map_decode(file->path, file->map, &arena, &map, error);
+    enum status status = map_decode(file->path, file->value, &arena, &map, error);
     THEN(status, map_validate(file->path, "$", &map, true, error));
     arena_finish(&arena);
     return status;
 }
 
-static enum status read_part_file(struct map_file *file, struct error *error)
+static enum status read_part_file(struct part_file *file, struct error *error)
 {
     struct symbol_table none = {0};
-    TRY(json_read_file(file->path, LIMIT_DOCUMENT_BYTES, &file->map, error));
+    TRY(json_read_file(file->path, LIMIT_DOCUMENT_BYTES, &file->value, error));
     if (file->kind == PART_PATH) {
         return STATUS_OK;
     }
-    TRY(parameters_substitute(file->path, file->map, false, &none, NULL, error));
-    struct json_cursor map = json_cursor_root(file->path, file->map);
+    TRY(parameters_substitute(file->path, file->value, false, &none, NULL, error));
+    struct json_cursor map = json_cursor_root(file->path, file->value);
     TRY(complete_map(&map, &file->lanes, error));
     return check_map_file(file, error);
 }
@@ -120,7 +120,7 @@ static enum status find_part_file(const struct json_cursor *reference, const cha
 {
     char name[LIMIT_SPEC_BYTES];
     TRY(file_reference_check(reference, name, error));
-    for (int up = 0; up < MAP_SEARCH_LEVELS; up++) {
+    for (int up = 0; up < PART_SEARCH_LEVELS; up++) {
         TRY(file_path_join(reference->file, up, name, path, error));
         if (stat(path, info) == 0) {
             return STATUS_OK;
@@ -134,19 +134,19 @@ static enum status find_part_file(const struct json_cursor *reference, const cha
 
 /* Files are told apart by inode: documents of several directories share one map. */
 static enum status cached_part(const struct json_cursor *reference, enum part_kind kind,
-                               struct map_cache *cache, const struct map_file **out,
+                               struct part_cache *cache, const struct part_file **out,
                                struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
     struct stat info;
     TRY(find_part_file(reference, kind == PART_MAP ? "map" : "path", path, &info, error));
-    for (const struct map_file *file = cache->files; file != NULL; file = file->next) {
+    for (const struct part_file *file = cache->files; file != NULL; file = file->next) {
         if (file->kind == kind && file->device == info.st_dev && file->inode == info.st_ino) {
             *out = file;
             return STATUS_OK;
         }
     }
-    struct map_file *file = calloc(1, sizeof *file);
+    struct part_file *file = calloc(1, sizeof *file);
     if (file == NULL) {
         return no_memory(reference, error);
     }
@@ -157,8 +157,8 @@ static enum status cached_part(const struct json_cursor *reference, enum part_ki
     enum status status =
         file->path == NULL ? no_memory(reference, error) : read_part_file(file, error);
     if (status != STATUS_OK) {
-        struct map_cache failed = {.files = file};
-        map_cache_finish(&failed);
+        struct part_cache failed = {.files = file};
+        part_cache_finish(&failed);
         return status;
     }
     file->next = cache->files;
@@ -169,7 +169,7 @@ static enum status cached_part(const struct json_cursor *reference, enum part_ki
 
 /* The file's map with the document's own areas in front, so that an error about one of them names
  * its place in the document. */
-static enum status merge_map(const struct json_cursor *map, const struct map_file *file,
+static enum status merge_map(const struct json_cursor *map, const struct part_file *file,
                              struct error *error)
 {
     static const char *const lists[] = {"drivable", "crosswalks", "surfaces", "signals"};
@@ -177,20 +177,20 @@ static enum status merge_map(const struct json_cursor *map, const struct map_fil
     json_object_del(object, "file");
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         json_t *own = json_object_get(object, lists[i]);
-        json_t *base = json_object_get(file->map, lists[i]);
+        json_t *base = json_object_get(file->value, lists[i]);
         if (own != NULL && base != NULL && json_array_extend(own, base) != 0) {
             struct json_cursor member = json_cursor_member(map, lists[i]);
             return json_fail(&member, error, "expected an array");
         }
     }
-    if (json_object_update_missing(object, file->map) != 0) {
+    if (json_object_update_missing(object, file->value) != 0) {
         return no_memory(map, error);
     }
     return STATUS_OK;
 }
 
-static enum status resolve_map_reference(const struct json_cursor *map, struct map_cache *cache,
-                                         const struct map_file **file, struct error *error)
+static enum status resolve_map_reference(const struct json_cursor *map, struct part_cache *cache,
+                                         const struct part_file **file, struct error *error)
 {
     static const char *const keys[] = {"file",     "drivable", "crosswalks",
                                        "surfaces", "signals",  NULL};
@@ -206,14 +206,14 @@ static enum status resolve_map_reference(const struct json_cursor *map, struct m
 
 /* Paths of a storyboard that stand in files of their own; what is wrong with their form is found
  * where the document is decoded. */
-static enum status resolve_paths(const struct json_cursor *top, struct map_cache *cache,
+static enum status resolve_paths(const struct json_cursor *top, struct part_cache *cache,
                                  struct error *error)
 {
     struct json_cursor story = json_cursor_member(top, "storyboard");
     struct json_cursor list = json_cursor_member(&story, "paths");
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         static const char *const keys[] = {"file", NULL};
-        const struct map_file *file;
+        const struct part_file *file;
         struct json_cursor path = json_cursor_element(&list, i);
         struct json_cursor reference = json_cursor_member(&path, "file");
         if (!json_cursor_present(&reference)) {
@@ -221,7 +221,7 @@ static enum status resolve_paths(const struct json_cursor *top, struct map_cache
         }
         TRY(json_object_begin(&path, keys, error));
         TRY(cached_part(&reference, PART_PATH, cache, &file, error));
-        if (json_array_set(mutable(list.value), i, file->map) != 0) {
+        if (json_array_set(mutable(list.value), i, file->value) != 0) {
             return no_memory(&path, error);
         }
     }
@@ -231,12 +231,12 @@ static enum status resolve_paths(const struct json_cursor *top, struct map_cache
 /* ---- the document ---- */
 
 /* Places are last: what they get wrong is in the list where there is one, and does not count. */
-static enum status resolve_in_place(const struct json_cursor *top, struct map_cache *cache,
+static enum status resolve_in_place(const struct json_cursor *top, struct part_cache *cache,
                                     bool *map_checked, struct errors *errors, struct error *error)
 {
     struct json_cursor map = json_cursor_member(top, "map");
     if (json_object_get(map.value, "file") != NULL) {
-        const struct map_file *file;
+        const struct part_file *file;
         TRY(resolve_map_reference(&map, cache, &file, error));
         *map_checked = true;
         return errors_keep(errors, scenario_place(top, &file->lanes, errors, error), error);
@@ -250,7 +250,7 @@ static enum status resolve_in_place(const struct json_cursor *top, struct map_ca
 }
 
 enum status scenario_resolve(const struct json_cursor *written, struct symbol_table *symbols,
-                             const char *id, struct map_cache *cache, json_t **resolved,
+                             const char *id, struct part_cache *cache, json_t **resolved,
                              bool *map_checked, struct errors *errors, struct error *error)
 {
     if (!json_is_object(written->value)) {

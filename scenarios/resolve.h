@@ -104,29 +104,30 @@ enum status scenario_place(const struct json_cursor *scenario, const struct lane
 
 /* ---- resolve.c ---- */
 
+/* Parts of documents that may stand in files of their own. */
 enum part_kind { PART_MAP, PART_PATH /* of a storyboard */ };
 
-struct map_file {
-    struct map_file *next;
+struct part_file {
+    struct part_file *next;
     enum part_kind kind;
     char *path;
     dev_t device;
     ino_t inode;
-    json_t *map;             /* or path; resolved; shared, never changed */
+    json_t *value;           /* resolved; shared, never changed */
     struct lane_table lanes; /* of a map */
 };
 
-struct map_cache {
-    struct map_file *files;
+struct part_cache {
+    struct part_file *files;
 };
 
-void map_cache_finish(struct map_cache *cache); /* accepts a zeroed one */
+void part_cache_finish(struct part_cache *cache); /* accepts a zeroed one */
 
 /* The resolved document of `written`, with `id` in place of its own unless NULL. *map_checked: the
  * map's lanes come unchanged from a file whose geometry has been validated. With a list of errors
  * the document is also given, to look further, when only places are wrong. */
 enum status scenario_resolve(const struct json_cursor *written, struct symbol_table *symbols,
-                             const char *id, struct map_cache *cache, json_t **resolved,
+                             const char *id, struct part_cache *cache, json_t **resolved,
                              bool *map_checked, struct errors *errors, struct error *error);
 
 /* A reference to another file: relative, without "..", not empty. */
@@ -235,7 +236,7 @@ enum status scenario_write_text(const char *name, const struct scenario *scenari
 /* Resolve, change (NULL: nothing), create, and see that every parameter was asked for. */
 enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
                            const char *id, const struct scenario_changes *changes,
-                           struct map_cache *cache, struct scenario_document **out,
+                           struct part_cache *cache, struct scenario_document **out,
                            struct errors *errors, struct error *error);
 
 /* A parsed document as it was written, with overrides (or NULL) for its parameters. */
@@ -264,7 +265,7 @@ typedef enum status expand_sink(void *context, struct scenario_document *documen
  * grid order. `errors` gets those of the entry's ranges and grid, or else of the first scenario
  * that has any; what else is wrong with the entry, and the sink's errors, are in *error alone. */
 enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,
-                         const struct scenario_changes *changes, struct map_cache *cache,
+                         const struct scenario_changes *changes, struct part_cache *cache,
                          expand_sink *sink, void *context, struct errors *errors,
                          struct error *error);
 

@@ -48,7 +48,7 @@ struct level {
 
 struct loading {
     struct suite_owner *owner;
-    struct map_cache cache;
+    struct part_cache cache;
     struct level *levels; /* [LIMIT_SUITE_DEPTH] */
     int depth;            /* open levels */
     const json_t *set;    /* parameters of the caller's; NULL: none */
@@ -629,7 +629,7 @@ static enum status load(const char *path, const json_t *set, struct errors *all,
     while (loading.depth > 0) {
         json_decref(loading.levels[--loading.depth].root);
     }
-    map_cache_finish(&loading.cache);
+    part_cache_finish(&loading.cache);
     free(loading.levels);
     free(loading.found);
     if (status != STATUS_OK) {

@@ -145,7 +145,7 @@ ROOMS = {
     "report/plan": ("a fleet on paper: mixes and cards, a simulated day on the real store",
         ["scheduler"]),
     "report": ("summaries, tables, HTML, drives as JSON; the player of `web`",
-        ["report/page", "engine/trace", "schemas/careful", "schemas/field", "scheduler", "engine/bench"]),
+        ["report/page", "engine/trace", "schemas/careful", "schemas/field", "scheduler"]),
     "report/compare": ("two sides joined, tested and shown",
         ["report"]),
     "report/export": ("outcomes and drives in the formats of other tools",

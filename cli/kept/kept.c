@@ -268,6 +268,29 @@ void kept_remove(const char *folder)
     }
 }
 
+enum status kept_enter(const char *folder, int *back, struct error *error)
+{
+    *back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*back < 0) {
+        return error_set(error, STATUS_IO, "this folder: %s", strerror(errno));
+    }
+    return chdir(folder) == 0 ? STATUS_OK
+                              : error_set(error, STATUS_IO, "%s: %s", folder, strerror(errno));
+}
+
+enum status kept_leave(int back, enum status status, struct error *error)
+{
+    if (back < 0) {
+        return status;
+    }
+    if (fchdir(back) != 0 && status == STATUS_OK) {
+        status =
+            error_set(error, STATUS_IO, "the folder that it was started in: %s", strerror(errno));
+    }
+    close(back);
+    return status;
+}
+
 /* ---- packing ---- */
 
 /* The identity that the planner has from a copy of its files. */
@@ -277,26 +300,16 @@ static enum status try_copy(const char *planner, const struct planner_confinemen
 {
     char folder[LIMIT_PATH_BYTES] = "";
     struct planner_trial trial;
-    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    enum status status = here >= 0
-                             ? make_folder(folder, error)
-                             : error_set(error, STATUS_IO, "this folder: %s", strerror(errno));
+    int back = -1;
+    enum status status = make_folder(folder, error);
     THEN(status, put_files(kept->data, kept->bytes, folder, error));
-    if (status == STATUS_OK && chdir(folder) != 0) {
-        status = error_set(error, STATUS_IO, "%s: %s", folder, strerror(errno));
-    }
+    THEN(status, kept_enter(folder, &back, error));
     THEN(status, planner_identity(planner, found, error));
     THEN(status, planner_try(planner, confinement, NULL, false, PLANNER_TRY_MS, &trial, error));
     if (status == STATUS_OK) {
         planner_identity_extend(found, trial.loaded);
     }
-    if (here >= 0 && fchdir(here) != 0 && status == STATUS_OK) {
-        status =
-            error_set(error, STATUS_IO, "the folder that it was started in: %s", strerror(errno));
-    }
-    if (here >= 0) {
-        close(here);
-    }
+    status = kept_leave(back, status, error);
     kept_remove(folder);
     return status;
 }

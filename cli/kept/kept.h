@@ -46,4 +46,12 @@ enum status kept_unpack(struct store *store, const char *planner_hash,
 /* Removes a folder that kept_unpack made, with what is in it; "" is none. */
 void kept_remove(const char *folder);
 
+/* Makes the folder the one that the process stands in. *back is for kept_leave, which follows after
+ * failures too. IO. */
+enum status kept_enter(const char *folder, int *back, struct error *error);
+
+/* Goes back, and returns `status`, or IO where that was OK and the way is gone. back -1: nothing
+ * was entered. */
+enum status kept_leave(int back, enum status status, struct error *error);
+
 #endif

@@ -8,11 +8,8 @@
 #include "cli/kept/kept.h"
 #include "worker/planner/planner_spec.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Opens the runner by the planner's files as they are in this folder. */
 static enum status open_here(struct replay_planner *planner, const struct runner_source *source,
@@ -48,22 +45,13 @@ static enum status open_there(struct replay_planner *planner, const struct runne
     planner->paths[planner->confinement.path_count++] = planner->kept; /* with its folders */
     planner->confinement.paths = planner->paths;
     source.planner_config.confinement = &planner->confinement;
-    int back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    enum status status = planner_confinement_check(&planner->confinement, error);
-    if (status != STATUS_OK) {
-        error_prefix(error, "files that a store kept run in the sandbox alone");
-    } else if (back < 0 || chdir(planner->kept) != 0) {
-        status = error_set(error, STATUS_IO, "%s: %s", planner->kept, strerror(errno));
+    int back = -1;
+    if (planner_confinement_check(&planner->confinement, error) != STATUS_OK) {
+        return error_prefix(error, "files that a store kept run in the sandbox alone");
     }
+    enum status status = kept_enter(planner->kept, &back, error);
     THEN(status, open_here(planner, &source, spec, rig, error));
-    if (back >= 0 && fchdir(back) != 0 && status == STATUS_OK) {
-        status =
-            error_set(error, STATUS_IO, "the folder that it was started in: %s", strerror(errno));
-    }
-    if (back >= 0) {
-        close(back);
-    }
-    return status;
+    return kept_leave(back, status, error);
 }
 
 enum status replay_planner_open(const struct runner_source *source, const struct job_spec *spec,

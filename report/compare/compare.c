@@ -635,9 +635,12 @@ const char *const compare_rewritten_text =
 
 bool compare_is_rewritten(const struct compare *compare)
 {
-    static const char *const guarded = "guarded+";
     const char *planner = compare->a->planner;
-    planner += strncmp(planner, guarded, strlen(guarded)) == 0 ? strlen(guarded) : 0;
+    size_t word = strcspn(planner, "+:");
+    while (planner[word] == '+') { /* "guarded+seen+exec:.." */
+        planner += word + 1;
+        word = strcspn(planner, "+:");
+    }
     return strcmp(compare->a->planner, compare->b->planner) == 0 &&
            strcmp(compare->a->planner_hash, compare->b->planner_hash) != 0 &&
            (strncmp(planner, "exec:", strlen("exec:")) == 0 ||

@@ -36,7 +36,7 @@ struct range_set {
     uint32_t root_count;
     json_t **roots; /* documents that changes borrow from */
     json_t *no_branches;
-    struct map_cache cache;
+    struct part_cache cache;
 };
 
 uint32_t range_set_count(const struct range_set *set)
@@ -66,7 +66,7 @@ void range_set_destroy(struct range_set *set)
     for (uint32_t i = 0; i < set->root_count; i++) {
         json_decref(set->roots[i]);
     }
-    map_cache_finish(&set->cache);
+    part_cache_finish(&set->cache);
     json_decref(set->no_branches);
     free(set->entries);
     free(set->pending);

@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         scenario = written;
     }
     if (nothing != NULL) {
-        struct map_cache cache = {0};
+        struct part_cache cache = {0};
         struct scenario_changes changes = SCENARIO_UNCHANGED;
         uint32_t count = 0;
         static struct errors errors;
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         if (status != STATUS_OK) {
             check_error(status, &error);
         }
-        map_cache_finish(&cache);
+        part_cache_finish(&cache);
     }
     json_decref(nothing);
     json_decref(root);

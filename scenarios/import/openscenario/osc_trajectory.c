@@ -341,10 +341,16 @@ static enum status sample_nurbs(struct osc_context *context, const struct osc_el
 
 /* ---- all ---- */
 
-bool osc_trajectory_has_times(const struct osc_element *trajectory)
+/* The line of its shape; NULL: it has none. */
+static const struct osc_element *form_of(const struct osc_element *trajectory)
 {
     const struct osc_element *shape = osc_child(trajectory, "Shape");
-    const struct osc_element *form = shape != NULL ? shape->first : NULL;
+    return shape != NULL ? shape->first : NULL;
+}
+
+bool osc_trajectory_has_times(const struct osc_element *trajectory)
+{
+    const struct osc_element *form = form_of(trajectory);
     if (form != NULL && (osc_is(form, "Clothoid") || osc_is(form, "ClothoidSpline"))) {
         return osc_attribute(form, osc_is(form, "Clothoid") ? "stopTime" : "timeEnd") != NULL;
     }
@@ -365,18 +371,28 @@ static bool is_own(const struct osc_element *position, const struct osc_entity *
            strcmp(reference, entity->name) == 0;
 }
 
+/* The same of a vertex, control point or clothoid; knots and most clothoids have no position. */
+static bool is_part_own(const struct osc_element *part, const struct osc_entity *entity)
+{
+    const struct osc_element *position = osc_child(part, "Position");
+    position = position != NULL ? position : osc_child(part, "PositionStart");
+    return position != NULL ? is_own(position, entity)
+                            : osc_is(part, "Clothoid") || osc_is(part, "ClothoidSplineSegment") ||
+                                  osc_is(part, "Knot");
+}
+
 bool osc_trajectory_is_own(const struct osc_element *trajectory, const struct osc_entity *entity)
 {
-    const struct osc_element *shape = osc_child(trajectory, "Shape");
-    const struct osc_element *form = shape != NULL ? shape->first : NULL;
-    bool clothoid = form != NULL && osc_is(form, "Clothoid");
-    bool own = clothoid || (form != NULL && form->first != NULL);
-    const struct osc_element *part = clothoid ? form : form != NULL ? form->first : NULL;
-    for (; part != NULL && own; part = clothoid ? NULL : part->next) {
-        const struct osc_element *position = osc_child(part, "Position");
-        position = position != NULL ? position : osc_child(part, "PositionStart");
-        bool clothoids = clothoid || osc_is(form, "ClothoidSpline");
-        own = position != NULL ? is_own(position, entity) : clothoids || osc_is(part, "Knot");
+    const struct osc_element *form = form_of(trajectory);
+    if (form == NULL) {
+        return false;
+    }
+    if (osc_is(form, "Clothoid")) {
+        return is_part_own(form, entity);
+    }
+    bool own = form->first != NULL;
+    for (const struct osc_element *part = form->first; part != NULL; part = part->next) {
+        own = own && is_part_own(part, entity);
     }
     return own;
 }
@@ -384,8 +400,7 @@ bool osc_trajectory_is_own(const struct osc_element *trajectory, const struct os
 static enum status read_shape(struct osc_context *context, const struct osc_element *trajectory,
                               bool timed, bool relative, uint32_t *index)
 {
-    const struct osc_element *shape = osc_child(trajectory, "Shape");
-    const struct osc_element *form = shape != NULL ? shape->first : NULL;
+    const struct osc_element *form = form_of(trajectory);
     if (form == NULL) {
         return osc_fail(context, trajectory, "expected a <Shape>, found none");
     }

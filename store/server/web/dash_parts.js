@@ -6,11 +6,20 @@ import {el} from './dash.js';
 const whole = new Intl.NumberFormat('en-US');
 export const count = (n) => whole.format(n || 0);
 export const words = (name) => String(name).replaceAll('_', ' ');
+/* Names that the store gives in one text. */
+export const names = (text) => (text ? text.split(', ') : []);
 
 /* A name that may go on in the next line behind its signs, so that words stay whole. */
 export const breakable = (name) => String(name).split(/(?<=[/,=_:-])/).flatMap((part, i) => (i ? [document.createElement('wbr'), part] : [part]));
 
 export function percent(part, of) { return of > 0 ? (100 * part / of).toFixed(part === of || part === 0 ? 0 : 1) + '%' : '\u2013'; }
+
+/* Main lines without a result. */
+export const lacking = (m) => (m.verdicts.flagged || 0) + (m.verdicts.invalid || 0) + m.no_answer;
+export const share = (rate) => (rate === null || rate === undefined ? '\u2013' : (100 * rate).toFixed(1) + '%');
+
+/* A rate, beside its range where main lines have no result. */
+export const rateText = (m) => share(m.rate) + (lacking(m) ? ' [' + share(m.worst) + ' to ' + share(m.best) + ']' : '');
 
 export function when(s) {
   if (!s) return '\u2013';

@@ -4,7 +4,7 @@
  * rate lies where main lines have no result.
  */
 import {el, get, told, renewer, suiteLink, page} from './dash.js';
-import {count, when, table} from './dash_parts.js';
+import {count, names, share, rateText, when, table} from './dash_parts.js';
 
 const PAGES_MAX = 10;
 const PAGE_SUITES = 100;
@@ -15,8 +15,6 @@ const BOTTOM = 230;
 const TOP = 12;
 
 const NS = 'http://www.w3.org/2000/svg';
-const percent = (rate) => (100 * rate).toFixed(1) + '%';
-const names = (text) => (text ? text.split(', ') : []);
 
 /* "nightly-78370180" is a run of "nightly". */
 const isRunOf = (suite, name) => suite.startsWith(name + '-') && /^[0-9a-f]{8}(-.*)?$/.test(suite.slice(name.length + 1));
@@ -46,7 +44,7 @@ function ratesOf(runs) {
   return runs.flatMap((run, at) => Object.entries(run.mains).filter(([, m]) => typeof m.rate === 'number').map(([world, m]) => {
     const moved = world in before ? m.rate - before[world] : null;
     before[world] = m.rate;
-    return {run, at, world, rate: m.rate, worst: m.worst, best: m.best, scenarios: m.scenarios, moved};
+    return {...m, run, at, world, moved};
   }));
 }
 
@@ -64,7 +62,7 @@ function picture(rates, runs) {
   const x = (at) => LEFT + 12 + (runs > 1 ? at * (WIDTH - LEFT - 24) / (runs - 1) : (WIDTH - LEFT - 24) / 2);
   const y = (rate) => BOTTOM - (rate - (1 - span)) / span * (BOTTOM - TOP);
   const svg = document.createElementNS(NS, 'svg');
-  const label = `Main lines that pass, ${rates.length} rates of ${runs} runs, the last ${percent(rates[rates.length - 1].rate)}`;
+  const label = `Main lines that pass, ${rates.length} rates of ${runs} runs, the last ${share(rates[rates.length - 1].rate)}`;
   for (const [name, value] of Object.entries({viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': label, class: 'trend'})) svg.setAttribute(name, value);
   for (let i = 0; i <= 4; i++) {
     const rate = 1 - span + span * i / 4;
@@ -80,7 +78,7 @@ function picture(rates, runs) {
       if (r.best > r.worst) put(svg, 'line', {x1: x(r.at), x2: x(r.at), y1: y(r.worst), y2: y(r.best), class: 'range'});
       const link = put(svg, 'a', {href: suiteLink(r.run.suite)});
       const point = put(link, 'circle', {cx: x(r.at), cy: y(r.rate), r: 6, class: 'world' + number % 4});
-      put(point, 'title', {}, `${r.run.suite}, ${world}: ${percent(r.rate)}` + (r.run.note ? '\n' + r.run.note : ''));
+      put(point, 'title', {}, `${r.run.suite}, ${world}: ${share(r.rate)}` + (r.run.note ? '\n' + r.run.note : ''));
     }
     put(svg, 'text', {x: LEFT + 12 + 110 * number, y: HEIGHT - 6, class: 'world' + number % 4}, '\u25cf ' + world);
   });
@@ -94,7 +92,7 @@ const columns = [
   ['Commit', 'mono', (r) => (r.run.commit || '').slice(0, 12) + (/with changes$/.test(r.run.commit || '') ? ' +' : '')],
   ['World', '', (r) => r.world],
   ['Scenarios', 'n', (r) => count(r.scenarios)],
-  ['Main lines pass', 'n', (r) => percent(r.rate) + (r.best > r.worst ? ` [${percent(r.worst)} to ${percent(r.best)}]` : '')],
+  ['Main lines pass', 'n', rateText],
   ['Points', 'n', (r) => (r.moved === null ? '\u2013' : (r.moved > 0 ? '+' : '') + (100 * r.moved).toFixed(1))],
   ['Note', 'words', (r) => r.run.note || ''],
 ];

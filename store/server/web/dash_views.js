@@ -3,10 +3,11 @@
  * the API for a page at a time and returns what to do when news come and when it is left.
  */
 import {el, get, told, renewer, suiteLink, page} from './dash.js';
-import {count, words, breakable, percent, when, table, tile, pager} from './dash_parts.js';
+import {count, words, names, breakable, percent, lacking, rateText, when, table, tile, pager} from './dash_parts.js';
 import {trustTile} from './dash_trust.js';
 
 const VERDICTS = ['pass', 'fail', 'planner_error', 'flagged', 'invalid'];
+const FAILED = ['fail', 'planner_error'];
 const JOB_STATES = ['queued', 'leased', 'done', 'flagged', 'dead', 'cancelled'];
 const SLICE_KINDS = ['weather', 'light', 'road', 'geography', 'actor', 'scenario_type'];
 const PAGE_ROWS = 50;
@@ -42,11 +43,6 @@ function number(value, digits, unit) {
 const sum = (counts) => Object.values(counts || {}).reduce((a, b) => a + b, 0);
 /* Main lines of a suite, worlds apart: [[world, counts], ..]. */
 const worldsOf = (suite) => Object.entries(suite.mains);
-const lacking = (m) => (m.verdicts.flagged || 0) + (m.verdicts.invalid || 0) + m.no_answer;
-const share = (rate) => (rate === null || rate === undefined ? '\u2013' : (100 * rate).toFixed(1) + '%');
-
-/* A rate, beside its range where main lines have no result. */
-const rateText = (m) => share(m.rate) + (lacking(m) ? ' [' + share(m.worst) + ' to ' + share(m.best) + ']' : '');
 const rateTitle = (m) => count(m.scenarios) + ' scenarios, ' + count(m.logical) + ' logical' + (lacking(m) ?
   '; without a result: ' + count(m.verdicts.flagged || 0) + ' flagged, ' + count(m.verdicts.invalid || 0) + ' invalid, ' + count(m.no_answer) + ' unanswered' : '');
 
@@ -58,7 +54,7 @@ function rateCell(suite) {
 }
 
 /* Main lines of all worlds that were judged and did not pass. */
-const failedOf = (suite) => worldsOf(suite).reduce((n, [, m]) => n + (m.verdicts.fail || 0) + (m.verdicts.planner_error || 0), 0);
+const failedOf = (suite) => worldsOf(suite).reduce((n, [, m]) => FAILED.reduce((k, v) => k + (m.verdicts[v] || 0), n), 0);
 
 const judged = (counts) => (counts.pass || 0) + (counts.fail || 0) + (counts.planner_error || 0);
 const open = (jobs) => (jobs.queued || 0) + (jobs.leased || 0);
@@ -119,10 +115,9 @@ const trendLink = (query) => '#/trend?' + new URLSearchParams(query);
 
 /* Labels of a run: names that it is the baseline of, tags, the note. */
 function labels(suite) {
-  const tags = suite.tags ? suite.tags.split(', ') : [];
   return [
     suite.baselines && el('span', {class: 'note'}, 'baseline ' + suite.baselines + ' '),
-    tags.map((tag) => [el('a', {href: trendLink({tag})}, tag), ' ']),
+    names(suite.tags).map((tag) => [el('a', {href: trendLink({tag})}, tag), ' ']),
     suite.note && el('span', {class: 'soft'}, suite.note),
   ];
 }
@@ -406,13 +401,13 @@ async function drawRollouts(context, suite, place) {
 async function drawFailures(context, suite, status, place) {
   if (!failedOf(status) && worldsOf(status).length > 0) return;
   const failed = [];
-  for (const verdict of ['fail', 'planner_error']) {
+  for (const verdict of FAILED) {
     if (failed.length < FAILURE_ROWS) {
       failed.push(...(await rolloutPage(context, suite, {verdict, branches: 'no'}, 0, FAILURE_ROWS - failed.length)).rows);
     }
   }
   if (failed.length === 0) return;
-  const all = VERDICTS.slice(1, 3).filter((v) => worldsOf(status).length === 0 || worldsOf(status).some(([, m]) => m.verdicts[v]));
+  const all = FAILED.filter((v) => worldsOf(status).length === 0 || worldsOf(status).some(([, m]) => m.verdicts[v]));
   place.replaceChildren(el('h2', {id: 'failures'}, 'Failures'), el('div', {class: 'card'}, table(outcomeColumns, failed, ''),
     failed.length === FAILURE_ROWS && el('p', {class: 'small'}, 'The first ', count(failed.length), ' main lines. All that ended with ',
       all.map((v, i) => [i ? ', ' : '', el('a', {href: suiteLink(suite, {verdict: v, branches: 'no'})}, words(v))]), '.')));

@@ -6,6 +6,7 @@
  */
 #include "report/compare/compare.h"
 
+#include "base/check.h"
 #include "base/rng.h"
 #include "tests/harness.h"
 
@@ -292,6 +293,36 @@ static int print_power(void)
     return 0;
 }
 
+static void rewritten_planners_are_told(void)
+{
+    static const struct {
+        const char *planner;
+        const char *hash_b; /* A's is "a" */
+        const char *command;
+    } rows[] = {
+        {"exec:python3 plan.py", "b", "swerve show 7"},
+        {"guarded+exec:python3 plan.py", "b", "swerve show 7"},
+        {"seen+exec:python3 plan.py", "b", "swerve show 7"},
+        {"guarded+seen+plugin:a+b.so", "b", "swerve show 7"},
+        {"exec:python3 plan.py", "a", "swerve replay 7"},
+        {"seen+builtin:idm", "b", "swerve replay 7"},
+        {"egodriver:rf", "b", "swerve replay 7"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct compare compare = {.a = &made_a.side, .b = &made_b.side};
+        char command[COMPARE_COMMAND_BYTES];
+        clear();
+        for (int side = 0; side < 2; side++) {
+            struct compare_side *of = side == 0 ? &made_a.side : &made_b.side;
+            snprintf(of->planner, sizeof of->planner, "%s", rows[i].planner);
+            snprintf(of->planner_hash, sizeof of->planner_hash, "%s",
+                     side == 0 ? "a" : rows[i].hash_b);
+        }
+        EXPECT_TEXT(compare_command(&compare, false, 7, command), rows[i].command);
+        EXPECT_TEXT(compare_command(&compare, true, 7, command), "swerve replay 7");
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "power") == 0) {
@@ -300,5 +331,5 @@ int main(int argc, char **argv)
     return TEST_RUN(TEST(joins_what_belongs_together), TEST(regressions_are_told),
                     TEST(lost_passes_are_regressions), TEST(failed_drives_have_no_costs),
                     TEST(equal_sides_have_no_flips), TEST(intervals_stay_within_the_possible),
-                    TEST(errors_are_rare_and_effects_found));
+                    TEST(errors_are_rare_and_effects_found), TEST(rewritten_planners_are_told));
 }
