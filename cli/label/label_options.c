@@ -26,7 +26,7 @@ enum status label_options_check(const struct label_options *options, struct erro
     }
     if ((size_t)snprintf(note.text, sizeof note.text, "%s", options->note) >= sizeof note.text ||
         label_check(&note, error) != STATUS_OK) {
-        return error_set(error, STATUS_USAGE, "--note: expected 1 to %d bytes in one line",
+        return error_set(error, STATUS_USAGE, "--note: expected 1 to %d bytes of UTF-8 in one line",
                          LABEL_BYTES - 1);
     }
     return STATUS_OK;

@@ -4,6 +4,7 @@
 #include "store/api/labels.h"
 
 #include "base/sha256.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -46,7 +47,7 @@ static bool is_line(const char *text)
             return false;
         }
     }
-    return text[0] != '\0';
+    return text[0] != '\0' && utf8_valid(text);
 }
 
 enum status label_check(const struct label *label, struct error *error)
@@ -66,10 +67,10 @@ enum status label_check(const struct label *label, struct error *error)
         return status == STATUS_OK ? status : STATUS_BAD_INPUT;
     }
     if (label->kind != LABEL_FILES) {
-        return is_line(text)
-                   ? STATUS_OK
-                   : error_set(error, STATUS_BAD_INPUT, "%s: expected 1 to %d bytes in one line",
-                               label_kind_names[label->kind], LABEL_BYTES - 1);
+        return is_line(text) ? STATUS_OK
+                             : error_set(error, STATUS_BAD_INPUT,
+                                         "%s: expected 1 to %d bytes of UTF-8 in one line",
+                                         label_kind_names[label->kind], LABEL_BYTES - 1);
     }
     bool two = strlen(text) == 2 * hash_bytes + 1 && is_hash(text) && text[hash_bytes] == ' ' &&
                is_hash(text + hash_bytes + 1);

@@ -79,15 +79,11 @@ static void compare_suite(struct check *check, struct query *query, const struct
 {
     char tenant[LIMIT_ID_BYTES];
     char place[128];
-    size_t bytes = 0;
     struct digest found;
-    struct digest said = {.bytes = {0}};
+    struct digest said;
     bool undigested = query_column_is_null(query, query->column);
-    const void *blob = query_column_blob(query, query->column++, &bytes);
 
-    if (blob != NULL && bytes == sizeof said.bytes) {
-        memcpy(said.bytes, blob, bytes);
-    }
+    record_digest_take(query, &said);
     query_take_text(query, tenant, sizeof tenant);
     digest_suite(sum->name, tenant, query_take_int(query), &found);
     if (undigested && !*digested) { /* submitted before suites had digests */
@@ -126,17 +122,13 @@ static enum status read_suites(struct check *check, struct suite_sums *sums, str
             break;
         }
         struct suite_sum *sum = &sums->rows[sums->count++];
-        size_t bytes = 0;
         memset(sum, 0, sizeof *sum);
         sum->id = query_take_int(&query);
         query_take_text(&query, sum->name, sizeof sum->name);
         for (int i = 0; i < COUNTS; i++) {
             sum->said[i] = query_take_int(&query);
         }
-        const void *digest = query_column_blob(&query, query.column++, &bytes);
-        if (digest != NULL && bytes == sizeof sum->said_digest) {
-            memcpy(sum->said_digest.bytes, digest, bytes);
-        }
+        record_digest_take(&query, &sum->said_digest);
         struct digest whole = sum->said_digest;
         compare_suite(check, &query, sum, &digested, &whole);
         status = show_suite(check, sum, &whole, error);

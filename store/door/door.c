@@ -376,16 +376,11 @@ enum status door_progress(const struct store_progress *progress, struct error *e
         JSON_FIELD(struct store_progress, device_ns, JSON_FIELD_I64),
         JSON_FIELD(struct store_progress, metres_mm, JSON_FIELD_I64),
         JSON_FIELD(struct store_progress, mflop, JSON_FIELD_I64),
+        JSON_FIELD(struct store_progress, ticks, JSON_FIELD_I64),
     };
     static const struct json_field_list list = JSON_FIELD_LIST(fields);
     const struct invariants of = {&list, invariants_completion.rows, invariants_completion.count};
     struct error why;
-    if (progress->ticks < 0) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "the progress of job %" PRId64
-                         ": ticks: expected 0 or more, found %" PRId64,
-                         progress->job_id, progress->ticks);
-    }
     return invariants_check(&of, progress, &why) == STATUS_OK
                ? STATUS_OK
                : error_set(error, STATUS_BAD_INPUT, "the progress of job %" PRId64 ": %.900s",

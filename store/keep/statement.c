@@ -118,15 +118,16 @@ static bool read_suite(const char *line, struct store_check_suite *out)
     int at = 0;
 
     memset(out, 0, sizeof *out);
-    if (sscanf(line, "suite %64[0-9a-f] %" SCNd64 " %n", hex, &out->outcomes, &at) != 2 ||
-        at == 0 || strlen(hex) != sizeof hex - 1 || !read_digest(hex, &out->digest)) {
+    if (sscanf(line, "suite %64[0-9a-f] %" SCNd64 "%n", hex, &out->outcomes, &at) != 2 ||
+        line[at] != ' ' || strlen(hex) != sizeof hex - 1 || !read_digest(hex, &out->digest)) {
         return false;
     }
-    size_t bytes = strlen(line + at);
+    const char *name = line + at + 1; /* may begin with a blank */
+    size_t bytes = strlen(name);
     if (bytes == 0 || bytes >= sizeof out->name) {
         return false;
     }
-    memcpy(out->name, line + at, bytes);
+    memcpy(out->name, name, bytes);
     return true;
 }
 
@@ -183,16 +184,13 @@ enum status statement_read(const char *path, const char *key_path, struct statem
     uint8_t signature[SIGNATURE_BYTES];
     char *text = NULL;
     size_t bytes = 0;
-    struct error why;
 
     *out = (struct statement){.suites = NULL};
     TRY(file_read(path, STATEMENT_BYTES_MAX, &text, &bytes, error));
     enum status status = read_signature(path, signature, error);
-    if (status == STATUS_OK) {
-        status = signature_verify(key_path, text, bytes, signature, &why);
-        status = status == STATUS_MISMATCH ? error_set(error, status, "%s: %.800s", path, why.text)
-                 : status != STATUS_OK     ? (*error = why, status)
-                                           : status;
+    THEN(status, signature_verify(key_path, text, bytes, signature, error));
+    if (status == STATUS_MISMATCH) {
+        error_prefix(error, "%s", path);
     }
     THEN(status, read_suites(path, text, out, error));
     free(text);

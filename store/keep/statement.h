@@ -1,6 +1,6 @@
 /*
  * Statements: what a check found in a store, as a text that is signed. A line each: "swerve
- * statement 1", when (UTC), the digest of all suites, outcomes without a digest, then each suite:
+ * statement 1", when (UTC), the digest of all suites, how many they are, then each suite:
  *
  *     suite DIGEST OUTCOMES NAME
  *

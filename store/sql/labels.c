@@ -33,11 +33,12 @@ static enum status find_label(struct db *db, const struct label *label, int64_t 
     return query_end(&query, error);
 }
 
-/* Runs a statement that takes (kind, text) or (kind, suite). */
-static enum status leave(struct db *db, const struct label_call *call, int64_t suite,
-                         struct error *error)
+/* Takes away what the label replaces: the suite's own note or commit, or the baseline of that name.
+ */
+static enum status drop_replaced(struct db *db, const struct label *label, int64_t suite,
+                                 struct error *error)
 {
-    enum label_kind kind = call->label.kind;
+    enum label_kind kind = label->kind;
     if (kind == LABEL_TAG || kind == LABEL_FILES) {
         return STATUS_OK;
     }
@@ -45,7 +46,7 @@ static enum status leave(struct db *db, const struct label_call *call, int64_t s
                                                                 : STATEMENT_LABEL_LEAVE_SUITE);
     query_int(&query, (int64_t)kind);
     if (kind == LABEL_BASELINE) {
-        query_text(&query, call->label.text);
+        query_text(&query, label->text);
     }
     query_int(&query, suite);
     return query_run(&query, error);
@@ -68,7 +69,7 @@ static enum status label_add_op(struct db *db, void *context, struct error *erro
                          "suite %s: has %d labels \"%s\", and may have no more", label->suite,
                          LABELS_MAX, label_kind_names[label->kind]);
     }
-    TRY(leave(db, call, suite, error));
+    TRY(drop_replaced(db, label, suite, error));
     call->label.at_s = clock_wall_ns(call->store->clock) / NS_PER_S;
     TRY(invariants_check(&invariants_label, label, error));
     struct query insert = query_begin(db, STATEMENT_LABEL_ADD);

@@ -144,6 +144,16 @@ uint32_t record_read_rows(struct query *query, enum record kind, size_t bytes, v
     return found;
 }
 
+void record_digest_take(struct query *query, struct digest *out)
+{
+    size_t bytes = 0;
+    const void *blob = query_column_blob(query, query->column++, &bytes);
+    memset(out, 0, sizeof *out);
+    if (blob != NULL && bytes == sizeof out->bytes) {
+        memcpy(out->bytes, blob, bytes);
+    }
+}
+
 void record_job_read(struct query *query, struct store_job *job)
 {
     job->id = query_take_int(query);

@@ -33,6 +33,8 @@ void record_read(struct query *query, enum record kind, void *record);
 /* The same of up to `max` rows, into records of `bytes` each; so many there were. */
 uint32_t record_read_rows(struct query *query, enum record kind, size_t bytes, void *out,
                           uint32_t max);
+/* Takes a column that holds a digest; zeros where it holds none. */
+void record_digest_take(struct query *query, struct digest *out);
 /* Binds a parameter for each column that is written. */
 void record_write(struct query *query, enum record kind, const void *record);
 void record_job_read(struct query *query, struct store_job *job);

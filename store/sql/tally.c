@@ -6,6 +6,7 @@
 #include "store/sql/tally.h"
 
 #include "base/units.h"
+#include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 #include "store/sql/tenants.h"
 
@@ -34,16 +35,12 @@ enum status tally_books(struct tally *tally, struct error *error)
 static enum status grown_digest(struct tally *tally, const struct tally_suite *suite,
                                 struct digest *out, struct error *error)
 {
-    size_t bytes = 0;
     struct query query = query_begin(tally->db, STATEMENT_SUITE_DIGEST);
 
     memset(out, 0, sizeof *out);
     query_int(&query, suite->suite);
     if (query_row(&query)) {
-        const void *data = query_column_blob(&query, 0, &bytes);
-        if (data != NULL && bytes == sizeof out->bytes) {
-            memcpy(out->bytes, data, bytes);
-        }
+        record_digest_take(&query, out);
     }
     digest_add(out, &suite->outcomes_digest);
     return query_end(&query, error);

@@ -1,8 +1,7 @@
 /*
- * Texts of the kept statements, but for those of models and of what
- * suites are called (statements_models.c). State and verdict
- * numbers are written as literals where a partial index must be recognised: 0 queued, 1 leased, 2
- * done, 4 dead, 5 cancelled; so is due_ns.
+ * Texts of the kept statements, but for those of models, labels, freezes and redrives
+ * (statements_models.c). State and verdict numbers are written as literals where a partial index
+ * must be recognised: 0 queued, 1 leased, 2 done, 4 dead, 5 cancelled; so is due_ns.
  *
  * CROSS JOIN fixes the order of the loops: the first table is the one that an index narrows down.
  */

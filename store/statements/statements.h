@@ -265,21 +265,25 @@ enum statement {
 /* Kind of job `j` as the ledger has it: enum ledger_kind. */
 #define STATEMENT_JOB_KIND "CASE WHEN j.shadow IS NULL THEN j.audit ELSE 2 END"
 
-/* Planned ticks of the rollouts of a scenario with this body, a shared past counted once: pure SQL.
- * 0: the body is no scenario, or so large that it would hold the writer up. */
-#define SCENARIO_TICKS(body)                                                                     \
-    "CASE WHEN length(" body ") <= 1048576 AND json_valid(CAST(" body " AS TEXT)) THEN"          \
-    " (SELECT MAX(0, MIN(1000000000, CAST(h.n + COALESCE((SELECT SUM(MAX(0, h.n - CASE e.type"   \
-    " WHEN 'object' THEN COALESCE(json_extract(e.value, '$.at_tick'), 0) ELSE h.n END))"         \
-    " FROM json_each(CAST(" body " AS TEXT), '$.branches') e), 0) AS INTEGER)))"                 \
-    " FROM (SELECT COALESCE(ROUND(10 * json_extract(CAST(" body " AS TEXT), '$.horizon_s')), 0)" \
-    " AS n) h) ELSE 0 END"
+/* A number of a scenario with this body: pure SQL. 0: the body is no scenario, or so large that it
+ * would hold the writer up. */
+#define SCENARIO_NUMBER(body, number)                                                   \
+    "CASE WHEN length(" body ") <= 1048576 AND json_valid(CAST(" body " AS TEXT)) THEN" \
+    " " number " ELSE 0 END"
+#define SCENARIO_HORIZON_REAL(body) \
+    "COALESCE(ROUND(10 * json_extract(CAST(" body " AS TEXT), '$.horizon_s')), 0)"
 
-/* Ticks that a rollout of it lasts at the most, as above. */
-#define SCENARIO_HORIZON(body)                                                              \
-    "CASE WHEN length(" body ") <= 1048576 AND json_valid(CAST(" body " AS TEXT)) THEN"     \
-    " CAST(COALESCE(ROUND(10 * json_extract(CAST(" body " AS TEXT), '$.horizon_s')), 0) AS" \
-    " INTEGER) ELSE 0 END"
+/* Planned ticks of its rollouts, a shared past counted once. */
+#define SCENARIO_TICKS(body)                                                                     \
+    SCENARIO_NUMBER(                                                                             \
+        body, "(SELECT MAX(0, MIN(1000000000, CAST(h.n + COALESCE((SELECT SUM(MAX(0, h.n - CASE" \
+              " e.type WHEN 'object' THEN COALESCE(json_extract(e.value, '$.at_tick'), 0)"       \
+              " ELSE h.n END)) FROM json_each(CAST(" body " AS TEXT), '$.branches') e), 0)"      \
+              " AS INTEGER))) FROM (SELECT " SCENARIO_HORIZON_REAL(body) " AS n) h)")
+
+/* Ticks that a rollout of it lasts at the most. */
+#define SCENARIO_HORIZON(body) \
+    SCENARIO_NUMBER(body, "CAST(" SCENARIO_HORIZON_REAL(body) " AS INTEGER)")
 
 /* As the mark {spec} expects, of job `j`. */
 #define STATEMENT_SPEC_JOINS                      \

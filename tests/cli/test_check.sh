@@ -281,6 +281,12 @@ a_check_can_be_signed() {
     says err "said.sig: expected 64 bytes, found 0"
     code 4 "$swerve" check --store x.db --sign-key key.pem
     says err "not signed: the store has"
+    # The name of a suite may begin with a blank.
+    rm -rf z.db*
+    code 0 "$swerve" submit pair.json --store z.db
+    sql z.db "UPDATE suites SET name = ' a', digest = NULL"
+    code 0 "$swerve" check --store z.db --sign-key key.pem
+    code 0 "$swerve" check --store z.db --verify-key public.pem
 }
 # When a suite was submitted, by whom and under which name is part of what is stored.
 check_notices_another_time_of_submission() {

@@ -240,6 +240,8 @@ PY
     code 2 "$swerve" run good.json --world object --tag 'a b' --store n.db
     says err 'swerve: --tag: expected'
     code 2 "$swerve" submit good.json --note '' --store n.db
+    code 2 "$swerve" submit good.json --note $'caf\xe9' --store n.db
+    says err 'swerve: --note: expected 1 to 255 bytes of UTF-8 in one line'
     # The commit that the client stands in, and whether what git tracks differs from it.
     command -v git >/dev/null || return 0
     mkdir tree && cd tree || return

@@ -228,6 +228,11 @@ static void jobs_that_run_count_by_their_ticks(void)
                                     &ttl_ms, &error),
               error);
     EXPECT_INT(status_of(store, "s").ticks_running, 20 + 20 + JOB_TICKS);
+    progress[0].ticks = -1;
+    EXPECT_INT(store->ops->heartbeat(store, &worker, progress, JOBS, cancelled, &cancelled_count,
+                                     &ttl_ms, &error),
+               STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "ticks: expected 0 to");
     /* Another attempt begins at its start. */
     EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
     EXPECT_INT(status_of(store, "s").ticks_running, 0);

@@ -452,11 +452,12 @@ static bool call_heartbeat(struct property_play *play)
                                               .epoch = given->lease.epoch,
                                               .device_ns = (int64_t)draw(play, 1 << 30),
                                               .metres_mm = (int64_t)draw(play, 2000),
-                                              .mflop = (int64_t)draw(play, 1 << 20)};
-        int64_t *numbers[] = {&progress[i].job_id, &progress[i].epoch, &progress[i].device_ns,
-                              &progress[i].metres_mm, &progress[i].mflop};
+                                              .mflop = (int64_t)draw(play, 1 << 20),
+                                              .ticks = (int64_t)draw(play, 100)};
+        int64_t *numbers[] = {&progress[i].job_id,    &progress[i].epoch, &progress[i].device_ns,
+                              &progress[i].metres_mm, &progress[i].mflop, &progress[i].ticks};
         if (chance(play, 10)) {
-            *numbers[draw(play, 5)] = odd_integer(play);
+            *numbers[draw(play, COUNT_OF(numbers))] = odd_integer(play);
         }
     }
     enum status status = store->ops->heartbeat(store, &worker, progress, count, cancelled,
