@@ -68,7 +68,7 @@ ROOMS = {
     "engine/tinyphysics": ("the network and the simulator of comma.ai's controls challenge",
         ["engine/learned"]),
     "engine/worlds": ("the table of functions and what fills it: replay, object, student, teacher, foreign, tinyphysics",
-        ["engine/tinyphysics", "engine/story", "schemas/world"]),
+        ["engine/tinyphysics", "engine/story", "engine/rigs", "schemas/world"]),
     "engine/bench": ("benchmarks that need the engine's insides",
         ["engine/worlds"]),
     "engine/trace": ("recordings of drives: traces, keyframes, frames of goldens",

@@ -22,7 +22,8 @@
 
 struct sensor {
     struct rig_chosen chosen;
-    struct raster_rays *rays; /* NULL: the grid, or a camera of the built-in rig */
+    struct raster_rays *rays; /* NULL: the grid, a camera of the built-in rig, or of a world that
+                                 makes its frames */
     uint32_t darkens;         /* enum sensor_mask: what makes it dark; 0: nothing */
     uint32_t width, height;
     size_t room_bytes; /* of a frame */
@@ -64,14 +65,15 @@ static size_t drawn_bytes_of(const struct sensor *sensor)
     return sensor->chosen.kind == RIG_GRID ? BEV_BYTES : (size_t)sensor->width * sensor->height * 3;
 }
 
-static enum status prepare(const struct rig *rig, const struct rig_chosen *chosen, bool builtin,
+/* `made`: frames are there without being drawn. */
+static enum status prepare(const struct rig *rig, const struct rig_chosen *chosen, bool made,
                            struct sensor *out, struct error *error)
 {
     *out = (struct sensor){.chosen = *chosen,
                            .darkens = darkens_of(rig, chosen),
                            .room_bytes = rig_chosen_bytes(rig, chosen)};
     rig_chosen_size(rig, chosen, &out->width, &out->height);
-    return chosen->kind == RIG_GRID || builtin
+    return chosen->kind == RIG_GRID || made
                ? STATUS_OK
                : raster_rays_create(&rig->cameras[chosen->index], chosen->index, &out->rays, error);
 }
@@ -84,7 +86,7 @@ static enum status check_world(const struct rig *rig, const struct rig_choice *c
     while (i < choice->count && choice->sensors[i].kind == RIG_GRID) {
         i++;
     }
-    if (builtin || ops->slot_picture != NULL || i == choice->count) {
+    if (builtin || ops->slot_picture != NULL || ops->slot_frame != NULL || i == choice->count) {
         return STATUS_OK;
     }
     return error_set(
@@ -110,7 +112,8 @@ enum status sensors_create(const struct rig *rig, const struct rig_choice *choic
     sensors->choice = *choice;
     for (uint32_t i = 0; i < choice->count; i++) {
         struct sensor *sensor = &sensors->list[i];
-        THEN(status, prepare(rig, &choice->sensors[i], builtin, sensor, error));
+        THEN(status,
+             prepare(rig, &choice->sensors[i], builtin || ops->slot_frame != NULL, sensor, error));
         if (sensor->chosen.jpeg_quality > 0 && drawn_bytes_of(sensor) > room) {
             room = drawn_bytes_of(sensor);
         }
@@ -224,6 +227,10 @@ static void draw(const struct sensor *sensor, const struct world *world, uint32_
     }
     if (sensor->chosen.kind == RIG_GRID) {
         buffers.bev = out;
+    } else if (world->ops->slot_frame != NULL) {
+        memcpy(out, world->ops->slot_frame(world, slot, sensor->chosen.index, 0),
+               drawn_bytes_of(sensor));
+        return;
     } else {
         buffers.camera[sensor->chosen.index] = out;
     }
