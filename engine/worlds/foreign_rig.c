@@ -339,8 +339,7 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     rig_draw_first(self, &slot->drive, 0, &chunk);
     chunk.state = (uint32_t)self->cells[slot->cell].state;
     memcpy(reel->bytes, rig_place(self, 0), self->frame_bytes);
-    const void *bodies = rig_place(self, 0) + self->bodies_at;
-    if (!rig_log_keep(self, slot, &chunk, bodies, 0)) {
+    if (!rig_log_keep(self, slot, 0, &chunk)) {
         rig_lose(self, slot, "reset: no memory for its log");
     } else if (self->foreign->ops->reset_rig(self->instance, &chunk, text, sizeof text) != 0) {
         text[sizeof text - 1] = '\0';

@@ -206,13 +206,8 @@ static void take_chunk(struct rig_world *self, struct rig_slot *slot, uint32_t p
     for (uint32_t c = 0; c < self->rig.camera_count; c++) {
         judge(self, slot, c, chunk);
     }
-    uint64_t hash = 0;
-    if (self->state_count < self->cell_count) {
-        hash = rig_hash_frames(self, reel->bytes, chunk->frame_count);
-    }
-    if (!rig_log_keep(self, slot, chunk,
-                      (const struct swerve_world_body *)(memory + self->bodies_at), hash)) {
-        rig_lose(self, slot, "frame %u: no memory for its log", chunk->first_frame);
+    if (slot->log != NULL) {
+        slot->log->hash = rig_hash_frames(self, reel->bytes, chunk->frame_count);
     }
 }
 
@@ -232,6 +227,9 @@ static void make_chunks(struct rig_world *self, struct rig_slot **due, uint32_t 
     }
     for (uint32_t i = 0; i < count; i++) {
         look_ahead(self, due[i], i, &self->chunks[i]);
+        if (!rig_log_keep(self, due[i], i, &self->chunks[i])) {
+            rig_lose(self, due[i], "frame %u: no memory for its log", self->chunks[i].first_frame);
+        }
         self->made[i] =
             (struct swerve_world_made){self->chunks[i].state, SWERVE_WORLD_FAILED, 0, 0};
     }

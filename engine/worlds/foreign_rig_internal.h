@@ -139,10 +139,11 @@ void rig_commit(struct world *world, uint32_t slot, struct action *action);
 struct rig_reel *rig_reel_create(const struct rig_world *self, uint32_t first, uint32_t count);
 void rig_reel_leave(struct rig_reel *reel); /* accepts NULL */
 
-/* Keeps a chunk as the newest of the slot's past, where one is kept. False: no memory. */
-bool rig_log_keep(const struct rig_world *self, struct rig_slot *slot,
-                  const struct swerve_world_chunk *chunk, const struct swerve_world_body *bodies,
-                  uint64_t hash);
+/* Keeps a chunk that is about to be asked for as the newest of the slot's past, where one is kept;
+ * its hash follows. The bodies are copied while the world has not written in them. False: no
+ * memory. */
+bool rig_log_keep(const struct rig_world *self, struct rig_slot *slot, uint32_t place,
+                  const struct swerve_world_chunk *chunk);
 void rig_log_leave(struct rig_log *log); /* accepts NULL */
 uint64_t rig_hash_frames(const struct rig_world *self, const uint8_t *frames, uint32_t count);
 
