@@ -52,6 +52,7 @@ static const struct {
     {"rig", command_rig, "sensors that a rig.json declares: what they are, what they see"},
     {"traceability", command_traceability, "hazard, condition, requirement, scenario, outcome"},
     {"scenario", command_scenario, "a new scenario to begin with"},
+    {"session", command_session, "drive scenarios yourself, in real time, in a browser"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},
     {"datagen", command_datagen, "write training data for world models"},
