@@ -6,31 +6,46 @@
 #include "base/check.h"
 #include "base/units.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define QUANTILE 0.95
 
 /* ---- what ticks cost ---- */
 
-static int by_size(const void *a, const void *b)
+/* Where a value stands, or would, among sorted ones. */
+static size_t place_of(const double *sorted, size_t count, double value)
 {
-    const double *x = a;
-    const double *y = b;
-    return (*x > *y) - (*x < *y);
+    size_t low = 0;
+    size_t high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (sorted[middle] < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
 }
 
 void deadline_observe(struct deadline_pool *pool, uint32_t model, enum deadline_part part,
                       double cost_ms)
 {
     struct deadline_cost *cost = &pool->costs[model][part];
-    double sorted[DEADLINE_SAMPLES];
-    cost->samples_ms[cost->count % DEADLINE_SAMPLES] = cost_ms;
-    cost->count++;
+    double *sorted = cost->sorted_ms;
+    double *oldest = &cost->samples_ms[cost->count % DEADLINE_SAMPLES];
     size_t count = cost->count < DEADLINE_SAMPLES ? (size_t)cost->count : DEADLINE_SAMPLES;
-    memcpy(sorted, cost->samples_ms, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_size);
-    cost->p95_ms = sorted[(size_t)(QUANTILE * (double)(count - 1) + 0.5)];
+    if (count == DEADLINE_SAMPLES) {
+        size_t out = place_of(sorted, count, *oldest);
+        memmove(sorted + out, sorted + out + 1, (count - out - 1) * sizeof *sorted);
+        count--;
+    }
+    size_t in = place_of(sorted, count, cost_ms);
+    memmove(sorted + in + 1, sorted + in, (count - in) * sizeof *sorted);
+    sorted[in] = cost_ms;
+    *oldest = cost_ms;
+    cost->count++;
+    cost->p95_ms = sorted[(size_t)(QUANTILE * (double)count + 0.5)];
 }
 
 double deadline_cost_ms(const struct deadline_pool *pool, uint32_t tier)
@@ -84,69 +99,75 @@ const char *deadline_refusal(const struct deadline_pool *pool,
 
 /* ---- who is next ---- */
 
-/* Ticks that wait, the earliest deadline first, those of equal deadlines as they are listed. */
-static uint32_t order(const struct deadline_session *sessions, uint32_t count, uint32_t *sorted)
+/* The session whose next tick is served at a moment: of those that are due the one with the
+ * earliest deadline, of equal ones the first. -1: none is due. */
+static int32_t first_due(const struct deadline_session *sessions, uint32_t count, uint64_t served,
+                         int64_t now_ns)
 {
-    uint32_t waiting = 0;
+    int32_t first = -1;
     for (uint32_t i = 0; i < count; i++) {
-        if (!sessions[i].waits) {
-            continue;
+        bool due = sessions[i].goes_on && (served >> i & 1) == 0 && sessions[i].due_ns <= now_ns;
+        if (due && (first < 0 || sessions[i].deadline_ns < sessions[first].deadline_ns)) {
+            first = (int32_t)i;
         }
-        uint32_t at = waiting++;
-        while (at > 0 && sessions[sorted[at - 1]].deadline_ns > sessions[i].deadline_ns) {
-            sorted[at] = sorted[at - 1];
-            at--;
-        }
-        sorted[at] = i;
     }
-    return waiting;
+    return first;
 }
 
-/* The latest moment at which the others may begin so that each ends in time at its lowest tier;
- * those that are late even when they begin now wait for nobody's sake. */
-static int64_t latest_begin(const struct deadline_pool *pool,
-                            const struct deadline_session *sessions, const uint32_t *others,
-                            uint32_t count, int64_t now_ns)
+/* The moment at which the next tick is due of those that are not served; INT64_MAX: none. */
+static int64_t next_due(const struct deadline_session *sessions, uint32_t count, uint64_t served)
 {
-    int64_t latest_ns = INT64_MAX;
-    int64_t busy_ns = 0;
+    int64_t next_ns = INT64_MAX;
     for (uint32_t i = 0; i < count; i++) {
-        const struct deadline_session *other = &sessions[others[i]];
-        int64_t needs_ns = cost_ns(pool, other->least);
-        if (now_ns + busy_ns + needs_ns > other->deadline_ns) {
+        bool open = sessions[i].goes_on && (served >> i & 1) == 0;
+        next_ns = open && sessions[i].due_ns < next_ns ? sessions[i].due_ns : next_ns;
+    }
+    return next_ns;
+}
+
+/* Which sessions are late in their next tick, those in `served` aside, when serving begins at a
+ * moment and gives each its lowest tier. */
+static uint64_t late_from(const struct deadline_pool *pool,
+                          const struct deadline_session *sessions, uint32_t count, uint64_t served,
+                          int64_t moment_ns)
+{
+    uint64_t late = 0;
+    for (;;) {
+        int32_t next = first_due(sessions, count, served, moment_ns);
+        if (next < 0) {
+            moment_ns = next_due(sessions, count, served);
+            if (moment_ns == INT64_MAX) {
+                return late;
+            }
             continue;
         }
-        busy_ns += needs_ns;
-        if (other->deadline_ns - busy_ns < latest_ns) {
-            latest_ns = other->deadline_ns - busy_ns;
-        }
+        moment_ns += cost_ns(pool, sessions[next].least);
+        served |= UINT64_C(1) << next;
+        late |= moment_ns > sessions[next].deadline_ns ? UINT64_C(1) << next : 0;
     }
-    return latest_ns;
 }
 
 struct deadline_choice deadline_pick(const struct deadline_pool *pool,
                                      const struct deadline_session *sessions, uint32_t count,
                                      int64_t now_ns)
 {
-    uint32_t sorted[DEADLINE_SESSIONS_MAX];
     CHECK(count <= DEADLINE_SESSIONS_MAX);
-    uint32_t waiting = order(sessions, count, sorted);
-    struct deadline_choice choice = {.session = -1};
-    if (waiting == 0) {
+    struct deadline_choice choice = {.session = first_due(sessions, count, 0, now_ns)};
+    if (choice.session < 0) {
         return choice;
     }
-    const struct deadline_session *first = &sessions[sorted[0]];
-    int64_t end_ns = latest_begin(pool, sessions, sorted + 1, waiting - 1, now_ns);
-    end_ns = first->deadline_ns < end_ns ? first->deadline_ns : end_ns;
-    choice.session = (int32_t)sorted[0];
-    choice.late = true;
-    for (uint32_t tier = 0; tier <= first->least && choice.late; tier++) {
+    const struct deadline_session *first = &sessions[choice.session];
+    uint64_t served = UINT64_C(1) << choice.session;
+    uint64_t late_anyway = late_from(pool, sessions, count, served, now_ns);
+    bool fits = false;
+    for (uint32_t tier = 0; tier <= first->least && !fits; tier++) {
+        int64_t end_ns = now_ns + cost_ns(pool, tier);
         choice.tier = tier;
-        choice.late = now_ns + cost_ns(pool, tier) > end_ns;
+        fits = end_ns <= first->deadline_ns &&
+               (late_from(pool, sessions, count, served, end_ns) & ~late_anyway) == 0;
     }
-    /* At its lowest tier it breaks nobody's deadline but its own, or has to go first anyway. */
-    choice.late = now_ns + cost_ns(pool, choice.tier) > first->deadline_ns;
     choice.expected_ms = deadline_cost_ms(pool, choice.tier);
+    choice.late = now_ns + cost_ns(pool, choice.tier) > first->deadline_ns;
     return choice;
 }
 

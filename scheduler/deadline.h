@@ -4,8 +4,9 @@
  * argument.
  *
  * Ticks are served by the earliest deadline (EDF); of equal deadlines the one that came first. A
- * tick gets the best tier that ends by its deadline and lets every tick that waits end by its own,
- * at the lowest tier that its session accepts. Where not even the lowest one does, it is late.
+ * tick gets the best tier that ends by its deadline and lets the next tick of every other session,
+ * due already or soon, end by its own at the lowest tier that it accepts. A tick is never broken
+ * off, so what is due soon counts. Where not even the lowest one is on time, it is late.
  * Nothing is shed from a session that was let in; sessions are refused before.
  */
 #ifndef SWERVE_SCHEDULER_DEADLINE_H
@@ -44,7 +45,8 @@ struct deadline_tier {
 
 /* Newest measurements of one part, and their 95th percentile. */
 struct deadline_cost {
-    double samples_ms[DEADLINE_SAMPLES];
+    double samples_ms[DEADLINE_SAMPLES]; /* in a ring */
+    double sorted_ms[DEADLINE_SAMPLES];
     uint64_t count; /* ever */
     double p95_ms;  /* 0: never measured */
 };
@@ -65,8 +67,9 @@ struct deadline_session {
     int64_t period_ns;   /* between its ticks */
     int64_t limit_ns;    /* from a tick's moment to its deadline */
     uint32_t least;      /* the lowest tier that it accepts: an index */
-    bool waits;          /* a tick of it is to be served .. */
-    int64_t deadline_ns; /* .. by then */
+    bool goes_on;        /* it has a next tick .. */
+    int64_t due_ns;      /* .. which may be served from then on .. */
+    int64_t deadline_ns; /* .. and is late after that */
 };
 
 struct deadline_choice {

@@ -77,6 +77,17 @@
     SwerveScene.draw(canvas, scene, ghost ? [track, ghost] : [track], track.count - 1, { follow: true, scale: 7, ratio }, colours);
   };
 
+  // The three cameras as they are, and behind them the windscreen as a JPEG file.
+  const drawPictures = async (bytes) => {
+    drawCameras(bytes);
+    const jpeg = bytes.subarray(3 * 3 * CAMERA.width * CAMERA.height);
+    byId("windscreen").hidden = jpeg.length === 0;
+    if (jpeg.length === 0) return;
+    const image = await createImageBitmap(new Blob([jpeg], { type: "image/jpeg" }));
+    byId("windscreen").getContext("2d").drawImage(image, 0, 0);
+    image.close();
+  };
+
   const drawCameras = (bytes) => {
     const size = CAMERA.width * CAMERA.height;
     ["left", "front", "right"].forEach((id, c) => {
@@ -229,7 +240,7 @@
   };
 
   const onMessage = (event) => {
-    if (typeof event.data !== "string") { drawCameras(new Uint8Array(event.data)); return; }
+    if (typeof event.data !== "string") { drawPictures(new Uint8Array(event.data)); return; }
     const message = JSON.parse(event.data);
     if (message.type === "hello") onHello(message);
     else if (message.type === "begun") begun = { ...message, ticks: JSON.parse(byId("scenario").dataset.ticks)[byId("scenario").value] };

@@ -6,6 +6,7 @@
 #include "cli/session/session_talk.h"
 
 #include "base/check.h"
+#include "base/jpeg/jpeg_encode.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -17,13 +18,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 65, SAVES_MAX = 1000 };
+enum { NAME_BYTES = 65, SAVES_MAX = 1000, JPEG_QUALITY = 85, JPEG_BYTES = 512 << 10 };
 
 struct talk {
     struct talk_options options;
     struct wire *wire;
     struct seat *seat; /* NULL: no session yet */
     uint64_t seed;
+    uint8_t pictures[SWERVE_ENV_CAMERA_BYTES + JPEG_BYTES];
 };
 
 /* ---- to the client ---- */
@@ -74,6 +76,22 @@ static json_t *agents_of(const struct scene *scene)
     return list;
 }
 
+/* The cameras, and behind them the windscreen as JPEG where there is one. */
+static void show_pictures(struct talk *talk, char *text, const struct interactive_frame *frame)
+{
+    struct error error;
+    size_t jpeg_bytes = 0;
+    memcpy(talk->pictures, frame->cameras, SWERVE_ENV_CAMERA_BYTES);
+    if (frame->windscreen != NULL &&
+        jpeg_encode(frame->windscreen, WINDSCREEN_WIDTH, WINDSCREEN_HEIGHT, JPEG_QUALITY,
+                    talk->pictures + SWERVE_ENV_CAMERA_BYTES, JPEG_BYTES, &jpeg_bytes,
+                    &error) != STATUS_OK) {
+        say_error(talk, error.text);
+        jpeg_bytes = 0;
+    }
+    wire_show(talk->wire, text, talk->pictures, SWERVE_ENV_CAMERA_BYTES + jpeg_bytes);
+}
+
 static void show_frame(void *context, const struct interactive_frame *frame)
 {
     static const char *const ends[] = {"", "horizon", "collision", "sick", "empty"};
@@ -92,7 +110,7 @@ static void show_frame(void *context, const struct interactive_frame *frame)
     char *text = whole ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(timing);
     json_decref(object);
-    wire_show(talk->wire, text, frame->cameras, SWERVE_ENV_CAMERA_BYTES);
+    show_pictures(talk, text, frame);
 }
 
 static void show_failure(void *context, const char *sentence)

@@ -237,6 +237,15 @@ const struct scene *env_scene(const struct swerve_env *env, uint32_t index)
     return env->ops->slot_scene(env->world, index);
 }
 
+bool env_picture(const struct swerve_env *env, uint32_t index, const struct raster_rays *rays,
+                 uint8_t *rgb)
+{
+    if (env->ops->slot_picture != NULL) {
+        env->ops->slot_picture(env->world, index, rays, rgb);
+    }
+    return env->ops->slot_picture != NULL;
+}
+
 const struct scenario_document *env_document(const struct swerve_env *env, uint32_t index)
 {
     return env->suite->entries[index].document;

@@ -9,7 +9,9 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "engine/sensors/raster.h"
 #include "scheduler/deadline.h"
+#include "schemas/rig/rig.h"
 #include "worker/env/env_scene.h"
 
 #include <math.h>
@@ -36,6 +38,8 @@ struct seat {
 struct interactive {
     struct swerve_env *env;
     const char *tier; /* name of the only one */
+    struct raster_rays *rays; /* of the windscreen */
+    uint8_t *windscreen;      /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
     const struct clock *clock;
     uint32_t seat_count;
     pthread_mutex_t world_lock;
@@ -62,6 +66,9 @@ static void tell(struct seat *seat, struct interactive_frame *frame)
     frame->scene = session_scene(session);
     frame->cameras = session_cameras(session);
     frame->action = seat->driven;
+    if (session_picture(session, seat->pool->rays, seat->pool->windscreen)) {
+        frame->windscreen = seat->pool->windscreen;
+    }
     frame->end = session_end(session);
     frame->touched = session_touched(session);
     frame->lines = session_lines(session);
@@ -86,7 +93,8 @@ static uint32_t look(const struct interactive *pool, int64_t now, uint32_t *plac
         sessions[count++] = (struct deadline_session){
             .period_ns = seat->period_ns,
             .limit_ns = seat->limit_ns,
-            .waits = !seat->paused && seat->due_ns <= now,
+            .goes_on = !seat->paused,
+            .due_ns = seat->due_ns,
             .deadline_ns = seat->due_ns + seat->limit_ns,
         };
         if (!seat->paused && seat->due_ns > now && seat->due_ns < *next_ns) {
@@ -209,6 +217,28 @@ static enum status open_env(struct interactive *pool, const struct interactive_o
     return number == 0 ? STATUS_OK : error_set(error, (enum status)number, "%s", text);
 }
 
+/* What somebody behind the windscreen sees. */
+static enum status open_windscreen(struct interactive *pool, struct error *error)
+{
+    const double focal = 0.6 * WINDSCREEN_WIDTH; /* 80 degrees from side to side */
+    const struct rig_camera camera = {
+        .id = "windscreen",
+        .width = WINDSCREEN_WIDTH,
+        .height = WINDSCREEN_HEIGHT,
+        .rate_hz = 10.0,
+        .pose = {.x_m = 0.5, .z_m = 1.4},
+        .lens = {.model = LENS_PINHOLE,
+                 .fx = focal,
+                 .fy = focal,
+                 .cx = WINDSCREEN_WIDTH / 2.0,
+                 .cy = WINDSCREEN_HEIGHT / 2.0,
+                 .max_angle_rad = 1.5},
+    };
+    pool->windscreen = malloc((size_t)WINDSCREEN_WIDTH * WINDSCREEN_HEIGHT * 3);
+    TRY(memory_check(pool->windscreen, error, "sessions: out of memory"));
+    return raster_rays_create(&camera, CAMERA_FRONT, &pool->rays, error);
+}
+
 enum status interactive_open(const struct interactive_options *options, struct interactive **out,
                              struct error *error)
 {
@@ -226,6 +256,7 @@ enum status interactive_open(const struct interactive_options *options, struct i
     clock_condition_init(&pool->news);
     pool->seats = calloc(options->seats, sizeof(struct seat *));
     enum status status = memory_check(pool->seats, error, "sessions: out of memory");
+    THEN(status, open_windscreen(pool, error));
     THEN(status, open_env(pool, options, error));
     if (status == STATUS_OK) {
         pool->tier = strcmp(options->world, "replay") == 0 ? "replay" : "object";
@@ -257,6 +288,8 @@ void interactive_close(struct interactive *pool)
         CHECK(pool->seats[i] == NULL);
     }
     swerve_env_close(pool->env);
+    raster_rays_destroy(pool->rays);
+    free(pool->windscreen);
     free(pool->seats);
     pthread_cond_destroy(&pool->news);
     pthread_mutex_destroy(&pool->lock);

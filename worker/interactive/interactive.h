@@ -13,6 +13,8 @@
 #include "scenarios/scenarios.h"
 #include "worker/interactive/session.h"
 
+enum { WINDSCREEN_WIDTH = 640, WINDSCREEN_HEIGHT = 360 };
+
 struct interactive;
 struct seat; /* a session in the pool */
 
@@ -27,7 +29,8 @@ struct interactive_options {
 struct interactive_frame {
     const struct scene *scene;
     const uint8_t *cameras; /* [SWERVE_ENV_CAMERA_BYTES] */
-    struct action action;   /* that was driven in the last tick */
+    const uint8_t *windscreen; /* [height][width][3] of WINDSCREEN_..; NULL: the world shows none */
+    struct action action;      /* that was driven in the last tick */
     enum swerve_env_end end;
     bool touched;
     bool paused;

@@ -214,6 +214,11 @@ const uint8_t *session_cameras(const struct session *session)
     return session->rows.cameras + (size_t)session->index * SWERVE_ENV_CAMERA_BYTES;
 }
 
+bool session_picture(const struct session *session, const struct raster_rays *rays, uint8_t *rgb)
+{
+    return env_picture(session->env, session->index, rays, rgb);
+}
+
 bool session_touched(const struct session *session)
 {
     return session->touched;

@@ -13,6 +13,7 @@
 #define SWERVE_WORKER_INTERACTIVE_SESSION_H
 
 #include "base/status.h"
+#include "engine/sensors/raster.h"
 #include "schemas/scene.h"
 #include "worker/env/env.h"
 
@@ -48,6 +49,8 @@ enum swerve_env_end session_end(const struct session *session);
 /* Borrowed until the session changes. */
 const struct scene *session_scene(const struct session *session);
 const uint8_t *session_cameras(const struct session *session); /* [SWERVE_ENV_CAMERA_BYTES] */
+/* As env_picture(). */
+bool session_picture(const struct session *session, const struct raster_rays *rays, uint8_t *rgb);
 /* Whether ego touched something in this line so far. */
 bool session_touched(const struct session *session);
 
