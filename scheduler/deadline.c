@@ -48,6 +48,13 @@ void deadline_observe(struct deadline_pool *pool, uint32_t model, enum deadline_
     cost->p95_ms = sorted[(size_t)(QUANTILE * (double)count + 0.5)];
 }
 
+void deadline_forget(struct deadline_pool *pool)
+{
+    memset(pool->costs, 0, sizeof pool->costs);
+    pool->period_ticks = 0;
+    pool->closed = false;
+}
+
 double deadline_cost_ms(const struct deadline_pool *pool, uint32_t tier)
 {
     CHECK(tier < pool->tier_count);
@@ -63,6 +70,12 @@ static int64_t cost_ns(const struct deadline_pool *pool, uint32_t tier)
 }
 
 /* ---- who is let in ---- */
+
+/* Whether enough was measured of a tier to refuse somebody by it. */
+static bool is_known(const struct deadline_pool *pool, uint32_t tier)
+{
+    return pool->costs[pool->tiers[tier].model][DEADLINE_CONTEXT].count >= DEADLINE_KNOWN;
+}
 
 static double need_of(const struct deadline_pool *pool, const struct deadline_session *session)
 {
@@ -85,6 +98,9 @@ const char *deadline_refusal(const struct deadline_pool *pool,
 {
     if (count >= DEADLINE_SESSIONS_MAX) {
         return "there are as many sessions as a pool may have";
+    }
+    if (!is_known(pool, more->least)) {
+        return NULL;
     }
     if (cost_ns(pool, more->least) > more->limit_ns) {
         return "its lowest tier takes longer than its deadline";

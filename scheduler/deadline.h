@@ -20,6 +20,7 @@ enum {
     DEADLINE_MODELS_MAX = 4,
     DEADLINE_SESSIONS_MAX = 64,
     DEADLINE_SAMPLES = 128,   /* of a part's cost, the newest ones */
+    DEADLINE_KNOWN = 20,      /* measurements of a part, before which nobody is refused by it */
     DEADLINE_GOOD_TICKS = 20, /* in a row, after which a pool that was late lets sessions in */
 };
 
@@ -82,6 +83,10 @@ struct deadline_choice {
 /* A measurement of a part of a tick, of one step for DEADLINE_STEP. */
 void deadline_observe(struct deadline_pool *pool, uint32_t model, enum deadline_part part,
                       double cost_ms);
+
+/* Forgets what was measured: nobody sits any more, and what an idle pool measured last would refuse
+ * those who come for ever. */
+void deadline_forget(struct deadline_pool *pool);
 
 /* 95th percentile of what a tick costs in a tier. */
 double deadline_cost_ms(const struct deadline_pool *pool, uint32_t tier);

@@ -24,7 +24,8 @@
   let ghost = null;   // the line that was left last
   let drive = null;
   let frame = null;   // the newest
-  let begun = null;
+  let begun = null;   // what the server said of the session; null: its frames are not ours yet
+  let turn = 0;       // of begin(): an answer to an earlier one comes too late
   let ticks = 0;
   let lates = 0;
   let steer = 0;
@@ -79,6 +80,7 @@
 
   // The three cameras as they are, and behind them the windscreen as a JPEG file.
   const drawPictures = async (bytes) => {
+    if (!begun) return;
     drawCameras(bytes);
     const jpeg = bytes.subarray(3 * 3 * CAMERA.width * CAMERA.height);
     byId("windscreen").hidden = jpeg.length === 0;
@@ -121,8 +123,8 @@
   };
 
   const onFrame = (at) => {
+    if (!begun) return;
     frame = at;
-    if (!track) return;
     record(at);
     showFigures(at);
     if (at.end) {
@@ -142,12 +144,15 @@
   const begin = async () => {
     const id = byId("scenario").value;
     const seed = Number(byId("seed").value) || 0;
+    const mine = ++turn;
     const answer = await fetch(`v1/scenario?key=${key}&scenario=${encodeURIComponent(id)}`);
-    if (!answer.ok) { tell(await answer.text(), "bad"); return; }
-    drive = SwerveDrive.read(await answer.json());
+    const text = await answer.text();
+    if (mine !== turn) return;
+    if (!answer.ok) { tell(text, "bad"); return; }
+    drive = SwerveDrive.read(JSON.parse(text));
     scene = SwerveScene.create(drive);
     track = emptyTrack();
-    ghost = null; frame = null; ticks = 0; lates = 0; steer = 0;
+    ghost = null; frame = null; begun = null; ticks = 0; lates = 0; steer = 0;
     byId("command").hidden = true;
     tell("Press an arrow key, or Go.");
     send({ type: "begin", scenario: id, seed, rate: Number(byId("rate").value), deadline_ms: 100 });
@@ -228,10 +233,11 @@
       option.title = one.title;
       return option;
     }));
-    select.dataset.ticks = JSON.stringify(Object.fromEntries(hello.scenarios.map((one) => [one.id, one.ticks])));
     byId("link").textContent = `${hello.world} world`;
     begin();
   };
+
+  const onBegun = (message) => { if (message.scenario === drive.document.scenario) begun = message; };
 
   const onSaved = (saved) => {
     tell(`Saved ${saved.path}.`, "good");
@@ -243,7 +249,7 @@
     if (typeof event.data !== "string") { drawPictures(new Uint8Array(event.data)); return; }
     const message = JSON.parse(event.data);
     if (message.type === "hello") onHello(message);
-    else if (message.type === "begun") begun = { ...message, ticks: JSON.parse(byId("scenario").dataset.ticks)[byId("scenario").value] };
+    else if (message.type === "begun") onBegun(message);
     else if (message.type === "frame") onFrame(message);
     else if (message.type === "outcome") onOutcome(message.outcome);
     else if (message.type === "saved") onSaved(message);

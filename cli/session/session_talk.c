@@ -48,9 +48,8 @@ static json_t *scenarios_of(const struct talk *talk)
     for (uint32_t i = 0; i < interactive_scenarios(talk->options.pool); i++) {
         const struct scenario *scenario =
             &interactive_document(talk->options.pool, i)->scenario;
-        json_array_append_new(list, json_pack("{s:s,s:s,s:i}", "id", scenario->id, "title",
-                                              scenario->title, "ticks",
-                                              (int)scenario->horizon_ticks));
+        json_array_append_new(list, json_pack("{s:s,s:s}", "id", scenario->id, "title",
+                                              scenario->title));
     }
     return list;
 }
@@ -159,10 +158,13 @@ static enum status begin(struct talk *talk, const json_t *message, struct error 
     wish.seed = (uint64_t)seed;
     wish.rate = rate;
     wish.limit_ms = limit_ms;
+    const struct scenario_document *document =
+        interactive_document(talk->options.pool, wish.scenario);
     interactive_leave(talk->seat);
     talk->seat = NULL;
     talk->seed = wish.seed;
-    say(talk, json_pack("{s:s,s:i,s:f,s:f}", "type", "begun", "scenario", (int)wish.scenario,
+    say(talk, json_pack("{s:s,s:s,s:i,s:f,s:f}", "type", "begun", "scenario",
+                        document->scenario.id, "ticks", (int)document->scenario.horizon_ticks,
                         "rate", rate, "deadline_ms", limit_ms));
     return interactive_sit(talk->options.pool, &wish, &listener, &talk->seat, error);
 }

@@ -19,9 +19,12 @@ static struct deadline_pool pool_of_four(void)
         .tier_count = 4,
         .tiers = {{0, 2}, {0, 1}, {1, 1}, {2, 0}},
     };
-    deadline_observe(&pool, 0, DEADLINE_STEP, 15);
-    deadline_observe(&pool, 1, DEADLINE_STEP, 10);
-    deadline_observe(&pool, 2, DEADLINE_CONTEXT, 1);
+    for (int i = 0; i < DEADLINE_KNOWN; i++) {
+        deadline_observe(&pool, 0, DEADLINE_CONTEXT, 0);
+        deadline_observe(&pool, 0, DEADLINE_STEP, 15);
+        deadline_observe(&pool, 1, DEADLINE_STEP, 10);
+        deadline_observe(&pool, 2, DEADLINE_CONTEXT, 1);
+    }
     return pool;
 }
 
@@ -121,6 +124,22 @@ static void sessions_are_refused_before_ticks_are(void)
         deadline_served(&pool, (100 + i) * MS, false);
     }
     EXPECT(deadline_refusal(&pool, sessions, 0, &modest) == NULL);
+}
+
+/* Goal: a pool that was slow when it was last used lets somebody in again; few measurements refuse
+ * nobody. */
+static void an_idle_pool_forgets(void)
+{
+    struct deadline_pool pool = pool_of_four();
+    const struct deadline_session wish = {.period_ns = 100 * MS, .limit_ns = 10 * MS, .least = 0};
+    EXPECT(deadline_refusal(&pool, NULL, 0, &wish) != NULL);
+    deadline_forget(&pool);
+    EXPECT(deadline_refusal(&pool, NULL, 0, &wish) == NULL);
+    for (int i = 0; i < DEADLINE_KNOWN; i++) {
+        EXPECT(deadline_refusal(&pool, NULL, 0, &wish) == NULL);
+        deadline_observe(&pool, 0, DEADLINE_CONTEXT, 200);
+    }
+    EXPECT(deadline_refusal(&pool, NULL, 0, &wish) != NULL);
 }
 
 /* ---- a simulated pool ---- */
@@ -366,5 +385,5 @@ int main(void)
     return TEST_RUN(TEST(a_tick_gets_the_best_tier_that_is_on_time),
                     TEST(who_comes_first_leaves_time_to_the_others),
                     TEST(costs_are_the_newest_ones), TEST(sessions_are_refused_before_ticks_are),
-                    TEST(who_is_let_in_is_on_time), TEST(without_shedding_ticks_are_late));
+                    TEST(an_idle_pool_forgets), TEST(who_is_let_in_is_on_time), TEST(without_shedding_ticks_are_late));
 }

@@ -403,6 +403,13 @@ void interactive_leave(struct seat *seat)
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
     pool->seats[seat->place] = NULL;
+    bool empty = true;
+    for (uint32_t i = 0; i < pool->seat_count; i++) {
+        empty = empty && pool->seats[i] == NULL;
+    }
+    if (empty) {
+        deadline_forget(&pool->deadlines);
+    }
     pthread_mutex_unlock(&pool->lock);
     session_destroy(seat->session);
     pthread_mutex_unlock(&pool->world_lock);
