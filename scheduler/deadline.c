@@ -12,7 +12,7 @@
 
 /* ---- what ticks cost ---- */
 
-/* Where a value stands, or would, among sorted ones. */
+/* Place where a value stands, or would, among sorted ones. */
 static size_t place_of(const double *sorted, size_t count, double value)
 {
     size_t low = 0;
@@ -143,9 +143,8 @@ static int64_t next_due(const struct deadline_session *sessions, uint32_t count,
 
 /* Which sessions are late in their next tick, those in `served` aside, when serving begins at a
  * moment and gives each its lowest tier. */
-static uint64_t late_from(const struct deadline_pool *pool,
-                          const struct deadline_session *sessions, uint32_t count, uint64_t served,
-                          int64_t moment_ns)
+static uint64_t late_from(const struct deadline_pool *pool, const struct deadline_session *sessions,
+                          uint32_t count, uint64_t served, int64_t moment_ns)
 {
     uint64_t late = 0;
     for (;;) {
@@ -199,8 +198,7 @@ void deadline_served(struct deadline_pool *pool, int64_t now_ns, bool late)
     pool->period_ticks++;
     pool->period_lates += late;
     pool->good_ticks = late ? 0 : pool->good_ticks + 1;
-    if (pool->period_ticks >= 100 &&
-        pool->period_lates > DEADLINE_LATE_MAX * pool->period_ticks) {
+    if (pool->period_ticks >= 100 && pool->period_lates > DEADLINE_LATE_MAX * pool->period_ticks) {
         pool->closed = true;
     }
     if (pool->closed && pool->good_ticks >= DEADLINE_GOOD_TICKS) {

@@ -38,7 +38,7 @@ enum deadline_part {
     DEADLINE_PARTS
 };
 
-/* How a frame is made. Tiers are a list, the best one first. */
+/* Way in which a frame is made. Tiers are a list, the best one first. */
 struct deadline_tier {
     uint32_t model; /* whose costs hold, below DEADLINE_MODELS_MAX */
     uint32_t steps; /* of its sampler; 0: drawn, not generated */
@@ -91,8 +91,8 @@ void deadline_forget(struct deadline_pool *pool);
 /* 95th percentile of what a tick costs in a tier. */
 double deadline_cost_ms(const struct deadline_pool *pool, uint32_t tier);
 
-/* What the sessions and one more (NULL: none) need of the executor at their lowest tiers, 1: all of
- * its time. */
+/* Share of the executor that the sessions and one more (NULL: none) need at their lowest tiers, 1:
+ * all of its time. */
 double deadline_load(const struct deadline_pool *pool, const struct deadline_session *sessions,
                      uint32_t count, const struct deadline_session *more);
 

@@ -180,7 +180,7 @@
     return brake > 0.02 ? PEDALS.hard * brake : PEDALS.faster * gas;
   };
 
-  // What full steering is at this speed: as much as the tyres like.
+  // Full steering at this speed: as much as the tyres like.
   const fullSteer = (speed) => Math.min(STEER_MAX, Math.atan(LATERAL * WHEELBASE_M / Math.max(speed, 3) ** 2));
 
   const wheel = (pad) => {

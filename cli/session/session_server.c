@@ -186,8 +186,7 @@ static enum MHD_Result reply_scenario(const struct session_server *server,
 {
     struct error error;
     struct json_text text = {0};
-    const char *id =
-        MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "scenario");
+    const char *id = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "scenario");
     for (uint32_t i = 0; id != NULL && i < interactive_scenarios(server->talk.pool); i++) {
         const struct scenario_document *document = interactive_document(server->talk.pool, i);
         if (strcmp(document->scenario.id, id) != 0) {
@@ -222,17 +221,15 @@ static bool is_own_page(struct MHD_Connection *connection)
     const char *origin = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin");
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
     static const char scheme[] = "http://";
-    return origin == NULL ||
-           (host != NULL && strncmp(origin, scheme, strlen(scheme)) == 0 &&
-            strcmp(origin + strlen(scheme), host) == 0);
+    return origin == NULL || (host != NULL && strncmp(origin, scheme, strlen(scheme)) == 0 &&
+                              strcmp(origin + strlen(scheme), host) == 0);
 }
 
 static enum MHD_Result upgrade(struct session_server *server, struct MHD_Connection *connection)
 {
     const char *version =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-WebSocket-Version");
-    const char *key =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-WebSocket-Key");
+    const char *key = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-WebSocket-Key");
     const char *to = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Upgrade");
     char text[128];
     unsigned char digest[SHA1_BYTES];
@@ -256,8 +253,7 @@ static enum MHD_Result upgrade(struct session_server *server, struct MHD_Connect
     }
     MHD_add_response_header(response, "Upgrade", "websocket");
     MHD_add_response_header(response, "Sec-WebSocket-Accept", accept);
-    enum MHD_Result result =
-        MHD_queue_response(connection, MHD_HTTP_SWITCHING_PROTOCOLS, response);
+    enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_SWITCHING_PROTOCOLS, response);
     MHD_destroy_response(response);
     return result;
 }
@@ -320,10 +316,9 @@ enum status session_server_start(int listen_fd, const struct talk_options *talk,
     pthread_sigmask(SIG_BLOCK, &all, &before);
     server->daemon = MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_UPGRADE, 0, NULL,
-        NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, listen_fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
-        MHD_OPTION_END);
+        NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (server->daemon == NULL) {
         session_server_stop(server);

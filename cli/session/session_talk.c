@@ -46,10 +46,9 @@ static json_t *scenarios_of(const struct talk *talk)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < interactive_scenarios(talk->options.pool); i++) {
-        const struct scenario *scenario =
-            &interactive_document(talk->options.pool, i)->scenario;
-        json_array_append_new(list, json_pack("{s:s,s:s}", "id", scenario->id, "title",
-                                              scenario->title));
+        const struct scenario *scenario = &interactive_document(talk->options.pool, i)->scenario;
+        json_array_append_new(list,
+                              json_pack("{s:s,s:s}", "id", scenario->id, "title", scenario->title));
     }
     return list;
 }
@@ -57,8 +56,8 @@ static json_t *scenarios_of(const struct talk *talk)
 void talk_attach(struct talk *talk, struct wire *wire)
 {
     talk->wire = wire;
-    say(talk, json_pack("{s:s,s:s,s:o}", "type", "hello", "world", talk->options.world,
-                        "scenarios", scenarios_of(talk)));
+    say(talk, json_pack("{s:s,s:s,s:o}", "type", "hello", "world", talk->options.world, "scenarios",
+                        scenarios_of(talk)));
 }
 
 static json_t *agents_of(const struct scene *scene)
@@ -67,10 +66,9 @@ static json_t *agents_of(const struct scene *scene)
     for (uint32_t i = 0; i < scene->agent_count; i++) {
         const struct agent_state *agent = &scene->agents[i];
         const struct pose *pose = &agent->pose;
-        json_array_append_new(list, agent->present
-                                        ? json_pack("[f,f,f,f]", pose->x_m, pose->y_m,
-                                                    pose->heading_rad, agent->speed_mps)
-                                        : json_null());
+        json_array_append_new(list, agent->present ? json_pack("[f,f,f,f]", pose->x_m, pose->y_m,
+                                                               pose->heading_rad, agent->speed_mps)
+                                                   : json_null());
     }
     return list;
 }
@@ -163,9 +161,9 @@ static enum status begin(struct talk *talk, const json_t *message, struct error 
     interactive_leave(talk->seat);
     talk->seat = NULL;
     talk->seed = wish.seed;
-    say(talk, json_pack("{s:s,s:s,s:i,s:f,s:f}", "type", "begun", "scenario",
-                        document->scenario.id, "ticks", (int)document->scenario.horizon_ticks,
-                        "rate", rate, "deadline_ms", limit_ms));
+    say(talk, json_pack("{s:s,s:s,s:i,s:f,s:f}", "type", "begun", "scenario", document->scenario.id,
+                        "ticks", (int)document->scenario.horizon_ticks, "rate", rate, "deadline_ms",
+                        limit_ms));
     return interactive_sit(talk->options.pool, &wish, &listener, &talk->seat, error);
 }
 
@@ -215,13 +213,14 @@ static enum status tell_outcome(struct talk *talk, const json_t *message, struct
 
 static enum status check_name(const char *name, struct error *error)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     bool good = name != NULL && name[0] != '\0' && name[0] != '-' && strlen(name) < NAME_BYTES &&
                 strspn(name, allowed) == strlen(name);
-    return good ? STATUS_OK
-                : error_set(error, STATUS_BAD_INPUT,
-                            "$.name: expected 1 to %d letters, digits, '_' and '-'",
-                            NAME_BYTES - 1);
+    return good
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "$.name: expected 1 to %d letters, digits, '_' and '-'", NAME_BYTES - 1);
 }
 
 /* Creates FOLDER/NAME.json, or with a number behind the name where there is such a file; `name`
@@ -285,9 +284,8 @@ static enum status save_suite(const struct talk *talk, const char *name,
     return write_whole(fd, path, text, error);
 }
 
-static enum status save_scenario(struct talk *talk, const char *wanted,
-                                 char name[NAME_BYTES + 8], char path[LIMIT_PATH_BYTES],
-                                 struct error *error)
+static enum status save_scenario(struct talk *talk, const char *wanted, char name[NAME_BYTES + 8],
+                                 char path[LIMIT_PATH_BYTES], struct error *error)
 {
     char *text = NULL;
     int fd = -1;
@@ -316,8 +314,8 @@ static enum status save(struct talk *talk, const json_t *message, struct error *
     }
     snprintf(command, sizeof command, "swerve run %s%s --world %s", path,
              talk->seed == 0 ? " --nominal" : "", talk->options.world);
-    say(talk, json_pack("{s:s,s:s,s:s,s:s}", "type", "saved", "name", name, "path", path,
-                        "command", command));
+    say(talk, json_pack("{s:s,s:s,s:s,s:s}", "type", "saved", "name", name, "path", path, "command",
+                        command));
     return STATUS_OK;
 }
 
@@ -330,7 +328,7 @@ static enum status obey(struct talk *talk, const json_t *message, struct error *
         enum status (*obey)(struct talk *talk, const json_t *message, struct error *error);
         bool wants_session;
     } orders[] = {
-        {"begin", begin, false}, {"act", act, true},   {"go", go, true},
+        {"begin", begin, false},   {"act", act, true},   {"go", go, true},
         {"pause", pause_it, true}, {"back", back, true}, {"outcome", tell_outcome, true},
         {"save", save, true},
     };

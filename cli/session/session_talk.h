@@ -1,6 +1,6 @@
 /*
- * What a client and the server of sessions say to each other, in JSON: one session a connection.
- * docs/interactive.md has the messages.
+ * Messages that a client and the server of sessions say to each other, in JSON: one session a
+ * connection. docs/interactive.md has the messages.
  */
 #ifndef SWERVE_CLI_SESSION_SESSION_TALK_H
 #define SWERVE_CLI_SESSION_SESSION_TALK_H

@@ -234,7 +234,8 @@ static bool listens(struct wire *wire)
 {
     int64_t now_ns = clock_monotonic_ns();
     int64_t silent_ns = now_ns - wire->heard_ns;
-    if (silent_ns > WIRE_PING_MS * NS_PER_MS && now_ns - wire->pinged_ns > WIRE_PING_MS * NS_PER_MS) {
+    if (silent_ns > WIRE_PING_MS * NS_PER_MS &&
+        now_ns - wire->pinged_ns > WIRE_PING_MS * NS_PER_MS) {
         queue(wire, WSLAY_PING, NULL, 0);
         wire->pinged_ns = now_ns;
     }

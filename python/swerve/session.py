@@ -26,7 +26,7 @@ CAMERA_BYTES = 3 * 64 * 96 * 3
 
 
 class SessionError(RuntimeError):
-    """What the server says of a message that it does not obey, or of a connection that has ended."""
+    """Sentence of the server about a message that it does not obey, or of a connection that has ended."""
 
 
 class _Socket:
@@ -142,7 +142,7 @@ class Session:
         return self._want("frame")
 
     def act(self, accel=0.0, steer=0.0):
-        """What ego does from the next tick on: m/s2 along its heading, rad of the front wheels, left positive."""
+        """Tells what ego does from the next tick on: m/s2 along its heading, rad of the front wheels, left positive."""
         self.send("act", accel=accel, steer=steer)
 
     def go(self):

@@ -1,10 +1,10 @@
 /*
- * Deadlines of sessions. Method: the sums of docs/interactive.md as they are written there; pools on
- * a simulated clock with log-normal costs, stalls and mixed deadlines, beside a choice of tiers that
- * is written here in another way; faults that are planted in a pool must be seen.
+ * Deadlines of sessions. Method: the sums of docs/interactive.md as they are written there; pools
+ * on a simulated clock with log-normal costs, stalls and mixed deadlines, beside a choice of tiers
+ * that is written here in another way; faults that are planted in a pool must be seen.
  */
-#include "scheduler/deadline.h"
 #include "base/units.h"
+#include "scheduler/deadline.h"
 #include "tests/harness.h"
 #include "tests/scheduler/draws.h"
 
@@ -44,8 +44,7 @@ static void a_tick_gets_the_best_tier_that_is_on_time(void)
                                                  .least = cases[i].least,
                                                  .goes_on = true,
                                                  .deadline_ns = 40 * MS};
-        struct deadline_choice choice =
-            deadline_pick(&pool, &session, 1, cases[i].wait_ms * MS);
+        struct deadline_choice choice = deadline_pick(&pool, &session, 1, cases[i].wait_ms * MS);
         EXPECT_INT(choice.session, 0);
         EXPECT_INT(choice.tier, cases[i].tier);
         EXPECT_INT(choice.late, cases[i].late);
@@ -57,13 +56,24 @@ static void a_tick_gets_the_best_tier_that_is_on_time(void)
 static void who_comes_first_leaves_time_to_the_others(void)
 {
     const struct deadline_pool pool = pool_of_four();
-    struct deadline_session sessions[3] = {
-        {.period_ns = 100 * MS, .limit_ns = 100 * MS, .least = 0, .goes_on = true, .deadline_ns = 100 * MS},
-        {.period_ns = 100 * MS, .limit_ns = 40 * MS, .least = 3, .goes_on = true, .deadline_ns = 40 * MS},
-        {.period_ns = 100 * MS, .limit_ns = 40 * MS, .least = 1, .goes_on = true, .deadline_ns = 40 * MS}};
+    struct deadline_session sessions[3] = {{.period_ns = 100 * MS,
+                                            .limit_ns = 100 * MS,
+                                            .least = 0,
+                                            .goes_on = true,
+                                            .deadline_ns = 100 * MS},
+                                           {.period_ns = 100 * MS,
+                                            .limit_ns = 40 * MS,
+                                            .least = 3,
+                                            .goes_on = true,
+                                            .deadline_ns = 40 * MS},
+                                           {.period_ns = 100 * MS,
+                                            .limit_ns = 40 * MS,
+                                            .least = 1,
+                                            .goes_on = true,
+                                            .deadline_ns = 40 * MS}};
     struct deadline_choice choice = deadline_pick(&pool, sessions, 3, 0);
     EXPECT_INT(choice.session, 1);
-    EXPECT_INT(choice.tier, 1); /* 15 ms, and the other's least takes 15 of the 40 */
+    EXPECT_INT(choice.tier, 1);        /* 15 ms, and the other's least takes 15 of the 40 */
     sessions[2].deadline_ns = 12 * MS; /* which is then first, and late whatever is done */
     choice = deadline_pick(&pool, sessions, 3, 0);
     EXPECT_INT(choice.session, 2);
@@ -150,7 +160,8 @@ struct fleet {
     struct deadline_pool pool;
     struct deadline_session sessions[SESSIONS_MAX];
     int64_t due_ns[SESSIONS_MAX];
-    uint32_t ticks[SESSIONS_MAX], lates[SESSIONS_MAX], in_row[SESSIONS_MAX], worst_row[SESSIONS_MAX];
+    uint32_t ticks[SESSIONS_MAX], lates[SESSIONS_MAX], in_row[SESSIONS_MAX],
+        worst_row[SESSIONS_MAX];
     uint32_t by_tier[DEADLINE_TIERS_MAX];
     uint32_t count;
     int64_t now_ns;
@@ -164,7 +175,7 @@ static double draw_cost(double median_ms)
     return median_ms * exp(0.12 * draw_normal());
 }
 
-/* What a tick in a tier takes, measured as it goes. */
+/* Time of a tick in a tier, measured as it goes. */
 static double drive(struct fleet *fleet, uint32_t tier)
 {
     static const double medians_ms[DEADLINE_MODELS_MAX][DEADLINE_PARTS] = {
@@ -197,16 +208,17 @@ static uint32_t lates_after(const struct fleet *fleet, int32_t first, int64_t ta
         for (uint32_t i = 0; i < fleet->count; i++) {
             const struct deadline_session *one = &fleet->sessions[i];
             int64_t begin_ns = one->due_ns > free_ns ? one->due_ns : free_ns;
-            bool sooner = next < 0 || begin_ns < best_ns ||
-                          (begin_ns == best_ns &&
-                           one->deadline_ns < fleet->sessions[next].deadline_ns);
+            bool sooner =
+                next < 0 || begin_ns < best_ns ||
+                (begin_ns == best_ns && one->deadline_ns < fleet->sessions[next].deadline_ns);
             if (!done[i] && sooner) {
                 next = (int32_t)i;
                 best_ns = begin_ns;
             }
         }
         done[next] = true;
-        free_ns = best_ns + (int64_t)(deadline_cost_ms(&fleet->pool, fleet->sessions[next].least) * MS);
+        free_ns =
+            best_ns + (int64_t)(deadline_cost_ms(&fleet->pool, fleet->sessions[next].least) * MS);
         late[next] = free_ns > fleet->sessions[next].deadline_ns;
         lates += late[next];
     }
@@ -285,8 +297,8 @@ static void let_in(struct fleet *fleet, double load)
 static void simulate(struct fleet *fleet, double load, double seconds, bool stalls)
 {
     int64_t stall_ns = stalls ? (int64_t)(20 * draw_uniform() * NS_PER_S) : INT64_MAX;
-    fleet->pool = (struct deadline_pool){.tier_count = 4,
-                                         .tiers = {{0, 2}, {0, 1}, {1, 1}, {2, 0}}};
+    fleet->pool =
+        (struct deadline_pool){.tier_count = 4, .tiers = {{0, 2}, {0, 1}, {1, 1}, {2, 0}}};
     for (int warm = 0; warm < 64; warm++) {
         for (uint32_t tier = 0; tier < 4; tier++) {
             drive(fleet, tier);
@@ -385,5 +397,6 @@ int main(void)
     return TEST_RUN(TEST(a_tick_gets_the_best_tier_that_is_on_time),
                     TEST(who_comes_first_leaves_time_to_the_others),
                     TEST(costs_are_the_newest_ones), TEST(sessions_are_refused_before_ticks_are),
-                    TEST(an_idle_pool_forgets), TEST(who_is_let_in_is_on_time), TEST(without_shedding_ticks_are_late));
+                    TEST(an_idle_pool_forgets), TEST(who_is_let_in_is_on_time),
+                    TEST(without_shedding_ticks_are_late));
 }

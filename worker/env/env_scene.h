@@ -14,8 +14,8 @@
 /* Of an environment that is not empty; borrowed until its next step, reset, fork or restore. */
 const struct scene *env_scene(const struct swerve_env *env, uint32_t index);
 
-/* What a camera sees there, into rgb [height][width][3]. False: this world shows the cameras of the
- * built-in rig alone. */
+/* Draws what a camera sees there, into rgb [height][width][3]. False: this world shows the cameras
+ * of the built-in rig alone. */
 bool env_picture(const struct swerve_env *env, uint32_t index, const struct raster_rays *rays,
                  uint8_t *rgb);
 

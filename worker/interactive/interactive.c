@@ -37,9 +37,9 @@ struct seat {
 
 struct interactive {
     struct swerve_env *env;
-    const char *tier; /* name of the only one */
+    const char *tier;         /* name of the only one */
     struct raster_rays *rays; /* of the windscreen */
-    uint8_t *windscreen;      /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
+    uint8_t *windscreen; /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
     const struct clock *clock;
     uint32_t seat_count;
     pthread_mutex_t world_lock;
@@ -217,7 +217,7 @@ static enum status open_env(struct interactive *pool, const struct interactive_o
     return number == 0 ? STATUS_OK : error_set(error, (enum status)number, "%s", text);
 }
 
-/* What somebody behind the windscreen sees. */
+/* Camera of somebody behind the windscreen. */
 static enum status open_windscreen(struct interactive *pool, struct error *error)
 {
     const double focal = 0.6 * WINDSCREEN_WIDTH; /* 80 degrees from side to side */
@@ -326,8 +326,8 @@ struct interactive_counts interactive_counts(struct interactive *pool)
 static enum status check_wish(const struct interactive_wish *wish, struct error *error)
 {
     if (!(wish->rate >= RATE_MIN && wish->rate <= 1.0)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "session: expected a rate from %g to 1, found %g", RATE_MIN, wish->rate);
+        return error_set(error, STATUS_BAD_INPUT, "session: expected a rate from %g to 1, found %g",
+                         RATE_MIN, wish->rate);
     }
     if (!(wish->limit_ms >= LIMIT_MIN_MS && wish->limit_ms <= LIMIT_MAX_MS)) {
         return error_set(error, STATUS_BAD_INPUT,
@@ -344,8 +344,7 @@ static enum status admit(struct interactive *pool, const struct seat *seat, uint
     uint32_t places[DEADLINE_SESSIONS_MAX];
     struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
     int64_t unused;
-    const struct deadline_session more = {.period_ns = seat->period_ns,
-                                          .limit_ns = seat->limit_ns};
+    const struct deadline_session more = {.period_ns = seat->period_ns, .limit_ns = seat->limit_ns};
     uint32_t count = look(pool, 0, places, sessions, &unused);
     const char *refusal = count >= pool->seat_count
                               ? "every seat is taken"
@@ -377,8 +376,8 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
     pthread_mutex_lock(&pool->lock);
     enum status status = admit(pool, seat, &seat->place, error);
     pthread_mutex_unlock(&pool->lock);
-    THEN(status, session_create(pool->env, seat->place, wish->scenario, wish->seed, &seat->session,
-                                error));
+    THEN(status,
+         session_create(pool->env, seat->place, wish->scenario, wish->seed, &seat->session, error));
     if (status == STATUS_OK) {
         struct interactive_frame frame = {.tier = "", .paused = true};
         pthread_mutex_lock(&pool->lock);

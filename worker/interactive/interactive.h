@@ -25,10 +25,10 @@ struct interactive_options {
     const struct clock *clock;
 };
 
-/* What is known after a tick, or after an order. Borrowed during the call. */
+/* State after a tick, or after an order. Borrowed during the call. */
 struct interactive_frame {
     const struct scene *scene;
-    const uint8_t *cameras; /* [SWERVE_ENV_CAMERA_BYTES] */
+    const uint8_t *cameras;    /* [SWERVE_ENV_CAMERA_BYTES] */
     const uint8_t *windscreen; /* [height][width][3] of WINDSCREEN_..; NULL: the world shows none */
     struct action action;      /* that was driven in the last tick */
     enum swerve_env_end end;
@@ -83,7 +83,7 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
                             struct error *error);
 void interactive_leave(struct seat *seat); /* accepts NULL; the listener is called no more */
 
-/* What ego is to do from the next tick on. */
+/* Tells what ego is to do from the next tick on. */
 void interactive_act(struct seat *seat, struct action action);
 void interactive_pause(struct seat *seat, bool paused);
 /* As session_back(); paused afterwards. The listener is given the frame there. */

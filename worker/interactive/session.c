@@ -78,8 +78,7 @@ enum status session_create(struct swerve_env *env, uint32_t index, uint32_t scen
     char text[256] = "";
     uint32_t horizon;
     if (swerve_env_scenario(env, scenario, &horizon) == NULL) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "session: expected a scenario below %u, found %u",
+        return error_set(error, STATUS_BAD_INPUT, "session: expected a scenario below %u, found %u",
                          swerve_env_scenarios(env), scenario);
     }
     struct session *session = calloc(1, sizeof *session);
@@ -97,8 +96,8 @@ enum status session_create(struct swerve_env *env, uint32_t index, uint32_t scen
         status = error_set(error, STATUS_NO_MEMORY, "session: out of memory");
     }
     if (status == STATUS_OK) {
-        status = answer(
-            swerve_env_reset(env, 1, &index, &scenario, &seed, text, sizeof text), text, error);
+        status = answer(swerve_env_reset(env, 1, &index, &scenario, &seed, text, sizeof text), text,
+                        error);
     }
     THEN(status, keep_state(session, error));
     if (status != STATUS_OK) {
@@ -178,9 +177,9 @@ enum status session_back(struct session *session, uint32_t ticks, bool keep, str
     }
     uint32_t at = target / SESSION_KEEP_TICKS;
     at = at < session->state_count ? at : session->state_count - 1;
-    TRY(answer(swerve_env_restore(session->env, session->states[at], session->index, text,
-                                  sizeof text),
-               text, error));
+    TRY(answer(
+        swerve_env_restore(session->env, session->states[at], session->index, text, sizeof text),
+        text, error));
     session->touched = session->touches[at];
     drop_states(session, at + 1);
     for (uint32_t tick = session_tick(session); tick < target; tick++) {
@@ -242,8 +241,7 @@ static json_t *actions_from(const struct line *line, uint32_t first)
     uint32_t count = line->ticks - first < LIMIT_ACTIONS ? line->ticks - first : LIMIT_ACTIONS;
     for (uint32_t i = 0; i < count; i++) {
         const struct action *action = &line->actions[first + i];
-        json_array_append_new(actions,
-                              json_pack("[f,f]", action->accel_mps2, action->steer_rad));
+        json_array_append_new(actions, json_pack("[f,f]", action->accel_mps2, action->steer_rad));
     }
     return json_pack("{s:s,s:i,s:o}", "kind", "ego_actions", "tick", (int)first, "actions",
                      actions);
@@ -258,8 +256,8 @@ static json_t *branch_of(const struct session *session, const struct line *line,
         json_array_append_new(interventions, actions_from(line, first));
     }
     if (line->ticks < session->horizon_ticks) {
-        json_array_append_new(interventions, json_pack("{s:s,s:i}", "kind", "ego_planner", "tick",
-                                                       (int)line->ticks));
+        json_array_append_new(
+            interventions, json_pack("{s:s,s:i}", "kind", "ego_planner", "tick", (int)line->ticks));
     }
     return json_pack("{s:s,s:i,s:o}", "id", id, "at_tick", 0, "interventions", interventions);
 }
@@ -292,7 +290,7 @@ enum status session_scenario(const struct session *session, const char *id, char
     *text = whole ? json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(object);
     TRY(memory_check(*text, error, "session: out of memory"));
-    /* What cannot be loaded again is not worth keeping. */
+    /* Text that cannot be loaded again is not worth keeping. */
     struct scenario_document *again = NULL;
     enum status status = scenario_load_text(id, *text, strlen(*text), &again, error);
     scenario_destroy(again);
