@@ -402,6 +402,22 @@ static enum status set_baseline(const struct compare_options *options, struct st
     return STATUS_OK;
 }
 
+/* Takes the name from its suite, whose results stay. */
+static enum status remove_baseline(const struct compare_options *options, struct store *store,
+                                   const char *name, struct error *error)
+{
+    struct label label = {.kind = LABEL_BASELINE};
+    TRY(expect_baseline(store, name, label.suite, error));
+    snprintf(label.text, sizeof label.text, "%s", name);
+    TRY(store->ops->label_drop(store, &label, error));
+    if (options->json) {
+        return cli_write_json(
+            json_pack("{s:s, s:n, s:s}", "baseline", name, "suite", "before", label.suite), error);
+    }
+    text_print(stdout, "baseline %s: gone (was %s)\n", name, label.suite);
+    return STATUS_OK;
+}
+
 struct baseline_list {
     const char *name; /* NULL: all */
     json_t *rows;     /* NULL: they are printed */
@@ -467,12 +483,12 @@ int command_baseline(int argc, char **argv)
     };
     const struct cli_command command = {
         "baseline",
-        "set NAME [RUN] | show [NAME] | compare NAME [RUN] [--store URL] [options]",
+        "set NAME [RUN] | show [NAME] | rm NAME | compare NAME [RUN] [--store URL] [options]",
         "Names for runs that later ones are compared with. set names a suite, or the newest run "
         "of\n"
         "that name (the newest of all); a name that another suite has moves. compare is that of "
         "the\n"
-        "baseline, A, with a run, B (the newest).",
+        "baseline, A, with a run, B (the newest). rm takes the name away; the run stays.",
         CLI_ROWS(rows, 1, 3),
     };
     const char *words[3] = {NULL, NULL, NULL};
@@ -481,15 +497,17 @@ int command_baseline(int argc, char **argv)
     CLI_PARSE(&command, argc, argv, words, NULL);
     bool set = strcmp(words[0], "set") == 0;
     bool compares = strcmp(words[0], "compare") == 0;
+    bool removes = strcmp(words[0], "rm") == 0 && words[1] != NULL && words[2] == NULL;
     bool shows = strcmp(words[0], "show") == 0 && words[2] == NULL;
     enum status status =
-        shows || ((set || compares) && words[1] != NULL)
+        shows || removes || ((set || compares) && words[1] != NULL)
             ? check_limits(&options, &error)
             : error_set(&error, STATUS_USAGE, "baseline: expected %s", command.usage);
     THEN(status, cli_store_open(options.store_url, &store, &error));
     if (status == STATUS_OK) {
         status = set        ? set_baseline(&options, store, words[1], words[2], &error)
                  : compares ? compare_baseline(&options, store, words[1], words[2], &error)
+                 : removes  ? remove_baseline(&options, store, words[1], &error)
                             : show_baselines(&options, store, words[1], &error);
         store->ops->close(store);
     }

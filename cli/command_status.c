@@ -3,6 +3,7 @@
  */
 #include "cli/careful_answers.h"
 #include "cli/cli.h"
+#include "cli/status_trend.h"
 #include "report/report.h"
 #include "report/summary.h"
 
@@ -140,6 +141,7 @@ static json_t *names_json(const char *names)
 static void labels_json(json_t *json, const struct store_suite_status *status)
 {
     json_object_set_new(json, "planner_hash", json_string(status->planner_hash));
+    json_object_set_new(json, "rig", json_string(status->rig));
     json_object_set_new(json, "commit", json_string(status->commit));
     json_object_set_new(json, "note", json_string(status->note));
     json_object_set_new(json, "tags", names_json(status->tags));
@@ -311,48 +313,12 @@ static bool is_meant(const struct suite_query *query, const struct store_suite_s
     return bytes >= HASH_DIGITS_MIN && strncmp(status->planner_hash, query->planner, bytes) == 0;
 }
 
-/* The rate of each world of a run, and how far it moved since the run before. */
-static void trend_lines(const char *id, const struct store_suite_status *status,
-                        double before[TIER_COUNT])
-{
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        const struct store_mains *mains = &status->mains[tier];
-        char date[CLI_DATE_BYTES];
-        char moved[16] = "-";
-        char range[24] = "-";
-        if (mains->scenarios == 0) {
-            continue;
-        }
-        if (isfinite(before[tier])) {
-            snprintf(moved, sizeof moved, "%+.1f", 100 * (mains->rate - before[tier]));
-        }
-        if (lacking(mains) > 0) {
-            snprintf(range, sizeof range, "%.1f to %.1f%%", 100 * mains->worst, 100 * mains->best);
-        }
-        before[tier] = mains->rate;
-        text_print(stdout, "%-23s  %-32s  %-12.12s  %-12.12s  %-7s  %5lld  %6.1f%%  %6s  %s%s%s\n",
-                   cli_date(status->submitted_s, date), id,
-                   status->planner_hash[0] != '\0' ? status->planner_hash : "-",
-                   status->commit[0] != '\0' ? status->commit : "-", tier_names[tier],
-                   (long long)mains->scenarios, 100 * mains->rate, moved, range,
-                   status->note[0] != '\0' ? "  " : "", status->note);
-    }
-}
-
 /* Asks for the suites that are meant, and shows each: newest first, of a trend last. */
 static enum status show_suites(const struct suite_query *query, struct store *store,
                                char (*ids)[LIMIT_ID_BYTES], uint32_t count, json_t *list,
-                               struct planner_rates *rates, struct error *error)
+                               struct planner_rates *rates, struct status_trend *trend,
+                               struct error *error)
 {
-    double before[TIER_COUNT];
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        before[tier] = NAN;
-    }
-    if (query->trend && !query->json) {
-        text_print(stdout, "%-23s  %-32s  %-12s  %-12s  %-7s  %5s  %7s  %6s  %s\n", "submitted",
-                   "run", "planner", "commit", "world", "count", "pass", "points",
-                   "range, where some have no result");
-    }
     for (uint32_t i = 0; i < count; i++) {
         const char *id = ids[query->trend ? count - 1 - i : i];
         struct store_suite_status suite;
@@ -374,7 +340,7 @@ static enum status show_suites(const struct suite_query *query, struct store *st
         if (query->json) {
             json_array_append_new(list, status_json(id, &suite, rates));
         } else if (query->trend) {
-            trend_lines(id, &suite, before);
+            TRY(status_trend_add(trend, id, &suite, rates->rows, rates->count, error));
         } else {
             status_line(id, &suite, rates);
         }
@@ -397,7 +363,12 @@ static enum status print_status(const struct suite_query *query, struct store *s
     json_t *list = json_array();
     struct planner_rates *rates = malloc(sizeof *rates);
     THEN(status, memory_check(rates, error, "status: out of memory"));
-    THEN(status, show_suites(query, store, ids, count, list, rates, error));
+    struct status_trend trend = {0};
+    THEN(status, show_suites(query, store, ids, count, list, rates, &trend, error));
+    if (status == STATUS_OK && query->trend && !query->json) {
+        status_trend_print(&trend);
+    }
+    status_trend_finish(&trend);
     free(rates);
     int64_t lost = 0;
     THEN(status, commits_lost(store, &lost, error));
@@ -493,7 +464,7 @@ int command_status(int argc, char **argv)
         {"--tag", "NAME", "runs with this tag (run --tag)", .text = &query.tag},
         {"--planner", "SPEC|HASH", "runs of this planner, or of one whose hash begins so",
          .text = &query.planner},
-        {"--trend", NULL, "a line for each rate, oldest first, and how far it moved",
+        {"--trend", NULL, "rates of one suite, planner, rig and world behind each other",
          .flag = &query.trend},
     };
     const struct cli_command command = {
