@@ -286,11 +286,11 @@ def files_that_were_kept_drive_again():
         words = ["run", "clear1.json", "--world", "object", "--keep-planner", "--store"]
         said = swerve(*words, "x.db", "--planner", f"exec:python3 {os.getcwd()}/plan.py", code=3).stderr
         assert "expected a file below this folder, named by a relative path; found none" in said, said
-        assert "where others could read the files" in swerve(*words, "http://127.0.0.1:1", code=2).stderr
+        assert "where others could read the files" in swerve(*words, "postgresql://127.0.0.1/x", code=2).stderr
         pathlib.Path("parts/much.py").write_bytes(b"#" * (9 << 20))
         assert "much.py" in swerve(*words, "x.db", "--planner", "exec:python3 plan.py", code=3).stderr
         assert not os.path.exists("x.db"), "a store was made"
-        # What a drive opens later than its start is missed at once, unless the command line names it, and drives again then.
+        # Weights that are opened once a drive begins are missed at once, unless the command line names them.
         pathlib.Path("late.py").write_text(
             "import swerve_planner\nclass Late(swerve_planner.Planner):\n    def reset(self, episode):\n"
             "        self.accel = float(open('weights.txt').read())\n    def act(self, observation):\n        return self.accel, 0.0\n"

@@ -39,7 +39,7 @@ async function runsOf(context, wanted) {
   return {runs: runs.reverse(), whole: false};
 }
 
-/* What a line joins: "nightly-78370180" is a run of "nightly". */
+/* Parts that runs of one line share: "nightly-78370180" is a run of "nightly". */
 const partsOf = (run, world) => [run.suite.replace(/-[0-9a-f]{8}(-.*)?$/, ''), run.planner,
   run.rig ? 'rig ' + run.rig.slice(0, 12) : 'the built-in rig', world];
 
