@@ -104,6 +104,7 @@ int command_check(int argc, char **argv);
 int command_avoid(int argc, char **argv);
 int command_compare(int argc, char **argv);
 int command_baseline(int argc, char **argv);
+int command_tag(int argc, char **argv);
 int command_controls(int argc, char **argv);
 int command_import_controls(int argc, char **argv); /* argv[0]: "controls" */
 int command_correlate(int argc, char **argv);

@@ -29,6 +29,7 @@ static const struct {
     {"show", command_show, "one outcome with its metrics, trace or scenario"},
     {"compare", command_compare, "two planners, models or revisions on the same scenarios"},
     {"baseline", command_baseline, "runs that later ones are compared with, by name"},
+    {"tag", command_tag, "names by which runs are found: add, rm"},
     {"capacity", command_capacity,
      "whether the teacher keeps up with audits, flags and frozen slices"},
     {"agreement", command_agreement, "how well students agree with teachers, and what sounds"},

@@ -87,16 +87,25 @@ static enum status draw_suite(const struct rig_command *command, const struct ri
     return status;
 }
 
+/* All that is wrong with the file is said, the last of it by the caller. */
 static enum status rig_of(const char *name, struct rig *out, struct error *error)
 {
+    static struct errors errors; /* large */
     if (strcmp(name, "swerve") == 0) {
         rig_swerve(out);
         return STATUS_OK;
     }
-    TRY(rig_read(name, out, error));
-    enum status status = draw_rig_check(out, error);
-    if (status != STATUS_OK) {
-        error_prefix(error, "%s", name);
+    enum status status = rig_read(name, out, &errors, error);
+    THEN(status, draw_rig_check(name, out, &errors, error));
+    if (status == STATUS_OK || errors.count == 0) {
+        return status;
+    }
+    bool listed = errors_have(&errors, error->text);
+    for (uint32_t i = 0; i + listed < errors.count; i++) {
+        text_print(stderr, "swerve: %s\n", errors.items[i].text);
+    }
+    if (listed) {
+        *error = errors.items[errors.count - 1];
     }
     return status;
 }
