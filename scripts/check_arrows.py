@@ -174,7 +174,7 @@ ROOMS = {
     "worker/planner": ("planners: their host, plugins, processes, their sandbox",
         ["worker/planner/builtin", "worker/egodriver", "worker/tracker", "worker/wire", "base/program", "schemas/rig"]),
     "worker/given": ("objects, map and frames of sensors that planners are given",
-        ["engine/trace", "base/jpeg"]),
+        ["engine/rigs", "engine/trace", "base/jpeg"]),
     "worker/score": ("metrics, guardian",
         ["engine/sensors"]),
     "worker/score/field": ("plans along a drive, branches as second stages",

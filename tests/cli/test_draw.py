@@ -251,7 +251,22 @@ class Eyes(swerve_planner.Planner):
             size = tuple(getattr(frame, "shape", (len(bytes(frame)),)))
             assert size == shape or shape is None and bytes(frame)[:2] == b"\\xff\\xd8", (id, size)
             assert observation.sensors[id].time_ns[-1] == observation.time_ns
+        if "quick" in observation.sensors:
+            self.moments(observation.sensors["quick"], observation.sensors["roof"], observation.time_ns)
         return -1.0, 0.0
+    def moments(self, quick, roof, now_ns):
+        assert len(quick.frames) == len(quick.time_ns) == (3 if now_ns > 0 else 1), quick.time_ns
+        assert all(frame.shape == (20, 32, 3) for frame in quick.frames)
+        rows = quick.row_times_ns(0)
+        assert (quick.shutter, len(rows), rows[0] - rows[-1]) == ("bottom", 20, 25_000_000), rows
+        assert rows[0] == now_ns - (len(quick.frames) - 1) * 100_000_000 // 3, rows
+        times, points = roof.point_times_ns(), roof.frame
+        def column(name):
+            return points[name].tolist() if hasattr(points, "dtype") else [getattr(point, name) for point in points]
+        assert len(times) == len(points) > 50 and set(column("ring")) <= {{0, 1, 2}}, len(points)
+        assert now_ns - 100_000_000 <= times[0] <= times[-1] < now_ns, times
+        ground = [z_m for z_m, ring in zip(column("z_m"), column("ring")) if ring == 2]
+        assert any(abs(z_m + 2) < 1e-3 for z_m in ground), ground
 swerve_planner.run(Eyes)
 """
 
@@ -267,26 +282,30 @@ def rigs_are_driven_with():
     rig = {"id": "pair", "bev": True, "cameras": [
         {"id": "flat", "width": 64, "height": 36, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 40}},
         {"id": "back", "width": 33, "height": 20, "pose": {"x_m": -1, "y_m": 0, "z_m": 1.5, "yaw_rad": 3.1},
-         "lens": {"fx": 30}}]}
+         "lens": {"fx": 30}},
+        {"id": "quick", "width": 32, "height": 20, "rate_hz": 30, "shutter": "rolling_bottom", "shutter_ms": 25,
+         "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5, "pitch_rad": 0.1}, "lens": {"fx": 20}}],
+        "lidars": [{"id": "roof", "azimuths": 180, "elevations_rad": [0.1, 0, -0.2], "range_m": 80,
+                    "pose": {"x_m": 0, "y_m": 0, "z_m": 2}}]}
     pathlib.Path("pair.json").write_text(json.dumps(rig))
-    ours = drive("ours", "ours.db", "--rig", "pair.json", sensors=["flat", ("back", "jpeg:90"), "bev"],
+    ours = drive("ours", "ours.db", "--rig", "pair.json", sensors=["flat", ("back", "jpeg:90"), "bev", "quick", "roof"],
                  shapes={"flat": (36, 64, 3), "back": None, "bev": (4, 192, 96)})
-    assert ours.returncode == 0 and "sees 3 sensors of the rig pair: 0.1 MB a drive" in ours.stderr, ours
+    assert ours.returncode == 0 and "sees 5 sensors of the rig pair: 0.1 MB a drive" in ours.stderr, ours
     own = drive("own", "own.db", rig=str(pathlib.Path("pair.json").resolve()), sensors=["flat"], shapes={"flat": (36, 64, 3)})
     builtin = drive("builtin", "builtin.db", sensors=["front"], shapes={"front": (64, 96, 3)})
     assert own.returncode == 0 and builtin.returncode == 0, (own, builtin)
     told = {name: json.loads(swerve("show", "1", "--json", "--store", f"{name}.db").stdout) for name in ("ours", "own", "builtin")}
     hashes = {name: told[name].get("rig", "") for name in told}
     assert len(hashes["ours"]) == 64 and hashes["own"] == hashes["ours"] and hashes["builtin"] == "", hashes
-    assert told["ours"]["given"] == "bev,cameras" and told["own"]["given"] == "cameras", told
+    assert told["ours"]["given"] == "bev,cameras,lidars" and told["own"]["given"] == "cameras", told
     again = swerve("replay", "1", "--store", "ours.db")
     assert again.returncode == 0 and "1 identical" in again.stdout, again
     mixed = swerve("compare", "ours.db", "builtin.db")
     assert mixed.returncode != 0 and "expected two sides of one rig" in mixed.stderr, mixed
     old = drive("old", "old.db", "--rig", "pair.json", wants=2)
     assert old.returncode == 6 and "the built-in rig alone, the job's rig is pair" in old.stderr, old
-    none = drive("none", "none.db", "--rig", "pair.json", sensors=["roof"])
-    assert none.returncode == 6 and 'found "roof"' in none.stderr, none
+    none = drive("none", "none.db", "--rig", "pair.json", sensors=["cellar"])
+    assert none.returncode == 6 and 'found "cellar"' in none.stderr, none
     for name, more in (("with", {"rig": rig}), ("without", {})):
         pathlib.Path(f"{name}.json").write_text(json.dumps({**SCENARIO, "id": name, **more}))
     pathlib.Path("two.json").write_text(json.dumps({"id": "two", "scenarios": [{"file": "with.json"}, {"file": "without.json"}]}))
