@@ -7,6 +7,7 @@ what it is given, so its frames can be compared with those of the PNG one by one
 Usage: test_draw.py SWERVE SOURCE_ROOT
 """
 import json
+import math
 import os
 import pathlib
 import struct
@@ -237,6 +238,77 @@ def rigs_are_looked_through():
     assert bad.returncode == 3 and bad.stderr.startswith("swerve: two.json: camera flat: expected a lens"), bad
 
 
+def nuscenes(folder, data=None, calibrated=None):
+    """Tables of a made-up car, in the shape of v1.0-mini's."""
+    folder.mkdir(exist_ok=True)
+    half = math.sqrt(0.5)
+    front = {"token": "c1", "sensor_token": "s1", "translation": [1.7, 0.02, 1.51], "rotation": [0.5, -0.5, 0.5, -0.5],
+             "camera_intrinsic": [[1266.4, 0, 816.3], [0, 1266.4, 491.5], [0, 0, 1]]}
+    tables = {
+        "sensor": [{"token": "s1", "channel": "CAM_FRONT", "modality": "camera"},
+                   {"token": "s2", "channel": "LIDAR_TOP", "modality": "lidar"},
+                   {"token": "s3", "channel": "RADAR_FRONT", "modality": "radar"},
+                   {"token": "s4", "channel": "CAM_LEFT", "modality": "camera"}],
+        "calibrated_sensor": [
+            {**front, **(calibrated or {})},
+            {"token": "c9", "sensor_token": "s1", "translation": [9, 9, 9], "rotation": [1, 0, 0, 0], "camera_intrinsic": []},
+            {"token": "c2", "sensor_token": "s2", "translation": [0.94, 0, 1.84], "rotation": [half, 0, 0, -half],
+             "camera_intrinsic": []},
+            {"token": "c3", "sensor_token": "s3", "translation": [3, 0, 0.5], "rotation": [1, 0, 0, 0], "camera_intrinsic": []},
+            {"token": "c4", "sensor_token": "s4", "translation": [1.5, 0.5, 1.5], "rotation": left_and_down(0.1),
+             "camera_intrinsic": front["camera_intrinsic"]}],
+        "sample_data": data or [
+            {"token": "d0", "sample_token": "a", "calibrated_sensor_token": "c9", "is_key_frame": False, "width": 1600, "height": 900},
+            {"token": "d1", "sample_token": "a", "calibrated_sensor_token": "c1", "is_key_frame": True, "width": 1600, "height": 900},
+            {"token": "d2", "sample_token": "a", "calibrated_sensor_token": "c2", "is_key_frame": True, "width": 0, "height": 0},
+            {"token": "d3", "sample_token": "a", "calibrated_sensor_token": "c3", "is_key_frame": True, "width": 0, "height": 0},
+            {"token": "d4", "sample_token": "b", "calibrated_sensor_token": "c4", "is_key_frame": True, "width": 800, "height": 450}],
+    }
+    for name, rows in tables.items():
+        (folder / f"{name}.json").write_text(json.dumps(rows, indent=1))
+
+
+def left_and_down(pitch_rad):
+    """Of a camera (x right, y down, z ahead) that looks to the left of the car and then down."""
+    def times(a, b):
+        return [a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+                a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1], a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]]
+    half = math.sqrt(0.5)
+    left, down = [half, 0, 0, half], [math.cos(pitch_rad / 2), 0, math.sin(pitch_rad / 2), 0]
+    return times(times(left, down), [0.5, -0.5, 0.5, -0.5])
+
+
+def rigs_come_from_nuscenes():
+    folder = pathlib.Path("v1.0-mini")
+    nuscenes(folder)
+    made = swerve("rig", "from-nuscenes", str(folder))
+    assert made.returncode == 0 and "1 cameras, 1 lidars" in made.stderr, made
+    pathlib.Path("zoe.json").write_text(made.stdout)
+    assert swerve("rig", "check", "zoe.json").returncode == 0
+    rig = json.loads(made.stdout)
+    camera, lidar = rig["cameras"][0], rig["lidars"][0]
+    assert (camera["id"], camera["width"], camera["lens"]["fx"], camera["lens"]["cy"]) == ("CAM_FRONT", 1600, 1266.4, 491.5), rig
+    assert lidar["id"] == "LIDAR_TOP" and len(lidar["elevations_rad"]) == 32, rig
+    for sensor, x_m in ((camera, 1.7), (lidar, 0.94)):
+        pose = sensor["pose"]
+        assert abs(pose["x_m"] - (x_m - 1.294)) < 1e-9, pose
+        assert all(abs(pose.get(name, 0)) < 1e-9 for name in ("roll_rad", "pitch_rad", "yaw_rad")), pose
+    other = json.loads(swerve("rig", "from-nuscenes", str(folder), "--sample", "b", "--rear-axle", "1.5").stdout)["cameras"]
+    assert [one["id"] for one in other] == ["CAM_LEFT"] and abs(other[0]["pose"]["x_m"]) < 1e-9, other
+    angles = [other[0]["pose"].get(name, 0) for name in ("roll_rad", "pitch_rad", "yaw_rad")]
+    assert all(abs(found - right) < 1e-9 for found, right in zip(angles, (0, 0.1, math.pi / 2))), angles
+    none = swerve("rig", "from-nuscenes", str(folder), "--sample", "z")
+    assert none.returncode != 0 and 'found none of "z"' in none.stderr, none
+    nuscenes(folder, calibrated={"rotation": [1, 1, 0, 0]})
+    long = swerve("rig", "from-nuscenes", str(folder))
+    assert long.returncode == 3 and "$[0]: rotation: expected a quaternion" in long.stderr, long
+    (folder / "sample_data.json").write_text('[{"is_key_frame": true}]')
+    short = swerve("rig", "from-nuscenes", str(folder))
+    assert short.returncode == 3 and "sample_data.json: $[0].sample_token" in short.stderr, short
+    (folder / "sample_data.json").write_text("{}")
+    assert "expected an array of records" in swerve("rig", "from-nuscenes", str(folder)).stderr
+
+
 PLANNER = """
 import sys
 sys.path.insert(0, {scripts!r})
@@ -316,7 +388,7 @@ def rigs_are_driven_with():
     assert rigs == {("with", hashes["ours"]), ("without", "")}, rigs
 
 
-TESTS = [rigs_are_looked_through, rigs_are_driven_with, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
+TESTS = [rigs_are_looked_through, rigs_come_from_nuscenes, rigs_are_driven_with, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
          numbers_cover_neither_each_other_nor_anybody, stop_lines_are_in_words_and_legend, wrong_uses_are_named,
          both_ways_write_the_same_frames, without_ffmpeg_it_says_so, what_fails_leaves_nothing]
 
