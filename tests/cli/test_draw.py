@@ -6,6 +6,8 @@ what it is given, so its frames can be compared with those of the PNG one by one
 
 Usage: test_draw.py SWERVE SOURCE_ROOT
 """
+import base64
+import ctypes
 import json
 import math
 import os
@@ -310,6 +312,7 @@ def rigs_come_from_nuscenes():
 
 
 PLANNER = """
+import json
 import sys
 sys.path.insert(0, {scripts!r})
 import swerve_planner
@@ -325,6 +328,10 @@ class Eyes(swerve_planner.Planner):
             assert observation.sensors[id].time_ns[-1] == observation.time_ns
         if "quick" in observation.sensors:
             self.moments(observation.sensors["quick"], observation.sensors["roof"], observation.time_ns)
+            if observation.tick == 5:
+                with open("seen.json", "w") as out:
+                    json.dump({{name: [bytes(part).hex() for part in observation.sensors[name].frames] for name in
+                               ("quick", "back", "roof") if name != "roof" or hasattr(observation.sensors[name].frame, "dtype")}}, out)
         return -1.0, 0.0
     def moments(self, quick, roof, now_ns):
         assert len(quick.frames) == len(quick.time_ns) == (3 if now_ns > 0 else 1), quick.time_ns
@@ -350,6 +357,70 @@ def drive(name, store, *words, rig=None, sensors=(), wants=0, shapes=None):
                   f"exec:{sys.executable} {name}.py", *words)
 
 
+def mcap_messages(path):
+    """Messages of a file, whose chunks are compressed with zstd: {topic: [(time_ns, message)]}."""
+    zstd, data = ctypes.CDLL("libzstd.so.1"), path.read_bytes()
+    zstd.ZSTD_decompress.restype = ctypes.c_size_t
+
+    def records(data, at, end):
+        while at < end:
+            size = int.from_bytes(data[at + 1:at + 9], "little")
+            yield data[at], data[at + 9:at + 9 + size]
+            at += 9 + size
+    topics, found, last = {}, {}, 0
+    for kind, chunk in records(data, 8, len(data) - 8):
+        if kind != 6:
+            continue
+        whole, name = int.from_bytes(chunk[16:24], "little"), int.from_bytes(chunk[28:32], "little")
+        out, packed = ctypes.create_string_buffer(whole), chunk[32 + name + 8:]
+        assert zstd.ZSTD_decompress(out, ctypes.c_size_t(whole), packed, ctypes.c_size_t(len(packed))) == whole
+        for inner, record in records(out.raw, 0, whole):
+            if inner == 4:
+                size = int.from_bytes(record[4:8], "little")
+                topics[record[:2]] = record[8:8 + size].decode()
+            elif inner == 5:
+                time_ns = int.from_bytes(record[6:14], "little")
+                assert time_ns >= last, (time_ns, last)
+                last = time_ns
+                found.setdefault(topics[record[:2]], []).append((time_ns, json.loads(record[22:])))
+    return found
+
+
+def a_recording_has_what_the_planner_saw():
+    made = swerve("export", "1", "--store", "ours.db", "--format", "mcap", "-o", "ours.mcap")
+    assert made.returncode == 0, made
+    found = mcap_messages(pathlib.Path("ours.mcap"))
+    assert "/camera/front" not in found and len(found["/camera/quick"]) == 3 * len(found["/camera/flat"]) - 2, found.keys()
+    seen = json.loads(pathlib.Path("seen.json").read_text())
+    at = {topic: [base64.b64decode(message["data"]) for time_ns, message in found[topic] if 400_000_000 < time_ns <= 500_000_000]
+          for topic in ("/camera/quick", "/camera/back", "/lidar/roof")}
+    assert [len(at[topic]) for topic in at] == [3, 1, 1] and all(file[:2] == b"\xff\xd8" for file in at["/camera/quick"]), at
+    assert at["/camera/back"][0].hex() == seen["back"][0], "the JPEG file that the planner had"
+    cloud = found["/lidar/roof"][5][1]
+    if "roof" in seen:
+        assert at["/lidar/roof"][0].hex() == seen["roof"][0], "the points that the planner had"
+    points = list(struct.iter_unpack("<3f2BH", at["/lidar/roof"][0]))
+    assert cloud["point_stride"] == 16 and {field["name"]: field["offset"] for field in cloud["fields"]}["ring"] == 13, cloud["fields"]
+    assert len(points) > 50 and {point[4] for point in points} <= {0, 1, 2}, len(points)
+    lens = found["/camera/quick/calibration"][0][1]
+    assert (lens["width"], lens["K"][0], lens["K"][2], len(lens["D"])) == (32, 20, 15.5, 8), lens
+    places = {message["child_frame_id"]: message for _, message in found["/tf"]}
+    assert set(places) == {"ego", "flat", "back", "quick", "roof"}, places.keys()
+
+    def ahead(name, axis):
+        """Where an axis of a sensor points on ego."""
+        x, y, z, w = (places[name]["rotation"][key] for key in "xyzw")
+        matrix = [[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                  [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                  [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]]
+        return [row[axis] for row in matrix]
+    for name, axis, right in (("quick", 2, (math.cos(0.1), 0, -math.sin(0.1))), ("quick", 0, (0, -1, 0)), ("roof", 0, (1, 0, 0)),
+                              ("back", 2, (math.cos(3.1), math.sin(3.1), 0))):
+        assert all(abs(a - b) < 1e-6 for a, b in zip(ahead(name, axis), right)), (name, ahead(name, axis))
+    wrong = swerve("export", "1", "--store", "ours.db", "--format", "osi", "-o", "no.osi", "--rig", "pair.json")
+    assert wrong.returncode == 2 and "expected --format mcap" in wrong.stderr, wrong
+
+
 def rigs_are_driven_with():
     rig = {"id": "pair", "bev": True, "cameras": [
         {"id": "flat", "width": 64, "height": 36, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 40}},
@@ -363,6 +434,7 @@ def rigs_are_driven_with():
     ours = drive("ours", "ours.db", "--rig", "pair.json", sensors=["flat", ("back", "jpeg:90"), "bev", "quick", "roof"],
                  shapes={"flat": (36, 64, 3), "back": None, "bev": (4, 192, 96)})
     assert ours.returncode == 0 and "sees 5 sensors of the rig pair: 0.1 MB a drive" in ours.stderr, ours
+    a_recording_has_what_the_planner_saw()
     own = drive("own", "own.db", rig=str(pathlib.Path("pair.json").resolve()), sensors=["flat"], shapes={"flat": (36, 64, 3)})
     builtin = drive("builtin", "builtin.db", sensors=["front"], shapes={"front": (64, 96, 3)})
     assert own.returncode == 0 and builtin.returncode == 0, (own, builtin)

@@ -1,0 +1,32 @@
+/*
+ * Sensors of a rig in a recorded drive, drawn again: frames and turns as a planner was shown them.
+ */
+#ifndef SWERVE_REPORT_REPORT_RIG_H
+#define SWERVE_REPORT_REPORT_RIG_H
+
+#include "engine/rigs/scan.h"
+#include "report/report_drive.h"
+#include "schemas/rig/rig.h"
+
+struct report_rig;
+
+/* `rig` is borrowed. */
+enum status report_rig_create(const struct rig *rig, struct report_rig **out, struct error *error);
+void report_rig_destroy(struct report_rig *sight); /* accepts NULL */
+
+/* Looks at a tick and the one before it. False: it was not recorded, its frames are those of a
+ * model, or memory ran out. The drive is borrowed until the next one. */
+bool report_rig_look(struct report_rig *sight, struct report_drive *drive, int32_t rollout,
+                     uint32_t tick, uint64_t seed);
+
+/* Frames of a camera that the tick has: at tick 0 one. */
+uint32_t report_rig_frames(const struct report_rig *sight, uint32_t camera);
+
+/* Frame `index` below that, RGB [height][width][3], until the next call; *time_ns: its time. */
+const uint8_t *report_rig_frame(struct report_rig *sight, uint32_t camera, uint32_t index,
+                                int64_t *time_ns);
+
+/* The turn of a lidar that ends with the tick, until the next call. */
+const struct scan_point *report_rig_turn(struct report_rig *sight, uint32_t lidar, uint32_t *count);
+
+#endif
