@@ -449,6 +449,13 @@ static enum status choose_rig(struct drive *drive, const struct export_request *
 {
     const struct rig *own = drive->from.document->scenario.rig;
     char hash[SHA256_HEX_BYTES];
+    if (report_drive_has_keyframes(&drive->from)) {
+        return request->rig == NULL
+                   ? STATUS_OK
+                   : error_set(error, STATUS_USAGE,
+                               "--rig: expected a drive of the worlds object or replay, whose "
+                               "pictures are drawn again, found one of a world model");
+    }
     drive->rig = request->rig;
     if (drive->rig != NULL || own == NULL || drive->outcome->rig[0] == '\0') {
         return STATUS_OK;

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/jpeg/jpeg_encode.h"
 #include "base/units.h"
-#include "report/report_rig.h"
+#include "report/draw/draw_sensors.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,7 +21,7 @@ enum { JPEG_QUALITY = 90, JPEG_HEAD_BYTES = 2048, TOPIC_BYTES = RIG_ID_MAX + 32 
 struct mcap_rig {
     const struct rig *rig;
     struct mcap *file;
-    struct report_rig *sight;
+    struct draw_sensors *sight;
     uint16_t tf, images[RIG_CAMERAS_MAX], calibrations[RIG_CAMERAS_MAX], clouds[RIG_LIDARS_MAX];
     uint8_t *packed; /* room for the largest JPEG file */
     size_t packed_bytes;
@@ -56,7 +56,7 @@ enum status mcap_rig_create(const struct rig *rig, struct mcap *file, uint16_t t
     struct mcap_rig *sensors = calloc(1, sizeof *sensors);
     TRY(memory_check(sensors, error, "export: out of memory"));
     *sensors = (struct mcap_rig){.rig = rig, .file = file, .tf = tf};
-    enum status status = report_rig_create(rig, &sensors->sight, error);
+    enum status status = draw_sensors_create(rig, &sensors->sight, error);
     for (uint32_t i = 0; i < rig->camera_count; i++) {
         /* Files of noise stay below the bytes of their pixels. */
         const size_t bytes =
@@ -80,7 +80,7 @@ enum status mcap_rig_create(const struct rig *rig, struct mcap *file, uint16_t t
 void mcap_rig_destroy(struct mcap_rig *sensors)
 {
     if (sensors != NULL) {
-        report_rig_destroy(sensors->sight);
+        draw_sensors_destroy(sensors->sight);
         free(sensors->packed);
         free(sensors);
     }
@@ -134,7 +134,7 @@ static enum status send_image(struct mcap_rig *sensors, uint32_t camera, uint32_
     struct message message;
     int64_t time_ns = 0;
     size_t bytes = 0;
-    const uint8_t *rgb = report_rig_frame(sensors->sight, camera, index, &time_ns);
+    const uint8_t *rgb = draw_sensors_frame(sensors->sight, camera, index, &time_ns);
     TRY(jpeg_encode(rgb, (uint32_t)of->width, (uint32_t)of->height, JPEG_QUALITY, sensors->packed,
                     sensors->packed_bytes, &bytes, error));
     TRY(begin(&message, time_ns, error));
@@ -155,7 +155,7 @@ static enum status send_cloud(struct mcap_rig *sensors, uint32_t lidar, struct e
     const int64_t time_ns = sensors->tick * TICK_NS;
     struct message message;
     uint32_t count = 0;
-    const struct scan_point *points = report_rig_turn(sensors->sight, lidar, &count);
+    const struct scan_point *points = draw_sensors_turn(sensors->sight, lidar, &count);
     TRY(begin(&message, time_ns, error));
     fprintf(message.out,
             ",\"frame_id\":\"%s\",\"pose\":{\"position\":{\"x\":0,\"y\":0,\"z\":0},"
@@ -283,9 +283,9 @@ enum status mcap_rig_before(struct mcap_rig *sensors, struct report_drive *drive
     struct early list[RIG_CAMERAS_MAX * 12];
     uint32_t count = 0;
     sensors->tick = tick;
-    sensors->looked = report_rig_look(sensors->sight, drive, rollout, tick, seed);
+    sensors->looked = draw_sensors_look(sensors->sight, drive, rollout, tick, seed);
     for (uint32_t i = 0; i < sensors->rig->camera_count && sensors->looked; i++) {
-        const uint32_t frames = report_rig_frames(sensors->sight, i);
+        const uint32_t frames = draw_sensors_frames(sensors->sight, i);
         CHECK(frames <= 12);
         for (uint32_t k = 0; k + 1 < frames; k++) {
             list[count++] = (struct early){i, k, TICK_NS * (frames - 1 - k) / frames};
@@ -308,7 +308,7 @@ enum status mcap_rig_at(struct mcap_rig *sensors, struct error *error)
         sensors->told = true;
     }
     for (uint32_t i = 0; i < sensors->rig->camera_count; i++) {
-        TRY(send_image(sensors, i, report_rig_frames(sensors->sight, i) - 1, error));
+        TRY(send_image(sensors, i, draw_sensors_frames(sensors->sight, i) - 1, error));
     }
     for (uint32_t i = 0; i < sensors->rig->lidar_count; i++) {
         TRY(send_cloud(sensors, i, error));

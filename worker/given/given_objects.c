@@ -74,6 +74,15 @@ void given_text(uint32_t wants, enum swerve_objects_source source, char out[LIMI
     }
 }
 
+void given_chunks(const struct foreign *world, char out[GIVEN_CHUNKS_BYTES])
+{
+    out[0] = '\0';
+    if (world != NULL && world->declared.form == SWERVE_WORLD_FORM_RIG) {
+        snprintf(out, GIVEN_CHUNKS_BYTES, ",chunks:%u+%u@%u", world->declared.first_frames,
+                 world->declared.chunk_frames, world->declared.rate_hz);
+    }
+}
+
 void given_init(struct given_objects *given)
 {
     memset(given, 0, sizeof *given);

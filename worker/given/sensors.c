@@ -24,7 +24,8 @@
 
 struct sensor {
     struct rig_chosen chosen;
-    struct raster_rays *rays; /* NULL: no camera, or one of the built-in rig */
+    struct raster_rays *rays; /* NULL: no camera, one of the built-in rig, or of a world that makes
+                                 its frames */
     struct scan *scan;        /* NULL: no lidar */
     uint32_t darkens;         /* enum sensor_mask: what makes it dark; 0: nothing */
     uint32_t width, height;
@@ -82,7 +83,8 @@ static size_t drawn_bytes_of(const struct sensor *sensor)
                                               : (size_t)sensor->width * sensor->height * 3;
 }
 
-static enum status prepare(const struct rig *rig, const struct rig_chosen *chosen, bool builtin,
+/* `made`: frames are there without being drawn. */
+static enum status prepare(const struct rig *rig, const struct rig_chosen *chosen, bool made,
                            struct sensor *out, struct error *error)
 {
     const uint32_t index = chosen->index;
@@ -93,7 +95,7 @@ static enum status prepare(const struct rig *rig, const struct rig_chosen *chose
     if (chosen->kind == RIG_LIDAR) {
         return scan_create(&rig->lidars[index], index, &out->scan, error);
     }
-    return chosen->kind == RIG_GRID || builtin
+    return chosen->kind == RIG_GRID || made
                ? STATUS_OK
                : raster_rays_create(&rig->cameras[index], index, &out->rays, error);
 }
@@ -103,17 +105,22 @@ static enum status check_world(const struct rig *rig, const struct rig_choice *c
                                const struct world_ops *ops, bool builtin, struct error *error)
 {
     uint32_t i = 0;
-    while (i < choice->count && choice->sensors[i].kind == RIG_GRID) {
+    while (i < choice->count &&
+           (choice->sensors[i].kind == RIG_GRID || builtin || ops->slot_sight != NULL ||
+            (choice->sensors[i].kind == RIG_CAMERA && ops->slot_frame != NULL))) {
         i++;
     }
-    if (builtin || ops->slot_sight != NULL || i == choice->count) {
+    if (i == choice->count) {
         return STATUS_OK;
     }
     return error_set(
         error, STATUS_BAD_INPUT,
-        "world %s: expected the built-in rig, whose pictures it makes, found sensor %s "
-        "of the rig %s; the worlds object and replay draw any rig",
-        ops->name, rig_chosen_id(rig, &choice->sensors[i]), rig->id);
+        "world %s: expected %s, found sensor %s of the rig %s; the worlds object and replay draw "
+        "any rig",
+        ops->name,
+        ops->slot_frame != NULL ? "cameras, whose frames it makes"
+                                : "the built-in rig, whose pictures it makes",
+        rig_chosen_id(rig, &choice->sensors[i]), rig->id);
 }
 
 enum status sensors_create(const struct rig *rig, const struct rig_choice *choice,
@@ -132,7 +139,8 @@ enum status sensors_create(const struct rig *rig, const struct rig_choice *choic
     sensors->choice = *choice;
     for (uint32_t i = 0; i < choice->count; i++) {
         struct sensor *sensor = &sensors->list[i];
-        THEN(status, prepare(rig, &choice->sensors[i], builtin, sensor, error));
+        THEN(status,
+             prepare(rig, &choice->sensors[i], builtin || ops->slot_frame != NULL, sensor, error));
         sensors->moves = sensors->moves || sensor->rays != NULL || sensor->scan != NULL;
         if (sensor->chosen.jpeg_quality > 0 && drawn_bytes_of(sensor) > room) {
             room = drawn_bytes_of(sensor);
@@ -203,7 +211,7 @@ static void describe(const struct rig *rig, const struct sensor *sensor, struct 
     out->count = 1;
     out->stride = sensor->room_bytes;
     out->time_ns[0] = -1;
-    if (sensor->rays != NULL) {
+    if (sensor->chosen.kind == RIG_CAMERA) {
         const struct rig_camera *camera = &rig->cameras[sensor->chosen.index];
         out->shutter_ns = (int64_t)(camera->shutter_ms * (double)NS_PER_MS + 0.5);
         out->shutter = out->shutter_ns > 0 ? (uint32_t)camera->shutter : 0;
@@ -340,6 +348,29 @@ static enum status take_lidar(struct shots *shots, uint32_t i, const struct worl
     return keep(shots, i, 0, shots->frames[i], count * sizeof *points, error);
 }
 
+/* The frames of a tick that the world has made. */
+static enum status take_made(struct shots *shots, uint32_t i, const struct world *world,
+                             uint32_t slot, int64_t now_ns, struct error *error)
+{
+    const struct sensor *sensor = &shots->sensors->list[i];
+    const uint32_t camera = sensor->chosen.index;
+    const uint32_t frames = rig_camera_frames(&shots->sensors->rig.cameras[camera]);
+    uint32_t taken = 0;
+    for (uint32_t back = frames; back-- > 0;) {
+        const uint8_t *made = world->ops->slot_frame(world, slot, camera, back);
+        if (made == NULL) { /* before the drive's first tick */
+            continue;
+        }
+        if (sensor->chosen.jpeg_quality == 0) {
+            memcpy(room_of(shots, i, taken), made, drawn_bytes_of(sensor));
+        }
+        TRY(keep(shots, i, taken, made, drawn_bytes_of(sensor), error));
+        shots->list[i].time_ns[taken++] = now_ns - TICK_NS * back / frames;
+    }
+    CHECK(taken > 0);
+    return STATUS_OK;
+}
+
 /* The grid, or a camera of the built-in rig. */
 static enum status take_builtin(struct shots *shots, uint32_t i, const struct world *world,
                                 uint32_t slot, int64_t now_ns, struct error *error)
@@ -386,6 +417,8 @@ enum status shots_take(struct shots *shots, const struct world *world, uint32_t 
             TRY(take_camera(shots, i, &sight, now_ns, error));
         } else if (sensor->scan != NULL) {
             TRY(take_lidar(shots, i, &sight, now_ns, error));
+        } else if (sensor->chosen.kind == RIG_CAMERA && world->ops->slot_frame != NULL) {
+            TRY(take_made(shots, i, world, slot, now_ns, error));
         } else {
             TRY(take_builtin(shots, i, world, slot, now_ns, error));
         }

@@ -1,7 +1,7 @@
 /*
- * Sensors of a rig in a recorded drive. See report_rig.h.
+ * Sensors of a rig in a recorded drive. See draw_sensors.h.
  */
-#include "report/report_rig.h"
+#include "report/draw/draw_sensors.h"
 
 #include "base/check.h"
 #include "base/units.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-struct report_rig {
+struct draw_sensors {
     const struct rig *rig;
     struct raster_rays *rays[RIG_CAMERAS_MAX];
     struct scan *scans[RIG_LIDARS_MAX];
@@ -22,7 +22,7 @@ struct report_rig {
     uint64_t seed;
 };
 
-static enum status open_sensors(struct report_rig *sight, struct error *error)
+static enum status open_sensors(struct draw_sensors *sight, struct error *error)
 {
     const struct rig *rig = sight->rig;
     size_t picture = 1;
@@ -44,21 +44,22 @@ static enum status open_sensors(struct report_rig *sight, struct error *error)
                         "no memory for pictures of rig %s", rig->id);
 }
 
-enum status report_rig_create(const struct rig *rig, struct report_rig **out, struct error *error)
+enum status draw_sensors_create(const struct rig *rig, struct draw_sensors **out,
+                                struct error *error)
 {
-    struct report_rig *sight = calloc(1, sizeof *sight);
+    struct draw_sensors *sight = calloc(1, sizeof *sight);
     TRY(memory_check(sight, error, "no memory for rig %s", rig->id));
     sight->rig = rig;
     enum status status = open_sensors(sight, error);
     if (status != STATUS_OK) {
-        report_rig_destroy(sight);
+        draw_sensors_destroy(sight);
         return status;
     }
     *out = sight;
     return STATUS_OK;
 }
 
-void report_rig_destroy(struct report_rig *sight)
+void draw_sensors_destroy(struct draw_sensors *sight)
 {
     if (sight == NULL) {
         return;
@@ -74,8 +75,8 @@ void report_rig_destroy(struct report_rig *sight)
     free(sight);
 }
 
-bool report_rig_look(struct report_rig *sight, struct report_drive *drive, int32_t rollout,
-                     uint32_t tick, uint64_t seed)
+bool draw_sensors_look(struct draw_sensors *sight, struct report_drive *drive, int32_t rollout,
+                       uint32_t tick, uint64_t seed)
 {
     if (report_drive_has_keyframes(drive) ||
         !report_drive_scene(drive, rollout, tick, &sight->now, NULL) ||
@@ -88,24 +89,25 @@ bool report_rig_look(struct report_rig *sight, struct report_drive *drive, int32
     return sight->layers != NULL;
 }
 
-uint32_t report_rig_frames(const struct report_rig *sight, uint32_t camera)
+uint32_t draw_sensors_frames(const struct draw_sensors *sight, uint32_t camera)
 {
     return sight->now.tick == 0 ? 1 : rig_camera_frames(&sight->rig->cameras[camera]);
 }
 
-const uint8_t *report_rig_frame(struct report_rig *sight, uint32_t camera, uint32_t index,
-                                int64_t *time_ns)
+const uint8_t *draw_sensors_frame(struct draw_sensors *sight, uint32_t camera, uint32_t index,
+                                  int64_t *time_ns)
 {
     const struct rig_camera *of = &sight->rig->cameras[camera];
     const uint32_t frames = rig_camera_frames(of);
-    const uint32_t after = report_rig_frames(sight, camera) - 1 - index; /* that follow */
+    const uint32_t after = draw_sensors_frames(sight, camera) - 1 - index; /* that follow */
     frames_draw(sight->layers, sight->scenario, &sight->before, &sight->now, sight->seed, of,
                 sight->rays[camera], frames - 1 - after, sight->rgb);
     *time_ns = sight->now.tick * TICK_NS - TICK_NS * after / frames;
     return sight->rgb;
 }
 
-const struct scan_point *report_rig_turn(struct report_rig *sight, uint32_t lidar, uint32_t *count)
+const struct scan_point *draw_sensors_turn(struct draw_sensors *sight, uint32_t lidar,
+                                           uint32_t *count)
 {
     *count = frames_scan(sight->layers, sight->scenario, &sight->before, &sight->now, sight->seed,
                          &sight->rig->lidars[lidar], sight->scans[lidar], sight->points);
