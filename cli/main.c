@@ -5,6 +5,7 @@
 #include "worker/planner/planner_host.h"
 #include "worker/run/revision.h"
 
+#include "base/program/streams.h"
 #include "base/text.h"
 
 #include <signal.h>
@@ -96,7 +97,7 @@ static int unknown_command(const char *word)
     return 2;
 }
 
-int main(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
     if (argc < 2) {
         print_help(stderr);
@@ -116,10 +117,6 @@ int main(int argc, char **argv)
         argv = asked; /* swerve help run */
         argc = 3;
     }
-    /* A reader that goes away is an error of write(), not a reason to die. */
-    signal(SIGPIPE, SIG_IGN);
-    /* Nor is a file that may not grow any more (RLIMIT_FSIZE). */
-    signal(SIGXFSZ, SIG_IGN);
     /* Ignored, as it is inherited from who ignores it, it hides how children end. */
     signal(SIGCHLD, SIG_DFL);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -128,4 +125,10 @@ int main(int argc, char **argv)
         }
     }
     return unknown_command(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    streams_begin();
+    return streams_end(run_command(argc, argv));
 }

@@ -31,6 +31,7 @@ DATA = ["engine/models/*.health.json"]
 
 # Code that is not on the path from a scenario's text to the row of an outcome: a folder and all below it, or files.
 EXCLUDED = {
+    "base/program/streams.*": "standard streams of commands: what is printed is in no row",
     "base/program/cli_options.*": "options of commands: what they pass on is in the job or decides no bit",
     # Keepers of questions and answers, and who decides which are asked.
     "store/": "keeps rows as they are given, and hands them on",
