@@ -22,10 +22,11 @@ static const char *list_ids(const struct rig *rig, char out[SENSOR_IDS_BYTES])
 {
     size_t used = 0;
     snprintf(out, SENSOR_IDS_BYTES, "%s", rig->bev ? RIG_BEV_ID : "");
-    for (uint32_t i = 0; i < rig->camera_count && used < SENSOR_IDS_BYTES; i++) {
+    for (uint32_t i = 0; i < rig->camera_count + rig->lidar_count; i++) {
+        bool camera = i < rig->camera_count;
         used = strlen(out);
         snprintf(out + used, SENSOR_IDS_BYTES - used, "%s%s", used > 0 ? ", " : "",
-                 rig->cameras[i].id);
+                 camera ? rig->cameras[i].id : rig->lidars[i - rig->camera_count].id);
     }
     return out[0] != '\0' ? out : "it has none that a planner can see";
 }
