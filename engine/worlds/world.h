@@ -30,8 +30,8 @@ struct world;
 struct model;
 struct device;
 struct foreign;
-struct rig;         /* schemas/rig/rig.h */
-struct raster_rays; /* engine/sensors/raster.h */
+struct rig;           /* schemas/rig/rig.h */
+struct raster_layers; /* engine/sensors/raster.h */
 
 #define WORLD_HOST_DEFAULT SIZE_MAX
 
@@ -102,6 +102,13 @@ struct world_view {
                    of the grid from 1, then of the cameras from that, or from 0 */
 };
 
+/* Borrowed from the slot, valid until it is released. */
+struct world_sight {
+    const struct raster_layers *layers;
+    const struct scenario *scenario;
+    uint64_t seed;
+};
+
 struct world_ops {
     const char *name; /* "object", "replay", "dummy" */
     enum tier tier;
@@ -131,10 +138,9 @@ struct world_ops {
     void (*slot_observe)(const struct world *world, uint32_t slot,
                          const struct observation_buffers *buffers);
 
-    /* Draws what a camera of any rig sees now into rgb [height][width][3]. Pure. NULL member: a
+    /* What sensors of any rig are drawn from (engine/rigs), beside slot_scene. Pure. NULL member: a
      * world that shows the sensors of the built-in rig alone. */
-    void (*slot_picture)(const struct world *world, uint32_t slot, const struct raster_rays *camera,
-                         uint8_t *rgb);
+    void (*slot_sight)(const struct world *world, uint32_t slot, struct world_sight *out);
 
     /* Before any rollout: whose cameras are made from now on; the built-in rig where nobody says.
      * A sentence says why it cannot. This member and the next two are NULL in worlds that draw. */

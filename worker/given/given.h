@@ -31,6 +31,9 @@ enum swerve_objects_source given_of_world(enum tier tier, enum conditioning cond
  * world has: SWERVE_OBJECTS_TRUE, _GENERATED or _NONE. */
 enum swerve_objects_source given_source(uint32_t wants, enum swerve_objects_source of_world);
 
+/* A bit beside enum swerve_planner_wants: points of lidars were shown. */
+enum { GIVEN_LIDARS = 1 << 16 };
+
 /* The outcome's member: "bev,cameras,objects:seen,map" with what was shown, in this order; "route"
  * for ego's state and route alone, which every planner is shown. */
 void given_text(uint32_t wants, enum swerve_objects_source source, char out[LIMIT_ID_BYTES]);

@@ -55,6 +55,7 @@ void given_text(uint32_t wants, enum swerve_objects_source source, char out[LIMI
     } parts[] = {
         {SWERVE_WANTS_BEV, "bev"},
         {SWERVE_WANTS_CAMERAS, "cameras"},
+        {GIVEN_LIDARS, "lidars"},
         {SWERVE_WANTS_OBJECTS, sources[source]},
         {SWERVE_WANTS_MAP, "map"},
         {SWERVE_WANTS_SIGNALS, "signals"},
