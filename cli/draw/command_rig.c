@@ -89,16 +89,25 @@ static enum status draw_suite(const struct rig_command *command, const struct ri
     return status;
 }
 
+/* All that is wrong with the file is said, the last of it by the caller. */
 static enum status rig_of(const char *name, struct rig *out, struct error *error)
 {
+    static struct errors errors; /* large */
     if (strcmp(name, "swerve") == 0) {
         rig_swerve(out);
         return STATUS_OK;
     }
-    TRY(rig_read(name, out, error));
-    enum status status = draw_rig_check(out, error);
-    if (status != STATUS_OK) {
-        error_prefix(error, "%s", name);
+    enum status status = rig_read(name, out, &errors, error);
+    THEN(status, draw_rig_check(name, out, &errors, error));
+    if (status == STATUS_OK || errors.count == 0) {
+        return status;
+    }
+    bool listed = errors_have(&errors, error->text);
+    for (uint32_t i = 0; i + listed < errors.count; i++) {
+        text_print(stderr, "swerve: %s\n", errors.items[i].text);
+    }
+    if (listed) {
+        *error = errors.items[errors.count - 1];
     }
     return status;
 }
@@ -117,7 +126,7 @@ static enum status print_nuscenes(const struct rig_command *command, const char 
         }
     }
     TRY(rig_nuscenes_read(folder, command->sample, rear_axle_m, rig, error));
-    TRY(draw_rig_check(rig, error));
+    TRY(draw_rig_check(folder, rig, NULL, error));
     text_print(stderr,
                "swerve: %u cameras, %u lidars, at 10 Hz; no radars. Moved by %.3f m from the rear "
                "axle to the middle of ego's box (--rear-axle)\n",

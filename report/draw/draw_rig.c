@@ -28,13 +28,19 @@ struct moment {
     uint64_t seed;
 };
 
-enum status draw_rig_check(const struct rig *rig, struct error *error)
+enum status draw_rig_check(const char *name, const struct rig *rig, struct errors *errors,
+                           struct error *error)
 {
+    uint32_t before = errors_count(errors);
     for (uint32_t i = 0; i < rig->camera_count; i++) {
         struct lens lens;
-        TRY(lens_init(&rig->cameras[i], &lens, error));
+        enum status status = lens_init(&rig->cameras[i], &lens, error);
+        if (status != STATUS_OK) {
+            status = error_prefix(error, "%s", name);
+        }
+        TRY(errors_keep(errors, status, error));
     }
-    return STATUS_OK;
+    return errors_end(errors, before, error);
 }
 
 static enum status write_picture(const uint8_t *rgb, uint32_t width, uint32_t height,

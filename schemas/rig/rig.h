@@ -11,6 +11,7 @@
 #ifndef SWERVE_SCHEMAS_RIG_H
 #define SWERVE_SCHEMAS_RIG_H
 
+#include "base/errors.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "schemas/limits.h"
@@ -100,8 +101,9 @@ struct rig {
 /* The three cameras and the grid of schemas/observation.h: what nobody has to ask for. */
 void rig_swerve(struct rig *out);
 
-/* Reads a file of at most RIG_FILE_BYTES_MAX. Errors name file, place, expected and found. */
-enum status rig_read(const char *path, struct rig *out, struct error *error);
+/* Reads a file of at most RIG_FILE_BYTES_MAX. Errors name file, place, expected and found; `errors`
+ * (NULL: the first stops) takes all that are in the file. */
+enum status rig_read(const char *path, struct rig *out, struct errors *errors, struct error *error);
 enum status rig_decode(const char *file, const json_t *document, struct rig *out,
                        struct error *error);
 /* New reference, NULL where memory runs out. */

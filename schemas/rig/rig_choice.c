@@ -14,7 +14,22 @@ enum {
     ENCODING_BYTES = 16,
     JPEG_BLOCK = 16,        /* pixels: sides are filled up to it */
     JPEG_HEAD_BYTES = 2048, /* tables and markers */
+    SENSOR_IDS_BYTES = 400,
 };
+
+/* Ids that a planner may choose. */
+static const char *list_ids(const struct rig *rig, char out[SENSOR_IDS_BYTES])
+{
+    size_t used = 0;
+    snprintf(out, SENSOR_IDS_BYTES, "%s", rig->bev ? RIG_BEV_ID : "");
+    for (uint32_t i = 0; i < rig->camera_count + rig->lidar_count; i++) {
+        bool camera = i < rig->camera_count;
+        used = strlen(out);
+        snprintf(out + used, SENSOR_IDS_BYTES - used, "%s%s", used > 0 ? ", " : "",
+                 camera ? rig->cameras[i].id : rig->lidars[i - rig->camera_count].id);
+    }
+    return out[0] != '\0' ? out : "it has none that a planner can see";
+}
 
 /* The sensor of an id, plain. */
 static enum status find_sensor(const struct json_cursor *at, const struct rig *rig, const char *id,
@@ -30,13 +45,15 @@ static enum status find_sensor(const struct json_cursor *at, const struct rig *r
             return STATUS_OK;
         }
     }
+    char ids[SENSOR_IDS_BYTES];
     for (uint32_t i = 0; i < rig->lidar_count; i++) {
         if (strcmp(rig->lidars[i].id, id) == 0) {
             *out = (struct rig_chosen){.kind = RIG_LIDAR, .index = i};
             return STATUS_OK;
         }
     }
-    return json_fail(at, error, "expected a sensor of the rig %s, found \"%s\"", rig->id, id);
+    return json_fail(at, error, "expected a sensor of the rig %s (%s), found \"%s\"", rig->id,
+                     list_ids(rig, ids), id);
 }
 
 /* "rgb", or "jpeg:" and a quality. */

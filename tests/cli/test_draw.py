@@ -238,6 +238,16 @@ def rigs_are_looked_through():
     pathlib.Path("two.json").write_text(json.dumps(rig))
     bad = swerve("rig", "check", "two.json")
     assert bad.returncode == 3 and bad.stderr.startswith("swerve: two.json: camera flat: expected a lens"), bad
+    # Everything that is wrong is said at once.
+    rig["cameras"][0].update(width=1, rate_hz=15, lens={"fx": 0})
+    rig["cameras"][1]["pose"]["z_m"] = -3
+    rig["lidars"][0]["range_m"] = "far"
+    pathlib.Path("two.json").write_text(json.dumps(rig))
+    bad = swerve("rig", "check", "two.json")
+    said = bad.stderr.splitlines()
+    assert bad.returncode == 3 and len(said) == 5, bad
+    for line, place in zip(said, ("cameras[0].width", "cameras[0].rate_hz", "cameras[0].lens.fx", "cameras[1].pose.z_m", "lidars[0].range_m")):
+        assert line.startswith(f"swerve: two.json: $.{place}: expected"), line
 
 
 def nuscenes(folder, data=None, calibrated=None):

@@ -138,7 +138,9 @@ static void choices_name_sensors(void)
          NULL, 2, 360 * 2 * 16},
         {"[]", "welcome: $: expected", 0, 0},
         {"{\"sensors\": [\"eye\"]}",
-         "$.sensors[0]: expected a sensor of the rig swerve, found \"eye\"", 0, 0},
+         "$.sensors[0]: expected a sensor of the rig swerve (bev, left, front, right), found "
+         "\"eye\"",
+         0, 0},
         {"{\"sensors\": [\"left\", \"left\"]}", "$.sensors[1]: expected each sensor once", 0, 0},
         {"{\"sensors\": [{\"id\": \"left\", \"encoding\": \"jpeg:0\"}]}",
          "$.sensors[0].encoding: expected \"rgb\", or \"jpeg:\"", 0, 0},
