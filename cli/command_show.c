@@ -258,8 +258,8 @@ static enum status write_video(struct show *show, struct error *error)
     bool instead = false;
     static struct rig rig;
     if (show->rig != NULL) {
-        TRY(rig_read(show->rig, &rig, error));
-        TRY(draw_rig_check(&rig, error));
+        TRY(rig_read(show->rig, &rig, NULL, error));
+        TRY(draw_rig_check(show->rig, &rig, NULL, error));
     }
     enum status status = report_drive_open(&drive, show->store, show->outcome.scenario_hash,
                                            show->outcome.artifact_hash, error);
