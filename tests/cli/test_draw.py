@@ -427,6 +427,23 @@ def a_recording_has_what_the_planner_saw():
     for name, axis, right in (("quick", 2, (math.cos(0.1), 0, -math.sin(0.1))), ("quick", 0, (0, -1, 0)), ("roof", 0, (1, 0, 0)),
                               ("back", 2, (math.cos(3.1), math.sin(3.1), 0))):
         assert all(abs(a - b) < 1e-6 for a, b in zip(ahead(name, axis), right)), (name, ahead(name, axis))
+    shown = swerve("rig", "draw", "pair.json", "--outcome", "1", "--tick", "5", "--store", "ours.db", "-o", "five")
+    assert shown.returncode == 0, shown
+    parts = [body for kind, body in chunks(pathlib.Path("five/flat.png").read_bytes()) if kind == b"IDAT"]
+    flat = unfilter(zlib.decompress(b"".join(parts)), 64, 36)
+    work = pathlib.Path("raw").resolve()
+    work.mkdir()
+    (work / "ffmpeg").write_text(KEEPER.format(work=work))
+    (work / "ffmpeg").chmod(0o755)
+    film = swerve("show", "1", "--store", "ours.db", "--video", "r.mp4", "--rig", "pair.json", path=f"{work}:{os.environ['PATH']}")
+    assert film.returncode == 0, film
+    at = 5 * 1280 * 720 * 3
+    fifth = (work / "raw").read_bytes()[at:at + 1280 * 720 * 3]
+    for row in range(36):  # seven times as large, in the middle of 480 x 360
+        line = fifth[((54 + 7 * row) * 1280 + 16) * 3:][:448 * 3]
+        assert b"".join(line[21 * col:21 * col + 3] for col in range(64)) == flat[row], row
+    alone = swerve("show", "1", "--store", "ours.db", "--rig", "pair.json")
+    assert alone.returncode == 2 and "--video (with --rig)" in alone.stderr, alone
     wrong = swerve("export", "1", "--store", "ours.db", "--format", "osi", "-o", "no.osi", "--rig", "pair.json")
     assert wrong.returncode == 2 and "expected --format mcap" in wrong.stderr, wrong
 
