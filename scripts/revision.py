@@ -61,6 +61,7 @@ EXCLUDED = {
     "cli/": "commands: what they pass on is in the job or decides no bit",
     "worker/datagen/": "writes drives down as training data",
     "worker/env/": "drives for learners, who keep what comes of them",
+    "worker/interactive/": "drives of people, who save them as questions",
     "worker/frozen/": "compares models with drives",
     "worker/golden/golden_make.*": "records goldens, which are named by hash",
     "report/": "tells of answers",

@@ -279,8 +279,9 @@ struct ego_message *ego_message_image(const struct swerve_sensor *sensor, uint32
     Ego__SubmitImage submit = EGO__SUBMIT_IMAGE__INIT;
     Ego__Image image = EGO__IMAGE__INIT;
     const uint8_t *data = sensor->frames + frame * sensor->stride;
-    image.frame_start_us = us_of(sensor->time_ns[frame]);
-    image.frame_end_us = us_of(sensor->time_ns[frame] + sensor->shutter_ns);
+    const int64_t start_ns = sensor->time_ns[frame] - sensor->shutter_ns;
+    image.frame_start_us = us_of(start_ns > 0 ? start_ns : 0); /* at the first tick nothing rolls */
+    image.frame_end_us = us_of(sensor->time_ns[frame]);
     image.logical_id = text_of(sensor->id);
     image.image_bytes = (ProtobufCBinaryData){sensor->bytes[frame], (uint8_t *)(uintptr_t)data};
     submit.session_uuid = text_of(nobody);

@@ -79,6 +79,7 @@ struct road_options {
     const char *reach;
     const char *horizon;
     const char *goal;
+    int64_t combinations;
     bool priority_to_the_right;
     char from_text[LIMIT_TEXT_BYTES];
     char to_text[LIMIT_TEXT_BYTES];
@@ -201,11 +202,17 @@ static enum status parse_road_options(const struct importer *importer, struct ro
                          "import: --horizon is for opendrive and openscenario; other formats say "
                          "how long they last");
     }
-    if (!story &&
-        (options->story.ego != NULL || options->goal != NULL || options->story.search != NULL)) {
+    if (!story && (options->story.ego != NULL || options->goal != NULL ||
+                   options->story.search != NULL || options->combinations != 0)) {
         return error_set(error, STATUS_USAGE,
-                         "import: --ego, --goal and --search are for openscenario");
+                         "import: --ego, --goal, --search and --combinations are for openscenario");
     }
+    if (options->combinations > LIMIT_SUITE_SCENARIOS) {
+        return error_set(error, STATUS_USAGE,
+                         "import: --combinations: expected at most %d, found %lld",
+                         LIMIT_SUITE_SCENARIOS, (long long)options->combinations);
+    }
+    options->story.combinations = (uint32_t)options->combinations;
     if (!story && !roads && options->story.fit_speed) {
         return error_set(
             error, STATUS_USAGE,
@@ -280,6 +287,8 @@ static int import_command(int argc, char **argv)
         {"--fit-speed", NULL, "openscenario, opendrive: ego starts no faster than its bend holds",
          .flag = &options.story.fit_speed},
         {"--goal", "M", "openscenario: how far ego is to get (nowhere)", .text = &options.goal},
+        {"--combinations", "N", "openscenario: of a distribution, N of them (all)",
+         .number = &options.combinations},
         {"--search", "FOLDER", "openscenario: where else files are that others name",
          .text = &options.story.search},
     };
