@@ -319,6 +319,11 @@ def rigs_come_from_nuscenes():
     assert short.returncode == 3 and "sample_data.json: $[0].sample_token" in short.stderr, short
     (folder / "sample_data.json").write_text("{}")
     assert "expected an array of records" in swerve("rig", "from-nuscenes", str(folder)).stderr
+    (folder / "sample_data.json").write_text('[{"x": "' + 100000 * "y" + '"}]')
+    assert "record 0: expected at most 65536 bytes" in swerve("rig", "from-nuscenes", str(folder)).stderr
+    (folder / "sample_data.json").unlink()
+    os.mkfifo(folder / "sample_data.json")
+    assert "sample_data.json: expected a regular file" in swerve("rig", "from-nuscenes", str(folder)).stderr
 
 
 PLANNER = """
