@@ -9,6 +9,7 @@ Usage: test_draw.py SWERVE SOURCE_ROOT
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -305,6 +306,15 @@ def rigs_are_driven_with():
     shown = [swerve("show", str(outcome), "--json", "--store", "two.db") for outcome in range(1, 9)]
     rigs = {(d["scenario_id"], d.get("rig", "")) for d in (json.loads(one.stdout) for one in shown if one.returncode == 0)}
     assert rigs == {("with", hashes["ours"]), ("without", "")}, rigs
+    # A rig is named where its scenario has it, and the pictures of failures are those of its cameras.
+    assert f"rig pair ({hashes['ours'][:12]})" in swerve("show", "1", "--store", "ours.db").stdout
+    assert f"rig {hashes['own'][:12]};" in swerve("show", "1", "--store", "own.db").stdout
+    for name, cameras, says in (("two", {"camera flat", "camera back", "left camera", "front camera", "right camera"}, False),
+                                ("own", {"left camera", "front camera", "right camera"}, True)):
+        swerve("report", "--store", f"{name}.db", "--report", f"{name}.html")
+        text = pathlib.Path(f"{name}.html").read_text()
+        found = set(re.findall('alt="([a-z]+ camera|camera [a-z]+)"', text))
+        assert found == cameras and ("brought a rig of its own" in text) == says, (name, found)
 
 
 TESTS = [rigs_are_looked_through, rigs_are_driven_with, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
