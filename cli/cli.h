@@ -131,6 +131,7 @@ int command_risk(int argc, char **argv);
 int command_retry(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_scenario(int argc, char **argv);
+int command_session(int argc, char **argv);
 int command_search(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_show(int argc, char **argv);

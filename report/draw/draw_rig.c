@@ -72,7 +72,7 @@ static enum status write_camera(const struct moment *moment, const struct rig_ca
         memory_check(rgb, error, "no memory for the %zu bytes of camera %s", size, camera->id);
     if (status == STATUS_OK) {
         frames_draw(moment->layers, moment->scenario, moment->before, moment->scene, moment->seed,
-                    camera, rays, frames_per_tick(camera) - 1, rgb);
+                    camera, rays, rig_camera_frames(camera) - 1, rgb);
     }
     THEN(status, write_picture(rgb, (uint32_t)camera->width, (uint32_t)camera->height, folder,
                                camera->id, error));
@@ -151,8 +151,8 @@ static enum status write_lidar(const struct moment *moment, const struct rig_lid
         status = error_set(error, STATUS_NO_MEMORY, "no memory for the %u points of lidar %s", most,
                            lidar->id);
     } else {
-        uint32_t count = scan_points(scan, moment->layers, moment->scenario, moment->scene,
-                                     moment->seed, 0, lidar->azimuths, points);
+        uint32_t count = frames_scan(moment->layers, moment->scenario, moment->before,
+                                     moment->scene, moment->seed, lidar, scan, points);
         draw_points(scan, points, count, &(struct plan){height_m, rgb});
         status = write_picture(rgb, SCAN_SIDE, SCAN_SIDE, folder, lidar->id, error);
     }

@@ -29,6 +29,7 @@ enum {
     RIG_SENSORS_MAX = RIG_CAMERAS_MAX + RIG_LIDARS_MAX + 1,
     LENS_RADIAL_MAX = 6,
     LENS_POLYNOMIAL_MAX = 8,
+    RIG_POINT_BYTES = 16,
     RIG_FILE_BYTES_MAX = 1 << 20,
 };
 
@@ -111,6 +112,9 @@ json_t *rig_encode(const struct rig *rig);
 enum status rig_text(const struct rig *rig, char **out, struct error *error);
 /* SHA-256 of the canonical text, in hexadecimal; of the built-in rig the empty text. */
 enum status rig_hash(const struct rig *rig, char out[SHA256_HEX_BYTES], struct error *error);
+
+/* Frames that a camera takes in a tick. */
+uint32_t rig_camera_frames(const struct rig_camera *camera);
 
 /* Bytes of all images of one time, RGB. */
 uint64_t rig_bytes(const struct rig *rig);

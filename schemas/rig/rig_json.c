@@ -440,6 +440,11 @@ void rig_swerve(struct rig *out)
     }
 }
 
+uint32_t rig_camera_frames(const struct rig_camera *camera)
+{
+    return (uint32_t)(camera->rate_hz / TICK_HZ + 0.5);
+}
+
 uint64_t rig_bytes(const struct rig *rig)
 {
     uint64_t bytes = 0;
