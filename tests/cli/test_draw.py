@@ -12,6 +12,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -483,13 +484,24 @@ def rigs_are_driven_with():
     none = drive("none", "none.db", "--rig", "pair.json", sensors=["cellar"])
     assert none.returncode == 6 and 'found "cellar"' in none.stderr, none
     for name, more in (("with", {"rig": rig}), ("without", {})):
-        pathlib.Path(f"{name}.json").write_text(json.dumps({**SCENARIO, "id": name, **more}))
+        wall = [{"id": "wall", "kind": "car", "pose": {"lane": "east", "s_m": 45}, "behaviour": "static"}]
+        pathlib.Path(f"{name}.json").write_text(json.dumps({**SCENARIO, "id": name, "agents": wall, **more}))
     pathlib.Path("two.json").write_text(json.dumps({"id": "two", "scenarios": [{"file": "with.json"}, {"file": "without.json"}]}))
     both = swerve("run", "two.json", "--world", "object", "--planner", "builtin:maintain", "--store", "two.db")
     assert both.returncode in (0, 1), both
     shown = [swerve("show", str(outcome), "--json", "--store", "two.db") for outcome in range(1, 9)]
     rigs = {(d["scenario_id"], d.get("rig", "")) for d in (json.loads(one.stdout) for one in shown if one.returncode == 0)}
     assert rigs == {("with", hashes["ours"]), ("without", "")}, rigs
+    # A rig is named where its scenario has it, and the pictures of failures are those of its cameras.
+    assert f"rig pair ({hashes['ours'][:12]})" in swerve("show", "1", "--store", "ours.db").stdout
+    assert f"rig {hashes['own'][:12]};" in swerve("show", "1", "--store", "own.db").stdout
+    swerve("run", "without.json", "--world", "object", "--store", "wall.db", "--planner", f"exec:{sys.executable} own.py")
+    for name, cameras, says in (("two", {"camera flat", "camera back", "camera quick", "left camera", "front camera", "right camera"}, False),
+                                ("wall", {"left camera", "front camera", "right camera"}, True)):
+        swerve("report", "--store", f"{name}.db", "--report", f"{name}.html")
+        text = pathlib.Path(f"{name}.html").read_text()
+        found = set(re.findall('alt="([a-z]+ camera|camera [a-z]+)"', text))
+        assert found == cameras and ("brought a rig of its own" in text) == says, (name, found)
 
 
 TESTS = [rigs_are_looked_through, rigs_come_from_nuscenes, rigs_are_driven_with, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
