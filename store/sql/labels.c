@@ -153,7 +153,7 @@ enum status labels_planner_kept(struct store *base, const char *suite, const cha
         char text[LABEL_BYTES];
         query_column_text(&query, 0, text, sizeof text);
         if (named && artifact[0] == '\0' && strncmp(text, planner_hash, hash_bytes) == 0) {
-            snprintf(artifact, sizeof artifact, "%s", text + hash_bytes + 1);
+            snprintf(artifact, sizeof artifact, "%.*s", (int)hash_bytes, text + hash_bytes + 1);
         }
     }
     TRY(sql_read_end(base, &query, error));
