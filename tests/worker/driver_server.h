@@ -25,6 +25,10 @@ enum driver_manner {
     DRIVER_MUTE,    /* never answers drive */
     DRIVER_DIES,    /* closes the connection at drive */
     DRIVER_BABBLES, /* answers drive with bytes that are no message */
+    DRIVER_REPEATS, /* with one message of many parts, each of which is joined to those before */
+    DRIVER_SWELLS,  /* with a small message that takes much memory when read */
+    DRIVER_FLOODS,  /* sends frames without end at drive */
+    DRIVER_RESETS,  /* resets drive of sessions with an odd seed */
 };
 
 enum { DRIVER_SESSIONS = 16 };
@@ -47,7 +51,7 @@ struct driver_server {
     uint32_t session_count;
     struct nghttp2_session *session;
     struct driver_stream *streams; /* of the connection, that are open */
-    bool dead;                     /* the connection is to be closed */
+    bool dead, floods;             /* the connection is to be closed; filled */
 };
 
 void driver_server_start(struct driver_server *server, enum driver_manner manner);

@@ -13,12 +13,12 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/program/cli_options.h"
+#include "base/program/streams.h"
 #include "base/text.h"
 #include "schemas/limits.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -264,7 +264,7 @@ static int fail(const struct error *error)
     return status_exit_code(error->status);
 }
 
-int main(int argc, char **argv)
+static int import_command(int argc, char **argv)
 {
     const char *out = NULL;
     struct road_options options = {0};
@@ -305,8 +305,6 @@ int main(int argc, char **argv)
     static const char *arguments[FILES_MAX];
     uint32_t count = 0;
     struct error error;
-    signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write() */
-    signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow any more */
     if (argc > 1 && strcmp(argv[1], "controls") == 0) {
         error_set(&error, STATUS_USAGE,
                   "swerve-import has no controls: run swerve import controls");
@@ -324,4 +322,10 @@ int main(int argc, char **argv)
     }
     enum status status = import_all(importer, &options, arguments + 1, count - 1, out, &error);
     return status == STATUS_OK ? 0 : fail(&error);
+}
+
+int main(int argc, char **argv)
+{
+    streams_begin();
+    return streams_end(import_command(argc, argv));
 }
