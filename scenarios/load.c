@@ -1,9 +1,12 @@
 /*
  * Loading: one file or one canonical text to a concrete, validated scenario document.
  */
+#include "base/check.h"
+#include "base/sha256.h"
 #include "scenarios/resolve.h"
 #include "scenarios/scenarios.h"
 #include "schemas/scenario_json.h"
+#include "schemas/storyboard/storyboard_paths.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,39 +14,95 @@
 void scenario_destroy(struct scenario_document *document)
 {
     if (document != NULL) {
+        shared_map_unref(document->map);
+        story_paths_unref(document->paths);
         arena_finish(&document->arena);
         free(document);
     }
 }
 
-/* Canonical text and its hash; the text moves into the document's arena. */
-static enum status seal(const char *name, struct scenario_document *document, struct error *error)
+/* Puts the text of a shared map in its place. */
+static char *insert_map(const char *text, const struct shared_map *map)
 {
-    json_t *json = scenario_encode(&document->scenario);
+    /* Within texts a quotation mark stands behind a backslash, and no other member has the name. */
+    static const char mark[] = ",\"map\":";
+    static const char nothing[] = "null";
+    size_t map_bytes;
+    const char *map_text = shared_map_text(map, &map_bytes);
+    const char *found = strstr(text, mark);
+    CHECK(found != NULL);
+    const char *rest = found + sizeof mark - 1 + sizeof nothing - 1;
+    size_t head_bytes = (size_t)(found - text) + sizeof mark - 1;
+    size_t rest_bytes = strlen(rest) + 1;
+    char *whole = malloc(head_bytes + map_bytes + rest_bytes);
+    if (whole != NULL) {
+        memcpy(whole, text, head_bytes);
+        memcpy(whole + head_bytes, map_text, map_bytes);
+        memcpy(whole + head_bytes + map_bytes, rest, rest_bytes);
+    }
+    return whole;
+}
+
+/* NULL: out of memory. */
+static char *write_canonical(const struct scenario_document *document)
+{
+    const struct scenario_shared shared = {.map_json = document->map != NULL ? json_null() : NULL};
+    json_t *json = scenario_encode_on(&document->scenario, &shared);
     char *text = json != NULL ? json_canonical_text(json) : NULL;
     json_decref(json);
-    TRY(memory_check(text, error, "%s: out of memory", name));
-    document->canonical_bytes = strlen(text);
-    document->canonical = arena_copy_text(&document->arena, text, document->canonical_bytes);
-    free(text);
-    if (document->canonical == NULL) {
-        return error_set(error, STATUS_LIMIT,
-                         "%s: expected a scenario of at most %zu bytes in memory, found more", name,
-                         document->arena.limit_bytes);
+    if (text == NULL || document->map == NULL) {
+        return text;
     }
-    sha256_hex(document->canonical, document->canonical_bytes, document->hash);
+    char *whole = insert_map(text, document->map);
+    free(text);
+    return whole;
+}
+
+enum status scenario_canonical_text(const struct scenario_document *document, char **text,
+                                    size_t *bytes, struct error *error)
+{
+    char *made =
+        document->canonical != NULL ? strdup(document->canonical) : write_canonical(document);
+    TRY(memory_check(made, error, "%s: out of memory", document->scenario.id));
+    *text = made;
+    *bytes = strlen(made);
     return STATUS_OK;
 }
 
+/* Canonical text and its hash; the text moves into the document's arena, but of one that shares
+ * most of it. */
+static enum status seal(const char *name, struct scenario_document *document, struct error *error)
+{
+    char *text = write_canonical(document);
+    TRY(memory_check(text, error, "%s: out of memory", name));
+    size_t bytes = strlen(text);
+    sha256_hex(text, bytes, document->hash);
+    if (document->map == NULL) {
+        document->canonical_bytes = bytes;
+        document->canonical = arena_copy_text(&document->arena, text, bytes);
+    }
+    free(text);
+    return document->map != NULL || document->canonical != NULL
+               ? STATUS_OK
+               : error_set(error, STATUS_LIMIT,
+                           "%s: expected a scenario of at most %zu bytes in memory, found more",
+                           name, document->arena.limit_bytes);
+}
+
 enum status scenario_document_create(const char *name, const json_t *resolved, bool lanes_checked,
+                                     struct shared_map *map, struct story_paths *paths,
                                      struct scenario_document **out, struct errors *errors,
                                      struct error *error)
 {
+    const struct scenario_shared shared = {.map = map != NULL ? shared_map_record(map) : NULL,
+                                           .paths = paths};
     struct scenario_document *document = calloc(1, sizeof *document);
     TRY(memory_check(document, error, "%s: out of memory", name));
     arena_init(&document->arena, LIMIT_SCENARIO_ARENA_BYTES);
-    enum status status =
-        scenario_decode_all(name, resolved, &document->arena, &document->scenario, errors, error);
+    document->map = map != NULL ? shared_map_ref(map) : NULL;
+    document->paths = story_paths_ref(paths);
+    enum status status = scenario_decode_on(name, resolved, &shared, &document->arena,
+                                            &document->scenario, errors, error);
     THEN(status, scenario_route_complete(name, &document->scenario, &document->arena, error));
     THEN(status, scenario_validate_parts(name, &document->scenario, lanes_checked, errors, error));
     THEN(status, seal(name, document, error));
@@ -146,16 +205,18 @@ enum status scenario_build(const struct json_cursor *written, struct symbol_tabl
 {
     struct scenario_document *document = NULL;
     json_t *resolved;
+    struct shared_map *map;
     bool map_checked;
     uint32_t before = errors_count(errors);
-    TRY(scenario_resolve(written, symbols, id, cache, &resolved, &map_checked, errors, error));
+    TRY(scenario_resolve(written, symbols, id, cache, &resolved, &map_checked, &map, errors,
+                         error));
     enum status status =
         changes != NULL ? changes_apply(changes, written->file, resolved, error) : STATUS_OK;
     if (status == STATUS_OK && errors_count(errors) > before) {
         status = find_further(written->file, resolved, errors, error);
     }
-    THEN(status,
-         scenario_document_create(written->file, resolved, map_checked, &document, errors, error));
+    THEN(status, scenario_document_create(written->file, resolved, map_checked, map, cache->paths,
+                                          &document, errors, error));
     json_decref(resolved);
     if (status == STATUS_OK) {
         /* Last, because a mistake elsewhere is often what leaves a parameter unused. */
@@ -191,7 +252,7 @@ enum status scenario_load_text(const char *name, const char *text, size_t bytes,
                          LIMIT_SCENARIO_ARENA_BYTES, bytes);
     }
     enum status status = json_read_text(name, text, bytes, &root, error);
-    THEN(status, scenario_document_create(name, root, false, out, NULL, error));
+    THEN(status, scenario_document_create(name, root, false, NULL, NULL, out, NULL, error));
     json_decref(root);
     return status;
 }
@@ -221,7 +282,7 @@ enum status scenario_clip(const char *name, const struct scenario_document *docu
     json_t *json = scenario_encode(&clipped);
     free(clipped.branches);
     TRY(memory_check(json, error, "%s: out of memory", name));
-    enum status status = scenario_document_create(name, json, false, out, NULL, error);
+    enum status status = scenario_document_create(name, json, false, NULL, NULL, out, NULL, error);
     json_decref(json);
     return status;
 }

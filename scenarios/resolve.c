@@ -3,6 +3,7 @@
  */
 #include "scenarios/resolve.h"
 #include "base/check.h"
+#include "schemas/storyboard/storyboard_paths.h"
 
 #include "schemas/scenario_json.h"
 
@@ -67,10 +68,13 @@ enum status file_path_join(const char *path, int up_count, const char *name,
 
 void part_cache_finish(struct part_cache *cache)
 {
+    story_paths_unref(cache->paths);
+    cache->paths = NULL;
     while (cache->files != NULL) {
         struct part_file *file = cache->files;
         cache->files = file->next;
         json_decref(file->value);
+        shared_map_unref(file->map);
         lane_table_finish(&file->lanes);
         free(file->path);
         free(file);
@@ -89,18 +93,6 @@ static enum status complete_map(const struct json_cursor *map, struct lane_table
     return lane_table_resolve_bands(map, lanes, error);
 }
 
-/* Form and geometry of a map file, once, so that errors name that file. */
-static enum status check_map_file(const struct part_file *file, struct error *error)
-{
-    struct arena arena;
-    struct map map;
-    arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
-    enum status status = map_decode(file->path, file->value, &arena, &map, error);
-    THEN(status, map_validate(file->path, "$", &map, true, error));
-    arena_finish(&arena);
-    return status;
-}
-
 static enum status read_part_file(struct part_file *file, struct error *error)
 {
     struct symbol_table none = {0};
@@ -111,7 +103,7 @@ static enum status read_part_file(struct part_file *file, struct error *error)
     TRY(parameters_substitute(file->path, file->value, false, &none, NULL, error));
     struct json_cursor map = json_cursor_root(file->path, file->value);
     TRY(complete_map(&map, &file->lanes, error));
-    return check_map_file(file, error);
+    return shared_map_create(file->path, file->value, &file->map, error);
 }
 
 static enum status find_part_file(const struct json_cursor *reference, const char *what,
@@ -154,8 +146,9 @@ static enum status cached_part(const struct json_cursor *reference, enum part_ki
     file->device = info.st_dev;
     file->inode = info.st_ino;
     file->path = strdup(path);
-    enum status status =
-        file->path == NULL ? no_memory(reference, error) : read_part_file(file, error);
+    cache->paths = cache->paths != NULL ? cache->paths : story_paths_create(true);
+    enum status status = file->path == NULL || cache->paths == NULL ? no_memory(reference, error)
+                                                                    : read_part_file(file, error);
     if (status != STATUS_OK) {
         struct part_cache failed = {.files = file};
         part_cache_finish(&failed);
@@ -189,8 +182,10 @@ static enum status merge_map(const struct json_cursor *map, const struct part_fi
     return STATUS_OK;
 }
 
+/* *whole: nothing of the document's own beside the file. */
 static enum status resolve_map_reference(const struct json_cursor *map, struct part_cache *cache,
-                                         const struct part_file **file, struct error *error)
+                                         const struct part_file **file, bool *whole,
+                                         struct error *error)
 {
     static const char *const keys[] = {"file",     "drivable", "crosswalks",
                                        "surfaces", "signals",  NULL};
@@ -198,6 +193,7 @@ static enum status resolve_map_reference(const struct json_cursor *map, struct p
     struct lane_table borrowed;
     TRY(json_object_begin(map, keys, error));
     TRY(cached_part(&reference, PART_MAP, cache, file, error));
+    *whole = json_object_size(map->value) == 1;
     borrowed = (*file)->lanes; /* only its count of made points is written to */
     borrowed.points_made = 0;
     TRY(lane_table_resolve_bands(map, &borrowed, error));
@@ -232,13 +228,17 @@ static enum status resolve_paths(const struct json_cursor *top, struct part_cach
 
 /* Places are last: what they get wrong is in the list where there is one, and does not count. */
 static enum status resolve_in_place(const struct json_cursor *top, struct part_cache *cache,
-                                    bool *map_checked, struct errors *errors, struct error *error)
+                                    bool *map_checked, struct shared_map **shared,
+                                    struct errors *errors, struct error *error)
 {
     struct json_cursor map = json_cursor_member(top, "map");
+    *shared = NULL;
     if (json_object_get(map.value, "file") != NULL) {
         const struct part_file *file;
-        TRY(resolve_map_reference(&map, cache, &file, error));
+        bool whole;
+        TRY(resolve_map_reference(&map, cache, &file, &whole, error));
         *map_checked = true;
+        *shared = whole ? file->map : NULL;
         return errors_keep(errors, scenario_place(top, &file->lanes, errors, error), error);
     }
     struct lane_table lanes = {0};
@@ -251,7 +251,8 @@ static enum status resolve_in_place(const struct json_cursor *top, struct part_c
 
 enum status scenario_resolve(const struct json_cursor *written, struct symbol_table *symbols,
                              const char *id, struct part_cache *cache, json_t **resolved,
-                             bool *map_checked, struct errors *errors, struct error *error)
+                             bool *map_checked, struct shared_map **map, struct errors *errors,
+                             struct error *error)
 {
     if (!json_is_object(written->value)) {
         return json_fail(written, error, "expected an object, a scenario");
@@ -273,7 +274,7 @@ enum status scenario_resolve(const struct json_cursor *written, struct symbol_ta
         status = no_memory(written, error);
     }
     THEN(status, resolve_paths(&top, cache, error));
-    THEN(status, resolve_in_place(&top, cache, map_checked, errors, error));
+    THEN(status, resolve_in_place(&top, cache, map_checked, map, errors, error));
     if (status != STATUS_OK) {
         json_decref(root);
         return status;

@@ -23,8 +23,6 @@
 
 #include <sys/stat.h>
 
-struct story_paths; /* schemas/storyboard/storyboard_paths.h */
-
 /* ---- parameters.c ---- */
 
 /* Values of a scenario's "parameters", replaced by those of `overrides` (a JSON object, or NULL).
@@ -117,20 +115,24 @@ struct part_file {
     ino_t inode;
     json_t *value;           /* resolved; shared, never changed */
     struct lane_table lanes; /* of a map */
+    struct shared_map *map;  /* a reference; NULL: a path */
 };
 
 struct part_cache {
     struct part_file *files;
+    struct story_paths *paths; /* decoded from files; NULL: none so far */
 };
 
 void part_cache_finish(struct part_cache *cache); /* accepts a zeroed one */
 
 /* The resolved document of `written`, with `id` in place of its own unless NULL. *map_checked: the
- * map's lanes come unchanged from a file whose geometry has been validated. With a list of errors
+ * map's lanes come unchanged from a file whose geometry has been validated. *map, borrowed from the
+ * cache: all of it does; else NULL. With a list of errors
  * the document is also given, to look further, when only places are wrong. */
 enum status scenario_resolve(const struct json_cursor *written, struct symbol_table *symbols,
                              const char *id, struct part_cache *cache, json_t **resolved,
-                             bool *map_checked, struct errors *errors, struct error *error);
+                             bool *map_checked, struct shared_map **map, struct errors *errors,
+                             struct error *error);
 
 /* A reference to another file: relative, without "..", not empty. */
 enum status file_reference_check(const struct json_cursor *cursor, char out[LIMIT_SPEC_BYTES],
@@ -218,10 +220,25 @@ enum status cross_read(const struct json_cursor *holder, struct json_cursor cros
 enum status changes_apply(const struct scenario_changes *changes, const char *file,
                           json_t *resolved, struct error *error);
 
+/* ---- shared_map.c ---- */
+
+/* Decodes and validates the map of a file. The caller has the first reference. */
+enum status shared_map_create(const char *path, const json_t *value, struct shared_map **out,
+                              struct error *error);
+struct shared_map *shared_map_ref(struct shared_map *map);
+void shared_map_unref(struct shared_map *map); /* accepts NULL */
+const struct map *shared_map_record(const struct shared_map *map);
+/* Its canonical text. */
+const char *shared_map_text(const struct shared_map *map, size_t *bytes);
+/* Bytes that it takes, the first time that it is asked for; then 0. */
+size_t shared_map_bytes_once(struct shared_map *map);
+
 /* ---- load.c ---- */
 
-/* Decodes, completes, validates and hashes a resolved document. */
+/* Decodes, completes, validates and hashes a resolved document, whose map is `map` unless NULL, and
+ * of whose paths `paths` (may be NULL) has some. */
 enum status scenario_document_create(const char *name, const json_t *resolved, bool lanes_checked,
+                                     struct shared_map *map, struct story_paths *paths,
                                      struct scenario_document **out, struct errors *errors,
                                      struct error *error);
 

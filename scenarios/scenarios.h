@@ -18,13 +18,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A map that the documents of a suite have from one file: decoded, checked and written once. */
+struct shared_map;
+struct story_paths; /* schemas/storyboard/storyboard_paths.h */
+
 /* A concrete scenario with its canonical text. Owns everything the record points to. */
 struct scenario_document {
     struct arena arena;
     struct scenario scenario;
-    char *canonical; /* canonical JSON, resolved: what the store keeps; in the arena */
+    struct shared_map *map;    /* a reference to that of the scenario, NULL: it is its own */
+    struct story_paths *paths; /* a reference to some of its storyboard's, NULL: all are its own */
+    char *canonical; /* canonical JSON, resolved, in the arena; NULL with a shared map: made when
+                        scenario_canonical_text() asks for it */
     size_t canonical_bytes;
-    char hash[SHA256_HEX_BYTES]; /* SHA-256 of canonical */
+    char hash[SHA256_HEX_BYTES]; /* SHA-256 of the canonical text */
     const char *parameters;      /* their values as a JSON object; NULL when read from a store */
 };
 
@@ -32,6 +39,10 @@ struct scenario_document {
 enum status scenario_load_text(const char *name, const char *text, size_t bytes,
                                struct scenario_document **out, struct error *error);
 void scenario_destroy(struct scenario_document *document); /* accepts NULL */
+
+/* The canonical text, which is what the store keeps, malloc'ed. */
+enum status scenario_canonical_text(const struct scenario_document *document, char **text,
+                                    size_t *bytes, struct error *error);
 
 /* The first `ticks` of a scenario that lasts longer, as a document of its own: without the branches
  * that begin or change something later. `name` is for messages. */

@@ -104,6 +104,7 @@ static enum status add_entry(void *context_pointer, struct scenario_document *do
     uint32_t planners = context->entry.planner_count > 0 ? context->entry.planner_count : 1;
     owner->job_count += (uint64_t)context->entry.seed_count * planners;
     owner->document_bytes += sizeof *document + document->arena.used_bytes;
+    owner->document_bytes += document->map != NULL ? shared_map_bytes_once(document->map) : 0;
     enum status status = STATUS_OK;
     if (owner->job_count > LIMIT_SUITE_JOBS) {
         status =

@@ -99,7 +99,8 @@ static enum status with_rig(const struct suite_entry *entry, const json_t *rig,
         json_decref(json);
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", entry->file);
     }
-    enum status status = scenario_document_create(entry->file, json, true, out, NULL, error);
+    enum status status =
+        scenario_document_create(entry->file, json, true, was->map, NULL, out, NULL, error);
     json_decref(json);
     if (status == STATUS_OK && was->parameters != NULL) {
         (*out)->parameters =

@@ -75,7 +75,7 @@ ROOMS = {
         ["engine/worlds"]),
     # Suites.
     "scenarios": ("suites: load, validate, expand",
-        ["schemas"]),
+        ["schemas/storyboard"]),
     "scenarios/import": ("CommonRoad",
         ["scenarios"]),
     "scenarios/import/womd": ("scenes of the Waymo Open Motion Dataset, as JSON",

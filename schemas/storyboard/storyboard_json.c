@@ -96,16 +96,20 @@ static enum status decode_path_points(const struct json_cursor *cursor,
     return STATUS_OK;
 }
 
-/* A copy of a path that was decoded before, whose successor this document has too. */
+/* A path that was decoded before, whose successor this document has too: its points where they
+ * last, else a copy. */
 static enum status adopt_path(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                               const struct story_path *kept, struct story_path *out)
 {
+    *out = *kept;
+    if (story_paths_last(decoder->shared->paths)) {
+        return STATUS_OK;
+    }
     struct story_point *points = decoder_alloc(decoder, cursor, kept->point_count, sizeof *points);
     if (points == NULL) {
         return STATUS_LIMIT;
     }
     memcpy(points, kept->points, kept->point_count * sizeof *points);
-    *out = *kept;
     out->points = points;
     return STATUS_OK;
 }

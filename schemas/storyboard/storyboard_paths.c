@@ -7,26 +7,46 @@
 #include <string.h>
 
 enum {
-    KEPT_MAX = 8,        /* a road's paths, and the ways off them */
+    LASTING_MAX = 256,   /* of a suite */
+    PASSING_MAX = 8,     /* of an import: a road's paths, and the ways off them */
     KEPT_POINTS_MIN = 64 /* a shorter one is encoded as fast as found */
 };
 
 struct story_paths {
-    size_t next; /* to be replaced */
+    uint32_t references;
+    bool lasting;
+    size_t count;
+    size_t next; /* to be filled or replaced */
     struct {
         struct story_path path; /* points are owned */
-        json_t *json;           /* owned, NULL: empty */
-    } items[KEPT_MAX];
+        json_t *json;           /* a reference */
+    } items[LASTING_MAX];
 };
 
-struct story_paths *story_paths_create(void)
+struct story_paths *story_paths_create(bool lasting)
 {
-    return calloc(1, sizeof(struct story_paths));
+    struct story_paths *paths = calloc(1, sizeof *paths);
+    if (paths != NULL) {
+        paths->references = 1;
+        paths->lasting = lasting;
+    }
+    return paths;
 }
 
-void story_paths_destroy(struct story_paths *paths)
+struct story_paths *story_paths_ref(struct story_paths *paths)
 {
-    for (size_t i = 0; paths != NULL && i < KEPT_MAX; i++) {
+    if (paths != NULL) {
+        paths->references++;
+    }
+    return paths;
+}
+
+void story_paths_unref(struct story_paths *paths)
+{
+    if (paths == NULL || --paths->references > 0) {
+        return;
+    }
+    for (size_t i = 0; i < paths->count; i++) {
         free(paths->items[i].path.points);
         json_decref(paths->items[i].json);
     }
@@ -42,8 +62,8 @@ static bool same(const struct story_path *a, const struct story_path *b)
 
 json_t *story_paths_encoded(const struct story_paths *paths, const struct story_path *path)
 {
-    for (size_t i = 0; paths != NULL && i < KEPT_MAX; i++) {
-        if (paths->items[i].json != NULL && same(&paths->items[i].path, path)) {
+    for (size_t i = 0; paths != NULL && i < paths->count; i++) {
+        if (same(&paths->items[i].path, path)) {
             return json_incref(paths->items[i].json);
         }
     }
@@ -52,7 +72,7 @@ json_t *story_paths_encoded(const struct story_paths *paths, const struct story_
 
 const struct story_path *story_paths_decoded(const struct story_paths *paths, const json_t *json)
 {
-    for (size_t i = 0; paths != NULL && i < KEPT_MAX; i++) {
+    for (size_t i = 0; paths != NULL && i < paths->count; i++) {
         if (paths->items[i].json == json) {
             return &paths->items[i].path;
         }
@@ -60,20 +80,34 @@ const struct story_path *story_paths_decoded(const struct story_paths *paths, co
     return NULL;
 }
 
+bool story_paths_last(const struct story_paths *paths)
+{
+    return paths->lasting;
+}
+
+static bool is_kept(const struct story_paths *paths, const struct story_path *path,
+                    const json_t *json)
+{
+    return paths != NULL && path->point_count >= KEPT_POINTS_MIN &&
+           (!paths->lasting || (json->refcount > 1 && paths->count < LASTING_MAX));
+}
+
 void story_paths_keep(struct story_paths *paths, const struct story_path *path, const json_t *json)
 {
     size_t bytes = path->point_count * sizeof *path->points;
-    struct story_point *points =
-        paths != NULL && path->point_count >= KEPT_POINTS_MIN ? malloc(bytes) : NULL;
+    struct story_point *points = is_kept(paths, path, json) ? malloc(bytes) : NULL;
     if (points == NULL) {
         return;
     }
     size_t at = paths->next;
-    free(paths->items[at].path.points);
-    json_decref(paths->items[at].json);
+    if (at < paths->count) {
+        free(paths->items[at].path.points);
+        json_decref(paths->items[at].json);
+    }
     memcpy(points, path->points, bytes);
     paths->items[at].path = *path;
     paths->items[at].path.points = points;
     paths->items[at].json = json_incref((json_t *)(uintptr_t)json);
-    paths->next = (at + 1) % KEPT_MAX;
+    paths->count = at < paths->count ? paths->count : at + 1;
+    paths->next = (at + 1) % (paths->lasting ? LASTING_MAX : PASSING_MAX);
 }

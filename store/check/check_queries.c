@@ -82,8 +82,8 @@ static const struct {
      " WHERE COALESCE(c.units, 0) <> COALESCE(n.units, 0)"},
 
     {"counter", "scenarios of tenants",
-     "WITH n AS MATERIALIZED (SELECT tenant, SUM(length(body)) AS bytes FROM scenarios WHERE tenant IS NOT NULL"
-     " GROUP BY tenant)"
+     "WITH n AS MATERIALIZED (SELECT s.tenant, SUM(length(s.body) + COALESCE(length(m.body) - 4, 0)) AS bytes"
+     " FROM scenarios s LEFT JOIN maps m ON m.id = s.map WHERE s.tenant IS NOT NULL GROUP BY s.tenant)"
      " SELECT 'tenant ' || t.name, 'counts ' || COALESCE(b.bytes, 0) || ' bytes of scenarios, it has brought ' ||"
      " COALESCE(n.bytes, 0) FROM tenants t LEFT JOIN n ON n.tenant = t.id LEFT JOIN tenant_scenarios b ON b.tenant = t.id"
      " WHERE COALESCE(b.bytes, 0) <> COALESCE(n.bytes, 0)"},

@@ -8,6 +8,7 @@
 #include "store/check/check_internal.h"
 #include "store/sql/ledger.h"
 #include "store/sql/records.h"
+#include "store/sql/scenario_body.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -404,6 +405,31 @@ enum status check_money(struct check *check, struct error *error)
 
 /* ---- scenarios ---- */
 
+/* By its hash a map is found for further scenarios. */
+static enum status check_maps(struct check *check, struct error *error)
+{
+    struct error why;
+    struct query query = query_begin(check->db, STATEMENT_CHECK_MAPS);
+
+    while (query_row(&query)) {
+        char said[SHA256_HEX_BYTES];
+        char found[SHA256_HEX_BYTES];
+        char place[64];
+        size_t bytes = 0;
+        query_column_text(&query, 1, said, sizeof said);
+        query_column_overflow(&query);
+        const void *body = query_column_blob(&query, 2, &bytes);
+        sha256_hex(body != NULL ? body : "", bytes, found);
+        if (strcmp(said, found) != 0) {
+            snprintf(place, sizeof place, "map %" PRId64, query_column_int(&query, 0));
+            check_fault(check, "scenario", place, "has hash %.64s and a text of hash %s", said,
+                        found);
+        }
+    }
+    enum status status = query_end(&query, &why);
+    return check_statement(check, "maps", status, &why, error);
+}
+
 enum status check_scenarios(struct check *check, struct error *error)
 {
     struct error why;
@@ -416,8 +442,13 @@ enum status check_scenarios(struct check *check, struct error *error)
         size_t bytes = 0;
         query_column_text(&query, 1, said, sizeof said);
         query_column_overflow(&query);
-        const void *body = query_column_blob(&query, 2, &bytes);
-        sha256_hex(body != NULL ? body : "", bytes, found);
+        char *body = scenario_body_read(&query, 2, &bytes);
+        if (body == NULL) {
+            query_end(&query, NULL);
+            return error_set(error, STATUS_NO_MEMORY, "out of memory for a scenario");
+        }
+        sha256_hex(body, bytes, found);
+        free(body);
         if (strcmp(said, found) != 0) {
             snprintf(place, sizeof place, "scenario %" PRId64, query_column_int(&query, 0));
             check_fault(check, "scenario", place, "has hash %.64s and a text of hash %s", said,
@@ -425,7 +456,8 @@ enum status check_scenarios(struct check *check, struct error *error)
         }
     }
     enum status status = query_end(&query, &why);
-    return check_statement(check, "scenarios", status, &why, error);
+    TRY(check_statement(check, "scenarios", status, &why, error));
+    return check_maps(check, error);
 }
 
 /* ---- models ---- */

@@ -194,9 +194,9 @@ static const char *query_piece(struct text *out, const char *at)
 /* Rows of these tables have an id that the caller asks for. */
 static bool gives_id(const char *sql)
 {
-    static const char *const tables[] = {"suites ",    "pools ",    "prefixes ", "contexts ",
-                                         "scenarios ", "workers ",  "jobs ",     "outcomes ",
-                                         "models ",    "audit_log "};
+    static const char *const tables[] = {"suites ",    "pools ",     "prefixes ", "contexts ",
+                                         "scenarios ", "workers ",   "jobs ",     "outcomes ",
+                                         "models ",    "audit_log ", "maps "};
     static const char insert[] = "INSERT INTO ";
 
     for (size_t i = 0; i < COUNT_OF(tables) && begins(sql, insert); i++) {
@@ -228,8 +228,8 @@ static const char *own_text(enum statement statement)
     case STATEMENT_READ_BEGIN:
         return "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     case STATEMENT_SCENARIO_INSERT:
-        return "INSERT INTO scenarios (hash, body, tenant, ticks)"
-               " VALUES ($1, $2, $3, swerve_scenario_ticks($2)) RETURNING id";
+        return "INSERT INTO scenarios (hash, body, tenant, ticks, map, map_at)"
+               " VALUES ($1, $2, $3, swerve_scenario_ticks($2), $4, $5) RETURNING id";
     case STATEMENT_MEMO_LINK:
         return "INSERT INTO memo_outcomes (suite, outcome, job)"
                " SELECT CAST($2 AS BIGINT), id, CAST($3 AS BIGINT) FROM outcomes WHERE job = $1";

@@ -13,6 +13,7 @@
 #include "schemas/json_read.h"
 #include "schemas/outcome_json.h"
 #include "schemas/scenario_json.h"
+#include "store/sql/scenario_body.h"
 #include "store/sql/sql_store.h"
 
 #include <inttypes.h>
@@ -519,10 +520,14 @@ static enum status read_branches(struct db *db, const char *scenario_hash,
     struct query query = query_begin(db, STATEMENT_SCENARIO_BODY);
 
     query_text(&query, scenario_hash);
-    const void *body = query_row(&query) ? query_column_blob(&query, 0, &bytes) : NULL;
-    out->there = body != NULL;
-    enum status status =
-        body != NULL ? json_read_text("scenario", body, bytes, &root, &why) : STATUS_OK;
+    out->there = query_row(&query);
+    char *body = out->there ? scenario_body_read(&query, 0, &bytes) : NULL;
+    enum status status = STATUS_OK;
+    if (out->there) {
+        status = memory_check(body, &why, "out of memory for a scenario");
+        THEN(status, json_read_text("scenario", body, bytes, &root, &why));
+    }
+    free(body);
     status = status == STATUS_NO_MEMORY
                  ? error_set(error, status, "%s", why.text)
                  : read_names(json_object_get(root, "branches"), &out->names, &out->count, error);

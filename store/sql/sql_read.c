@@ -4,6 +4,7 @@
  */
 #include "base/check.h"
 #include "store/sql/records.h"
+#include "store/sql/scenario_body.h"
 #include "store/sql/sql_store.h"
 
 #include <inttypes.h>
@@ -53,14 +54,7 @@ enum status sql_read_scenario(struct store *base, const char *hash, char **body,
     query_text(&query, hash);
     found = query_row(&query);
     if (found) {
-        const void *data = query_column_blob(&query, 0, &found_bytes);
-        copy = malloc(found_bytes + 1);
-        if (copy != NULL) {
-            if (found_bytes > 0) {
-                memcpy(copy, data, found_bytes);
-            }
-            copy[found_bytes] = '\0';
-        }
+        copy = scenario_body_read(&query, 0, &found_bytes);
     }
     enum status status = sql_read_end(base, &query, error);
     if (status == STATUS_OK && !found) {

@@ -12,6 +12,7 @@
 #include "schemas/job_json.h"
 #include "store/door/door.h"
 #include "store/sql/records.h"
+#include "store/sql/scenario_body.h"
 #include "store/sql/sql_store.h"
 #include "store/sql/tenants.h"
 
@@ -70,11 +71,7 @@ static enum status scenario_put_op(struct db *db, void *context, struct error *e
     TRY(call->tenant[0] != '\0'
             ? tenants_bring(db, call->clock, call->tenant, call->bytes, &tenant, error)
             : STATUS_OK);
-    struct query query = query_begin(db, STATEMENT_SCENARIO_INSERT);
-    query_text(&query, call->hash);
-    query_blob(&query, call->body, call->bytes);
-    query_int_or_null(&query, tenant);
-    return query_run(&query, error);
+    return scenario_body_insert(db, call->hash, call->body, call->bytes, tenant, error);
 }
 
 enum status lifecycle_scenario_put_as(struct store *base, const char *tenant, const char *hash,

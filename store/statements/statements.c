@@ -197,7 +197,10 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "INSERT INTO contexts ({context names}) VALUES ({context ?1})",
     [STATEMENT_SCENARIO_FIND] = "SELECT id FROM scenarios WHERE hash = ?1",
     [STATEMENT_SCENARIO_INSERT] =
-        "INSERT INTO scenarios (hash, body, tenant, ticks) VALUES (?1, ?2, ?3, " SCENARIO_TICKS("?2") ")",
+        "INSERT INTO scenarios (hash, body, tenant, ticks, map, map_at)"
+        " VALUES (?1, ?2, ?3, " SCENARIO_TICKS("?2") ", ?4, ?5)",
+    [STATEMENT_MAP_FIND] = "SELECT id FROM maps WHERE hash = ?1",
+    [STATEMENT_MAP_INSERT] = "INSERT INTO maps (hash, body) VALUES (?1, ?2)",
     [STATEMENT_SCENARIO_TICKS] = "SELECT ticks FROM scenarios WHERE id = ?1",
     [STATEMENT_PROGRESS_COUNT] =
         "INSERT INTO suite_progress (suite, pool, tier, jobs_open, ticks, ticks_open, wall_ns)"
@@ -207,7 +210,9 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " wall_ns = " ADD("suite_progress.wall_ns", "?7"),
     [STATEMENT_PLANNER_COUNT] =
         "INSERT INTO suite_planners (suite, planner) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-    [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
+    [STATEMENT_SCENARIO_BODY] =
+        "SELECT s.body, s.map_at, m.body FROM scenarios s LEFT JOIN maps m ON m.id = s.map"
+        " WHERE s.hash = ?1",
     [STATEMENT_WORKER_FIND] =
         "SELECT id, pool, device, claim_id, token, holder FROM workers WHERE name = ?1",
     [STATEMENT_WORKER_INSERT] =
@@ -649,7 +654,10 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " UNION ALL SELECT c.pool, c.device, c.price_uusd_per_hour, 0, 0, c.carry FROM accounts c"
         " LEFT JOIN n ON c.pool = n.pool AND c.device = n.device"
         " AND c.price_uusd_per_hour = n.price WHERE n.pool IS NULL",
-    [STATEMENT_CHECK_SCENARIOS] = "SELECT id, hash, body FROM scenarios",
+    [STATEMENT_CHECK_SCENARIOS] =
+        "SELECT s.id, s.hash, s.body, s.map_at, m.body FROM scenarios s"
+        " LEFT JOIN maps m ON m.id = s.map",
+    [STATEMENT_CHECK_MAPS] = "SELECT id, hash, body FROM maps",
     [STATEMENT_CHECK_RETAINED] =
         "SELECT o.artifact_hash, o.evidence_hash, o.verdict, c.tier, o.safety_critical,"
         " s.audit_key IS NOT NULL OR EXISTS (SELECT 1 FROM job_specs a WHERE a.audit_key = s.key)"

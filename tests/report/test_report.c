@@ -75,8 +75,12 @@ static void write_scenario(const char *library, const char *id)
     struct error error;
     snprintf(path, sizeof path, "%s/scenarios/%s", SWERVE_SOURCE_ROOT, library);
     EXPECT_OK(load_file(path, NULL, &document, &error), error);
-    json_t *json = json_loads(document->canonical, 0, NULL);
+    char *text;
+    size_t bytes;
+    EXPECT_OK(scenario_canonical_text(document, &text, &bytes, &error), error);
+    json_t *json = json_loadb(text, bytes, 0, NULL);
     EXPECT(json != NULL);
+    free(text);
     json_object_set_new(json, "id", json_string(id));
     json_object_set_new(json, "title", json_string(HOSTILE));
     json_object_set_new(json, "source", json_string(HOSTILE));

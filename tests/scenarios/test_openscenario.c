@@ -311,6 +311,7 @@ static void written_apart(const char *name, char *const *texts, size_t count)
     char path[256];
     char out[256];
     char *notes;
+    char hash[SHA256_HEX_BYTES];
     size_t written;
     struct error error;
     struct stat info;
@@ -329,7 +330,19 @@ static void written_apart(const char *name, char *const *texts, size_t count)
     EXPECT_OK(suite_load(out, &suite, &error), error);
     EXPECT_INT(suite->entry_count, count);
     for (size_t i = 0; i < count; i++) {
-        EXPECT_TEXT(suite->entries[i].document->canonical, texts[i]);
+        const struct scenario_document *document = suite->entries[i].document;
+        char *text;
+        size_t bytes;
+        EXPECT_OK(scenario_canonical_text(document, &text, &bytes, &error), error);
+        EXPECT_TEXT(text, texts[i]);
+        EXPECT_INT(bytes, strlen(text));
+        free(text);
+        sha256_hex(texts[i], bytes, hash);
+        EXPECT_TEXT(document->hash, hash);
+        EXPECT(document->map == suite->entries[0].document->map && document->map != NULL);
+        EXPECT(document->scenario.map.lanes == suite->entries[0].document->scenario.map.lanes);
+        EXPECT(i < 2 || document->scenario.storyboard->paths[0].points ==
+                            suite->entries[1].document->scenario.storyboard->paths[0].points);
         snprintf(out, sizeof out, "%s/out-%zu.json", story_folder, i + 1);
         EXPECT_INT(stat(out, &info), 0);
         EXPECT((size_t)info.st_size * 3 < strlen(texts[i]));

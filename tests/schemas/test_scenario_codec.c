@@ -779,7 +779,7 @@ static json_t *expect_text_on(const struct scenario_shared *shared, const struct
  * refused there as it is without. */
 static void shared_paths_change_no_text(void)
 {
-    struct story_paths *paths = story_paths_create();
+    struct story_paths *paths = story_paths_create(false);
     const struct scenario_shared shared = {.paths = paths};
     uint32_t kept = 0;
     EXPECT(paths != NULL);
@@ -817,7 +817,7 @@ static void shared_paths_change_no_text(void)
         arena_finish(&arena);
     }
     EXPECT(kept > 5);
-    story_paths_destroy(paths);
+    story_paths_unref(paths);
 }
 
 static void expect_defaults(const struct scenario *s)

@@ -429,9 +429,12 @@ static void a_drawing_is_what_was_seen(void)
             .light = light_names[scenario->conditions.light],
             .visibility_m = scenario->conditions.visibility_m,
         };
-        ok(swerve_env_drawing_open(document->canonical, document->canonical_bytes, 0, &drawing,
-                                   text, sizeof text),
-           text);
+        struct error error;
+        char *whole;
+        size_t bytes;
+        EXPECT_OK(scenario_canonical_text(document, &whole, &bytes, &error), error);
+        ok(swerve_env_drawing_open(whole, bytes, 0, &drawing, text, sizeof text), text);
+        free(whole);
         ok(swerve_env_draw(drawing, &moment, bev, cameras, text, sizeof text), text);
         EXPECT(memcmp(bev, rows.bev, sizeof bev) == 0);
         EXPECT(memcmp(cameras, rows.cameras, sizeof cameras) == 0);

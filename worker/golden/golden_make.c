@@ -308,14 +308,24 @@ static int64_t process_cpu_ns(void)
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
+static enum status put_scenario(struct store *store, const struct scenario_document *document,
+                                struct error *error)
+{
+    char *text;
+    size_t bytes;
+    TRY(scenario_canonical_text(document, &text, &bytes, error));
+    enum status status = store->ops->scenario_put(store, document->hash, text, bytes, error);
+    free(text);
+    return status;
+}
+
 static enum status drive_page(struct drive *drive, const struct submission *submission,
                               struct error *error)
 {
     struct store *store = drive->options->store;
     for (uint32_t i = 0; i < submission->page_count && !stopped(drive->options); i++) {
         const struct scenario_document *document = submission->documents[i];
-        TRY(store->ops->scenario_put(store, document->hash, document->canonical,
-                                     document->canonical_bytes, error));
+        TRY(put_scenario(store, document, error));
         TRY(add(drive, &submission->specs[i], &document->scenario, error));
     }
     return STATUS_OK;

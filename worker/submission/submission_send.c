@@ -52,12 +52,15 @@ static enum status pick_round(struct submission *submission, struct store *store
 static enum status put_scenario(const struct submission *submission, struct store *store,
                                 const struct scenario_document *document, struct error *error)
 {
-    const char *body = document->canonical;
-    size_t bytes = document->canonical_bytes;
-    return submission->tenant == NULL
-               ? store->ops->scenario_put(store, document->hash, body, bytes, error)
-               : store->ops->scenario_put_as(store, submission->tenant, document->hash, body, bytes,
-                                             error);
+    char *body;
+    size_t bytes;
+    TRY(scenario_canonical_text(document, &body, &bytes, error));
+    enum status status = submission->tenant == NULL
+                             ? store->ops->scenario_put(store, document->hash, body, bytes, error)
+                             : store->ops->scenario_put_as(store, submission->tenant,
+                                                           document->hash, body, bytes, error);
+    free(body);
+    return status;
 }
 
 static enum status put_scenarios(const struct submission *submission, struct store *store,

@@ -575,7 +575,7 @@ enum status import_openscenario(const char *path, const struct osc_options *opti
     struct arena arena;
     struct osc_grid grid = {0};
     struct osc_roads roads = {
-        .path = "", .tracks = osc_tracks_create(), .paths = story_paths_create()};
+        .path = "", .tracks = osc_tracks_create(), .paths = story_paths_create(false)};
     struct error local = {0};
     error = error != NULL ? error : &local;
     struct osc_context *context = calloc(1, sizeof *context);
@@ -600,7 +600,7 @@ enum status import_openscenario(const char *path, const struct osc_options *opti
     }
     roads_drop(&roads);
     free(roads.tracks);
-    story_paths_destroy(roads.paths);
+    story_paths_unref(roads.paths);
     arena_finish(&roads.arena);
     arena_finish(&arena);
     free(context);

@@ -610,6 +610,46 @@ static void scenario_bytes_stay_under_a_quota(void)
     close_store();
 }
 
+/* Puts a scenario of tenant acme with a map and reads it again. */
+static void expect_body_back(int number, const char *map, const char *end)
+{
+    static char body[64 << 10];
+    char hash[SHA256_HEX_BYTES];
+    char *found;
+    size_t found_bytes;
+    size_t bytes =
+        (size_t)snprintf(body, sizeof body, "{\"id\":\"s%d\",\"map\":%s%s", number, map, end);
+    EXPECT(bytes < sizeof body);
+    sha256_hex(body, bytes, hash);
+    int64_t before = number > 0 ? tenant_now("acme").scenario_bytes : 0;
+    EXPECT_OK(store->ops->scenario_put_as(store, "acme", hash, body, bytes, &error), error);
+    EXPECT_INT(tenant_now("acme").scenario_bytes - before, bytes);
+    EXPECT_OK(store->ops->scenario_get(store, hash, &found, &found_bytes, &error), error);
+    EXPECT_INT(found_bytes, bytes);
+    EXPECT(memcmp(found, body, bytes) == 0);
+    free(found);
+}
+
+/* Goal: a scenario comes back byte by byte, whether its map is long enough to be kept apart, others
+ * have it, its texts look like its end, or it has none. */
+static void long_maps_come_back(void)
+{
+    static char map[40 << 10];
+    open_store(true);
+    set_tenant((struct tenant){.name = "acme", .weight = 1});
+    for (int filler = 8 << 10; filler <= 32 << 10; filler *= 2) {
+        static const char *const texts[] = {"}", "\\\"}}", "{", "\\\\"};
+        for (int i = 0; i < 4; i++) {
+            snprintf(map, sizeof map, "{\"a\":{\"b\":\"%s\"},\"c\":\"%*s\"}", texts[i], filler, "");
+            expect_body_back(filler + 2 * i, map, ",\"horizon_s\":5,\"prompt\":\"null\"}");
+            expect_body_back(filler + 2 * i + 1, map, "}");
+        }
+    }
+    map[strlen(map) - 1] = '\0'; /* never ends */
+    expect_body_back(1, map, "");
+    close_store();
+}
+
 /* Submits jobs `first` .. of a student's, whose rollouts cost 128 units each. */
 static void submit_students(const char *tenant, const char *suite, uint32_t count)
 {
@@ -1131,9 +1171,9 @@ int conformance_queue(const struct conformance_backend *tested)
         TEST(claims_go_by_priority_and_age), TEST(claims_prefer_the_same_prefix),
         TEST(suites_share_by_weight), TEST(tenants_share_by_weight), TEST(suites_belong_to_tenants),
         TEST(tenants_are_set_by_field), TEST(quotas_refuse_what_is_new),
-        TEST(scenario_bytes_stay_under_a_quota), TEST(leases_stay_under_a_limit),
-        TEST(leases_that_end_make_room), TEST(quick_jobs_pass_slow_ones),
-        TEST(claims_wait_for_work), TEST(workers_are_checked),
+        TEST(scenario_bytes_stay_under_a_quota), TEST(long_maps_come_back),
+        TEST(leases_stay_under_a_limit), TEST(leases_that_end_make_room),
+        TEST(quick_jobs_pass_slow_ones), TEST(claims_wait_for_work), TEST(workers_are_checked),
         TEST(a_repeated_claim_gets_its_leases), TEST(a_repeated_claim_finds_what_has_not_ended),
         TEST(an_id_without_leases_is_used_again), TEST(leases_end_and_are_charged),
         TEST(lost_jobs_are_not_tried_for_ever), TEST(cancelled_jobs_stay_cancelled),
