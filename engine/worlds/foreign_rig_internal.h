@@ -30,7 +30,7 @@ struct rig_reel {
     uint8_t bytes[]; /* [count * frame_bytes], camera c at camera_at[c] * count */
 };
 
-/* What a chunk was made of, and a hash of its frames; the first is the reset. Immutable. */
+/* Input that a chunk was made of, and a hash of its frames; the first is the reset. Immutable. */
 struct rig_log {
     uint32_t references;
     struct rig_log *before; /* a reference; NULL: this is the reset */
@@ -129,7 +129,7 @@ void rig_put_frame(const struct rig_world *self, uint32_t place, const struct dr
 /* Frame 0 of a drive that was just reset, in a place of the shared memory, and its record. */
 void rig_draw_first(struct rig_world *self, const struct drive *drive, uint32_t place,
                     struct swerve_world_chunk *out);
-/* Where a record of a drive lies that is given in a place. */
+/* Place of a record of a drive that is given in a place. */
 void rig_address(const struct rig_world *self, uint32_t place, struct swerve_world_chunk *chunk);
 /* Whether the answer about a chunk in a place can be believed; else the slot is lost. */
 bool rig_check_made(const struct rig_world *self, struct rig_slot *slot, uint32_t place,

@@ -138,8 +138,8 @@ struct world_ops {
     void (*slot_observe)(const struct world *world, uint32_t slot,
                          const struct observation_buffers *buffers);
 
-    /* What sensors of any rig are drawn from (engine/rigs), beside slot_scene. Pure. NULL member: a
-     * world that shows the sensors of the built-in rig alone. */
+    /* Gives what sensors of any rig are drawn from (engine/rigs), beside slot_scene. Pure. NULL
+     * member: a world that shows the sensors of the built-in rig alone. */
     void (*slot_sight)(const struct world *world, uint32_t slot, struct world_sight *out);
 
     /* Before any rollout: whose cameras are made from now on; the built-in rig where nobody says.

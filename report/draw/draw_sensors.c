@@ -15,7 +15,7 @@ struct draw_sensors {
     struct scan *scans[RIG_LIDARS_MAX];
     uint8_t *rgb;              /* room for the largest picture */
     struct scan_point *points; /* room for the longest turn */
-    /* What is looked at. */
+    /* Things that are looked at. */
     const struct raster_layers *layers;
     const struct scenario *scenario;
     struct scene before, now;

@@ -19,10 +19,12 @@ enum status mcap_rig_create(const struct rig *rig, struct mcap *file, uint16_t t
                             struct error *error);
 void mcap_rig_destroy(struct mcap_rig *sensors); /* accepts NULL */
 
-/* What was taken since the tick before: to be written before the tick's other messages. */
+/* Messages of what was taken since the tick before: to be written before the tick's other messages.
+ */
 enum status mcap_rig_before(struct mcap_rig *sensors, struct report_drive *drive, int32_t rollout,
                             uint32_t tick, uint64_t seed, struct error *error);
-/* What was taken at the tick itself; at the first one with the sensors' places and lenses. */
+/* Messages of what was taken at the tick itself; at the first one with the sensors' places and
+ * lenses. */
 enum status mcap_rig_at(struct mcap_rig *sensors, struct error *error);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "store/sql/db.h"
 
-/* Where in a body its map stands that is long enough to be kept apart; false: there is none. */
+/* Place in a body of a map that is long enough to be kept apart; false: there is none. */
 bool scenario_body_find_map(const char *body, size_t bytes, size_t *from, size_t *map_bytes);
 
 /* Adds a scenario; tenant 0: nobody's. */

@@ -424,7 +424,7 @@ def a_recording_has_what_the_planner_saw():
     assert set(places) == {"ego", "flat", "back", "quick", "roof"}, places.keys()
 
     def ahead(name, axis):
-        """Where an axis of a sensor points on ego."""
+        """Direction of a sensor's axis on ego."""
         x, y, z, w = (places[name]["rotation"][key] for key in "xyzw")
         matrix = [[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
                   [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],

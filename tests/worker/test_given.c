@@ -289,7 +289,7 @@ static void eye_open(struct eye *eye, const struct rig *rig, const char *choice,
     EXPECT_OK(shots_create(eye->sensors, &eye->shots, &error), error);
 }
 
-/* What is shown at the present tick. */
+/* Pictures that are shown at the present tick. */
 static struct swerve_sensors eye_look(struct eye *eye, uint32_t dark)
 {
     struct error error = {0};
