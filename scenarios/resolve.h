@@ -220,7 +220,7 @@ enum status cross_read(const struct json_cursor *holder, struct json_cursor cros
 enum status changes_apply(const struct scenario_changes *changes, const char *file,
                           json_t *resolved, struct error *error);
 
-/* ---- shared_map.c ---- */
+/* ---- load.c ---- */
 
 /* Decodes and validates the map of a file. The caller has the first reference. */
 enum status shared_map_create(const char *path, const json_t *value, struct shared_map **out,
@@ -232,8 +232,6 @@ const struct map *shared_map_record(const struct shared_map *map);
 const char *shared_map_text(const struct shared_map *map, size_t *bytes);
 /* Bytes that it takes, the first time that it is asked for; then 0. */
 size_t shared_map_bytes_once(struct shared_map *map);
-
-/* ---- load.c ---- */
 
 /* Decodes, completes, validates and hashes a resolved document, whose map is `map` unless NULL, and
  * of whose paths `paths` (may be NULL) has some. */

@@ -8,7 +8,6 @@
 #include "store/check/check_internal.h"
 #include "store/sql/ledger.h"
 #include "store/sql/records.h"
-#include "store/sql/scenario_body.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -442,7 +441,7 @@ enum status check_scenarios(struct check *check, struct error *error)
         size_t bytes = 0;
         query_column_text(&query, 1, said, sizeof said);
         query_column_overflow(&query);
-        char *body = scenario_body_read(&query, 2, &bytes);
+        char *body = record_scenario_body(&query, 2, &bytes);
         if (body == NULL) {
             query_end(&query, NULL);
             return error_set(error, STATUS_NO_MEMORY, "out of memory for a scenario");

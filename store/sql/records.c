@@ -13,7 +13,6 @@
 #include "schemas/json_read.h"
 #include "schemas/outcome_json.h"
 #include "schemas/scenario_json.h"
-#include "store/sql/scenario_body.h"
 #include "store/sql/sql_store.h"
 
 #include <inttypes.h>
@@ -521,7 +520,7 @@ static enum status read_branches(struct db *db, const char *scenario_hash,
 
     query_text(&query, scenario_hash);
     out->there = query_row(&query);
-    char *body = out->there ? scenario_body_read(&query, 0, &bytes) : NULL;
+    char *body = out->there ? record_scenario_body(&query, 0, &bytes) : NULL;
     enum status status = STATUS_OK;
     if (out->there) {
         status = memory_check(body, &why, "out of memory for a scenario");

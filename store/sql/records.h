@@ -93,6 +93,14 @@ void record_scenarios_finish(struct record_scenarios *scenarios);
 enum status record_scenarios_find(struct db *db, struct record_scenarios *scenarios,
                                   const struct job_spec *spec, struct door_scenario *out,
                                   struct error *error);
+
+/* Adds a scenario, its long map once; tenant 0: nobody's. */
+enum status record_scenario_insert(struct db *db, const char *hash, const char *body, size_t bytes,
+                                   int64_t tenant, struct error *error);
+
+/* The whole body from three columns of a row, its own text, map_at and the map's: malloc'ed, with a
+ * byte 0 behind it. NULL: out of memory. What does not fit together gives another text. */
+char *record_scenario_body(const struct query *query, int column, size_t *bytes);
 /* A job keeps no more partial outcomes than it has rollouts: CONFLICT. */
 enum status record_partials_count(struct db *db, int64_t job_id, uint32_t rollout_count,
                                   struct error *error);

@@ -8,11 +8,11 @@
  * frozen slice is the teacher's from the beginning, and what the floor of audits asks for is added.
  */
 #include "base/check.h"
+#include "base/sha256.h"
 #include "base/units.h"
 #include "schemas/job_json.h"
 #include "store/door/door.h"
 #include "store/sql/records.h"
-#include "store/sql/scenario_body.h"
 #include "store/sql/sql_store.h"
 #include "store/sql/tenants.h"
 
@@ -71,7 +71,7 @@ static enum status scenario_put_op(struct db *db, void *context, struct error *e
     TRY(call->tenant[0] != '\0'
             ? tenants_bring(db, call->clock, call->tenant, call->bytes, &tenant, error)
             : STATUS_OK);
-    return scenario_body_insert(db, call->hash, call->body, call->bytes, tenant, error);
+    return record_scenario_insert(db, call->hash, call->body, call->bytes, tenant, error);
 }
 
 enum status lifecycle_scenario_put_as(struct store *base, const char *tenant, const char *hash,

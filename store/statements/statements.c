@@ -154,8 +154,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_BOOKS] = "SELECT 1",
     [STATEMENT_READ_BEGIN] = "BEGIN",
 
-    [STATEMENT_SCHEMA_LIST] =
-        "SELECT type, name FROM sqlite_schema WHERE substr(name, 1, 7) <> 'sqlite_'",
+    [STATEMENT_SCHEMA_LIST] = "SELECT type, name FROM sqlite_schema WHERE substr(name, 1, 7) <> 'sqlite_'",
     [STATEMENT_SCHEMA_OBJECT] = "SELECT 1 FROM sqlite_schema WHERE name = ?1",
     [STATEMENT_SCHEMA_COLUMN] = "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2",
 
@@ -191,10 +190,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_POOL_INSERT] = "INSERT INTO pools (name) VALUES (?1)",
     [STATEMENT_PREFIX_FIND] = "SELECT id FROM prefixes WHERE key = ?1",
     [STATEMENT_PREFIX_INSERT] = "INSERT INTO prefixes (key) VALUES (?1)",
-    [STATEMENT_CONTEXT_FIND] =
-        "SELECT c.id FROM contexts c WHERE ({context}) = ({context ?1})",
-    [STATEMENT_CONTEXT_INSERT] =
-        "INSERT INTO contexts ({context names}) VALUES ({context ?1})",
+    [STATEMENT_CONTEXT_FIND] = "SELECT c.id FROM contexts c WHERE ({context}) = ({context ?1})",
+    [STATEMENT_CONTEXT_INSERT] = "INSERT INTO contexts ({context names}) VALUES ({context ?1})",
     [STATEMENT_SCENARIO_FIND] = "SELECT id FROM scenarios WHERE hash = ?1",
     [STATEMENT_SCENARIO_INSERT] =
         "INSERT INTO scenarios (hash, body, tenant, ticks, map, map_at)"
@@ -208,19 +205,16 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " jobs_open = suite_progress.jobs_open + ?4, ticks = suite_progress.ticks + ?5,"
         " ticks_open = suite_progress.ticks_open + ?6,"
         " wall_ns = " ADD("suite_progress.wall_ns", "?7"),
-    [STATEMENT_PLANNER_COUNT] =
-        "INSERT INTO suite_planners (suite, planner) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    [STATEMENT_PLANNER_COUNT] = "INSERT INTO suite_planners (suite, planner) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
     [STATEMENT_SCENARIO_BODY] =
         "SELECT s.body, s.map_at, m.body FROM scenarios s LEFT JOIN maps m ON m.id = s.map"
         " WHERE s.hash = ?1",
-    [STATEMENT_WORKER_FIND] =
-        "SELECT id, pool, device, claim_id, token, holder FROM workers WHERE name = ?1",
+    [STATEMENT_WORKER_FIND] = "SELECT id, pool, device, claim_id, token, holder FROM workers WHERE name = ?1",
     [STATEMENT_WORKER_INSERT] =
         "INSERT INTO workers (name, pool, device, holder, host, token) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [STATEMENT_WORKER_HOLD] = "UPDATE workers SET token = ?2 WHERE name = ?1 AND token IS NULL",
     [STATEMENT_WORKER_CLAIM] = "UPDATE workers SET claim_id = ?2 WHERE id = ?1",
-    [STATEMENT_WORKER_HOST] =
-        "SELECT CASE host WHEN '' THEN name ELSE host END FROM workers WHERE id = ?1",
+    [STATEMENT_WORKER_HOST] = "SELECT CASE host WHEN '' THEN name ELSE host END FROM workers WHERE id = ?1",
     [STATEMENT_WORKER_OWNER] =
         "SELECT p.name, w.token, w.holder FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
 
@@ -383,12 +377,9 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
         " LEFT JOIN scenarios x ON x.id = s.scenario"
         " WHERE j.state <= 1 AND j.suite = ?1 AND j.id <= ?2 ORDER BY j.id LIMIT ?3",
-    [STATEMENT_OPEN_OF_SHADOW] =
-        "SELECT id, state FROM jobs WHERE state <= 1 AND shadow = ?1 ORDER BY id LIMIT ?2",
-    [STATEMENT_OPEN_LAST] =
-        "SELECT id FROM jobs WHERE state <= 1 AND suite = ?1 ORDER BY id DESC LIMIT 1",
-    [STATEMENT_CANCEL_QUEUED] =
-        "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0 WHERE id = ?1",
+    [STATEMENT_OPEN_OF_SHADOW] = "SELECT id, state FROM jobs WHERE state <= 1 AND shadow = ?1 ORDER BY id LIMIT ?2",
+    [STATEMENT_OPEN_LAST] = "SELECT id FROM jobs WHERE state <= 1 AND suite = ?1 ORDER BY id DESC LIMIT 1",
+    [STATEMENT_CANCEL_QUEUED] = "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0 WHERE id = ?1",
     [STATEMENT_DELAYED_PROMOTE] =
         "UPDATE jobs SET due_ns = CASE WHEN shadow IS NULL THEN 0 ELSE -1 END, delay_ns = 0"
         " WHERE state = 0 AND due_ns > 0 AND due_ns <= ?1",
