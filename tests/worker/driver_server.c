@@ -64,6 +64,9 @@ static void driver_plan(struct driver_stream *stream, const Ego__Drive *drive)
     Ego__PoseAtTime *list[POSES];
     Ego__Trajectory trajectory = EGO__TRAJECTORY__INIT;
     Ego__DriveAnswer answer = EGO__DRIVE_ANSWER__INIT;
+    Ego__DebugInfo debug = EGO__DEBUG_INFO__INIT;
+    uint8_t told[] = {'\x80', 'c', '\\', 'o', 's'};
+    debug.unstructured_debug_info = (ProtobufCBinaryData){sizeof told, told};
     double heading_rad = 2 * atan2((double)session->turn_z, (double)session->turn_w);
     double extra_m = manner == DRIVER_VARIES ? 0.01 * server->drives : 0;
     turn.w = session->turn_w;
@@ -86,6 +89,7 @@ static void driver_plan(struct driver_stream *stream, const Ego__Drive *drive)
     trajectory.poses = list;
     trajectory.n_poses = manner == DRIVER_HOLDS ? 0 : POSES;
     answer.trajectory = &trajectory;
+    answer.debug_info = &debug;
     answer.terminate_session = manner == DRIVER_ENDS;
     if (manner == DRIVER_FAILS && session->seed % 2 == 1) {
         stream->status = "13";
@@ -115,6 +119,25 @@ static void driver_start(struct driver_stream *stream)
         stream->sentence = "needs a lidar";
     }
     ego__start_session__free_unpacked(start, NULL);
+}
+
+/* A copy of a session; a server that has no such call says so. */
+static void driver_fork(struct driver_stream *stream)
+{
+    struct driver_server *server = stream->server;
+    server->forks++;
+    if (server->manner != DRIVER_FORKS) {
+        stream->status = "12";
+        stream->sentence = "Method not found!";
+        return;
+    }
+    Ego__ForkSession *fork = ego__fork_session__unpack(NULL, stream->in_bytes - 5, stream->in + 5);
+    CHECK(fork != NULL);
+    struct driver_session from = *driver_find(server, fork->session_uuid);
+    struct driver_session *to = driver_find(server, fork->fork_uuid);
+    memcpy(from.uuid, to->uuid, sizeof from.uuid);
+    *to = from;
+    ego__fork_session__free_unpacked(fork, NULL);
 }
 
 static void driver_motion(struct driver_stream *stream)
@@ -181,6 +204,8 @@ static void driver_answer(struct driver_stream *stream, int32_t id)
         driver_put(stream, &version.base);
     } else if (strcmp(name, "start_session") == 0) {
         driver_start(stream);
+    } else if (strcmp(name, "fork_session") == 0) {
+        driver_fork(stream);
     } else if (strcmp(name, "submit_egomotion_observation") == 0) {
         driver_motion(stream);
     } else if (strcmp(name, "drive") == 0) {

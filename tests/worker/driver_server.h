@@ -25,6 +25,7 @@ enum driver_manner {
     DRIVER_MUTE,    /* never answers drive */
     DRIVER_DIES,    /* closes the connection at drive */
     DRIVER_BABBLES, /* answers drive with bytes that are no message */
+    DRIVER_FORKS,   /* has a call fork_session */
 };
 
 enum { DRIVER_SESSIONS = 16 };
@@ -39,7 +40,7 @@ struct driver_server {
     char address[128]; /* unix:PATH */
     _Atomic(const char *) version;
     atomic_int manner;
-    atomic_int starts, images, drives, closes;
+    atomic_int starts, images, drives, closes, forks;
     _Atomic float camera_x_m; /* of the first camera that was declared */
     int listen_fd, quit_fds[2];
     pthread_t thread;

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Queues a branch to be run from tick 0: the only way when its session cannot be copied. */
@@ -40,6 +41,10 @@ static void fork_session(struct runner *runner, const struct rollout *parent,
     if (runner->stats.fork_refusals++ == 0) { /* outcomes are the same, the bill is not */
         log_event(runner->config.logger, LOG_ERROR,
                   "%s; such branches run from tick 0 and share nothing", error.text);
+    }
+    if (planner_varies(runner->planner, rollout->session)) { /* they are others each time */
+        snprintf(job->results[branch + 1].error, OUTCOME_ERROR_BYTES,
+                 "tick %u: " OUTCOME_VARIES ": %s", rollout->prefix_ticks, error.text);
     }
     if (rollout->slot < 0) {
         rollout_list_remove(&runner->waiting, rollout);
