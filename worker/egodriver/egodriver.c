@@ -331,6 +331,7 @@ static void uuid_make(char text[EGODRIVER_UUID_BYTES])
              b[15]);
 }
 
+/* Begins a call. Its message must stay until it was waited for. */
 static enum status begin(struct egodriver *ego, const struct session *session,
                          struct ego_message *message, struct grpc_call **call, struct error *error)
 {
@@ -343,8 +344,10 @@ static enum status begin(struct egodriver *ego, const struct session *session,
     }
     ego_message_address(message, session->uuid);
     snprintf(revision, sizeof revision, "%d", ego->revision);
-    return grpc_begin(server, methods[message->call], message->data, message->bytes,
-                      message->call == EGO_START ? revision : NULL, call, error);
+    enum status status = grpc_begin(server, methods[message->call], message->data, message->bytes,
+                                    message->call == EGO_START ? revision : NULL, call, error);
+    ego->broken = status != STATUS_OK; /* others that were begun with it are still on their way */
+    return status;
 }
 
 /* Whether a call that ended succeeded; else the session's reason says what came. */
@@ -461,12 +464,13 @@ static enum status begin_call(struct egodriver *ego, struct session *session,
 static enum status begin_kept(struct egodriver *ego, struct session *session,
                               struct ego_message *message, struct error *error)
 {
-    enum status status = begin_call(ego, session, message, error);
-    THEN(status, ego_log_add(&session->log, message, error));
+    TRY(memory_check(message, error, "out of memory"));
+    enum status status = ego_log_add(&session->log, message, error);
     if (status != STATUS_OK) {
         ego_message_free(message);
+        return status;
     }
-    return status;
+    return begin_call(ego, session, message, error);
 }
 
 /* Begins the images of one camera that are new: one that drops out has none. */
@@ -532,6 +536,7 @@ static void take_answer(struct egodriver *ego, const struct swerve_observation *
         *failed = 1;
     }
     free_calls(ego, session);
+    ego_log_bound(&session->log);
 }
 
 static enum status plan_all(struct egodriver *ego, uint32_t count,
@@ -638,8 +643,8 @@ static enum status fork_by_server(struct egodriver *ego, const struct session *p
     struct ego_message *message = ego_message_fork(session->uuid);
     struct grpc_call *call = NULL;
     enum status status = begin(ego, parent, message, &call, error);
-    ego_message_free(message);
     THEN(status, wait_on(ego, &server, 1, ego->open_deadline_ms, error));
+    ego_message_free(message);
     if (status == STATUS_OK) {
         session->server = parent->server;
         session->open = grpc_call_code(call) == GRPC_OK;

@@ -39,15 +39,17 @@ bool ego_log_is_whole(const struct ego_log *log)
 
 enum status ego_log_add(struct ego_log *log, struct ego_message *message, struct error *error)
 {
-    log->bytes += message->bytes;
-    if (!ego_log_is_whole(log)) {
-        forget(log);
-        ego_message_free(message);
-        return STATUS_OK;
-    }
     TRY(array_room(&log->messages, log->count, sizeof(struct ego_message *), error));
     log->messages[log->count++] = message;
+    log->bytes += message->bytes;
     return STATUS_OK;
+}
+
+void ego_log_bound(struct ego_log *log)
+{
+    if (!ego_log_is_whole(log)) {
+        forget(log);
+    }
 }
 
 enum status ego_log_copy(const struct ego_log *from, struct ego_log *to, struct error *error)

@@ -35,11 +35,9 @@ static uint64_t us_of(int64_t ns)
 static struct ego_message *pack(enum ego_call call, const ProtobufCMessage *record)
 {
     size_t bytes = protobuf_c_message_get_packed_size(record);
-    struct ego_message *message = calloc(1, sizeof *message + bytes);
+    struct ego_message *message = malloc(sizeof *message + bytes); /* a picture is not zeroed */
     if (message != NULL) {
-        message->references = 1;
-        message->call = call;
-        message->bytes = bytes;
+        *message = (struct ego_message){.references = 1, .call = call, .bytes = bytes};
         protobuf_c_message_pack(record, message->data);
     }
     return message;
