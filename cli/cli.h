@@ -104,6 +104,7 @@ int command_check(int argc, char **argv);
 int command_avoid(int argc, char **argv);
 int command_compare(int argc, char **argv);
 int command_baseline(int argc, char **argv);
+int command_tag(int argc, char **argv);
 int command_controls(int argc, char **argv);
 int command_import_controls(int argc, char **argv); /* argv[0]: "controls" */
 int command_correlate(int argc, char **argv);
@@ -130,6 +131,7 @@ int command_risk(int argc, char **argv);
 int command_retry(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_scenario(int argc, char **argv);
+int command_session(int argc, char **argv);
 int command_search(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_show(int argc, char **argv);

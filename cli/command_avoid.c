@@ -5,12 +5,12 @@
  */
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
+#include "cli/kept/replay_planner.h"
 #include "scheduler/rate.h"
 #include "schemas/job_context.h"
 #include "schemas/scenario_id.h"
 #include "worker/careful/careful_drivers.h"
 #include "worker/run/avoidance.h"
-#include "worker/run/runner_open.h"
 #include "worker/versions/versions.h"
 
 #include "base/array.h"
@@ -41,8 +41,8 @@ struct avoid {
     const struct planner_confinement *confinement;
     struct models *models;
     struct careful_drivers *careful; /* owned */
-    struct open_runner open;
-    struct job_spec spec; /* the runner's */
+    struct replay_planner planner;
+    struct job_spec spec; /* the runner's, with the hash of its planner */
     uint32_t main_lines;  /* that passed or failed */
     uint32_t count;
     struct avoid_drive *drives; /* owned; main lines, by logical scenario and scenario */
@@ -93,11 +93,11 @@ static enum status use_runner(struct avoid *avoid, const struct outcome *outcome
 {
     const struct job_context opened = job_context_of_spec(&avoid->spec);
     const struct job_context asked = job_context_of_outcome(outcome);
-    if (avoid->open.runner != NULL &&
-        job_context_differs(&opened, &asked, JOB_CONTEXT_RUNNER) == 0) {
+    if (avoid->planner.open.runner != NULL &&
+        job_context_differs(&opened, &asked, JOB_CONTEXT_RUNNER | JOB_CONTEXT_PLANNER_HASH) == 0) {
         return STATUS_OK;
     }
-    runner_close(&avoid->open);
+    replay_planner_close(&avoid->planner);
     const struct runner_source source = {
         .models = avoid->models,
         .planner_config = {.tick_deadline_ms = 1000, .confinement = avoid->confinement},
@@ -107,7 +107,11 @@ static enum status use_runner(struct avoid *avoid, const struct outcome *outcome
     };
     avoid->spec = (struct job_spec){.planner = ""};
     job_context_take(outcome, JOB_CONTEXT_RUNNER, &avoid->spec);
-    return runner_open(&source, &avoid->spec, rig, &avoid->open, error);
+    const struct replay_files files = {avoid->store, avoid->url, avoid->confinement};
+    enum status status =
+        replay_planner_open(&source, &avoid->spec, rig, &files, outcome, &avoid->planner, error);
+    memcpy(avoid->spec.planner_hash, outcome->planner_hash, sizeof avoid->spec.planner_hash);
+    return status;
 }
 
 static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct error *error)
@@ -120,7 +124,7 @@ static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct 
     enum status status = scenario_load_text(hash, body, bytes, &document, error);
     free(body);
     THEN(status, use_runner(avoid, &drive->outcome, document->scenario.rig, error));
-    THEN(status, avoidance_sweep(avoid->open.runner, &document->scenario, &drive->outcome,
+    THEN(status, avoidance_sweep(avoid->planner.open.runner, &document->scenario, &drive->outcome,
                                  &drive->found, error));
     drive->asked = status == STATUS_OK && careful_asked(&drive->outcome);
     if (drive->asked && avoid->careful == NULL) {
@@ -402,7 +406,7 @@ static int finish(struct avoid *avoid, enum status status, const struct error *e
     } else {
         code = cli_fail(error);
     }
-    runner_close(&avoid->open);
+    replay_planner_close(&avoid->planner);
     careful_drivers_destroy(avoid->careful);
     models_close(avoid->models);
     free(avoid->drives);

@@ -2,6 +2,8 @@
  * swerve compare: two planners, models or revisions that drove the same scenarios (report/compare).
  *
  * swerve baseline: names for the runs that others are compared with, kept as labels of suites.
+ *
+ * swerve tag: tags of runs that have been sent already; `run --tag` sets them with the run.
  */
 #include "cli/cli.h"
 #include "cli/label/label_options.h"
@@ -402,6 +404,22 @@ static enum status set_baseline(const struct compare_options *options, struct st
     return STATUS_OK;
 }
 
+/* Takes the name from its suite, whose results stay. */
+static enum status remove_baseline(const struct compare_options *options, struct store *store,
+                                   const char *name, struct error *error)
+{
+    struct label label = {.kind = LABEL_BASELINE};
+    TRY(expect_baseline(store, name, label.suite, error));
+    snprintf(label.text, sizeof label.text, "%s", name);
+    TRY(store->ops->label_drop(store, &label, error));
+    if (options->json) {
+        return cli_write_json(
+            json_pack("{s:s, s:n, s:s}", "baseline", name, "suite", "before", label.suite), error);
+    }
+    text_print(stdout, "baseline %s: gone (was %s)\n", name, label.suite);
+    return STATUS_OK;
+}
+
 struct baseline_list {
     const char *name; /* NULL: all */
     json_t *rows;     /* NULL: they are printed */
@@ -467,12 +485,12 @@ int command_baseline(int argc, char **argv)
     };
     const struct cli_command command = {
         "baseline",
-        "set NAME [RUN] | show [NAME] | compare NAME [RUN] [--store URL] [options]",
+        "set NAME [RUN] | show [NAME] | rm NAME | compare NAME [RUN] [--store URL] [options]",
         "Names for runs that later ones are compared with. set names a suite, or the newest run "
         "of\n"
         "that name (the newest of all); a name that another suite has moves. compare is that of "
         "the\n"
-        "baseline, A, with a run, B (the newest).",
+        "baseline, A, with a run, B (the newest). rm takes the name away; the run stays.",
         CLI_ROWS(rows, 1, 3),
     };
     const char *words[3] = {NULL, NULL, NULL};
@@ -481,17 +499,73 @@ int command_baseline(int argc, char **argv)
     CLI_PARSE(&command, argc, argv, words, NULL);
     bool set = strcmp(words[0], "set") == 0;
     bool compares = strcmp(words[0], "compare") == 0;
+    bool removes = strcmp(words[0], "rm") == 0 && words[1] != NULL && words[2] == NULL;
     bool shows = strcmp(words[0], "show") == 0 && words[2] == NULL;
     enum status status =
-        shows || ((set || compares) && words[1] != NULL)
+        shows || removes || ((set || compares) && words[1] != NULL)
             ? check_limits(&options, &error)
             : error_set(&error, STATUS_USAGE, "baseline: expected %s", command.usage);
     THEN(status, cli_store_open(options.store_url, &store, &error));
     if (status == STATUS_OK) {
         status = set        ? set_baseline(&options, store, words[1], words[2], &error)
                  : compares ? compare_baseline(&options, store, words[1], words[2], &error)
+                 : removes  ? remove_baseline(&options, store, words[1], &error)
                             : show_baselines(&options, store, words[1], &error);
         store->ops->close(store);
+    }
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}
+
+/* ---- tags ---- */
+
+static enum status change_tag(struct store *store, const char *suite, const char *name, bool adds,
+                              struct error *error)
+{
+    struct label label = {.kind = LABEL_TAG};
+    if (adds) {
+        return label_send(store, suite, LABEL_TAG, name, error);
+    }
+    snprintf(label.suite, sizeof label.suite, "%s", suite);
+    snprintf(label.text, sizeof label.text, "%s", name);
+    return store->ops->label_drop(store, &label, error);
+}
+
+int command_tag(int argc, char **argv)
+{
+    const char *url = NULL;
+    bool json = false;
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--json", NULL, "print one JSON object", .flag = &json},
+    };
+    const struct cli_command command = {
+        "tag",
+        "add NAME [RUN] | rm NAME [RUN] [--store URL]",
+        "Tags by which \"status --tag\" finds runs, put on one later, or taken away again. RUN: a\n"
+        "suite, or a name of runs, whose newest is meant (the newest of all).",
+        CLI_ROWS(rows, 2, 3),
+    };
+    const char *words[3] = {NULL, NULL, NULL};
+    char id[LIMIT_ID_BYTES];
+    struct error error;
+    struct store *store = NULL;
+    struct store_suite_status after = {.tags = ""};
+    CLI_PARSE(&command, argc, argv, words, NULL);
+    bool adds = strcmp(words[0], "add") == 0;
+    enum status status = adds || strcmp(words[0], "rm") == 0
+                             ? label_name_check("tag", words[1], &error)
+                             : error_set(&error, STATUS_USAGE, "tag: expected %s", command.usage);
+    THEN(status, cli_store_open(url, &store, &error));
+    if (status == STATUS_OK) {
+        status = cli_suite_id(store, cli_store_url(url), words[2], id, &error);
+        THEN(status, change_tag(store, id, words[1], adds, &error));
+        THEN(status, store->ops->suite_status(store, id, &after, &error));
+        store->ops->close(store);
+    }
+    if (status == STATUS_OK && json) {
+        status = cli_write_json(json_pack("{s:s, s:s}", "suite", id, "tags", after.tags), &error);
+    } else if (status == STATUS_OK) {
+        text_print(stdout, "%s: %s\n", id, after.tags[0] != '\0' ? after.tags : "no tags");
     }
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

@@ -111,9 +111,8 @@ static enum status find_world(struct datagen_source *source, struct error *error
     models_sampler(source->opened, model, CONDITIONING_AGENTS, source->sampler);
     const struct foreign *foreign = model->foreign;
     source->found = (struct datagen_world){
-        .ops = foreign == NULL           ? world_ops_for_tier(tier)
-               : foreign->native != NULL ? foreign->native
-                                         : &world_foreign_student_ops,
+        .ops =
+            foreign == NULL ? world_ops_for_tier(tier) : foreign_world_ops(foreign, TIER_STUDENT),
         .config = {.model = model->model,
                    .foreign = foreign,
                    .conditioning = CONDITIONING_AGENTS,

@@ -2,6 +2,7 @@
  * swerve export: what a store holds, for other tools (report/export).
  */
 #include "cli/cli.h"
+#include "report/draw/draw_rig.h"
 #include "report/export/export.h"
 
 #include "base/check.h"
@@ -30,6 +31,7 @@ struct export_options {
     const char *suite;
     const char *format;
     const char *output;
+    const char *rig;
     int64_t outcome; /* 0: none */
     bool field;
 };
@@ -64,6 +66,10 @@ static enum status check_options(const struct export_options *options, const str
     if (options->field && format->source != SOURCE_TABLE) {
         return error_set(error, STATUS_USAGE,
                          "--field: expected a table (csv, jsonl, parquet, arrow), found %s",
+                         format->name);
+    }
+    if (options->rig != NULL && strcmp(format->name, "mcap") != 0) {
+        return error_set(error, STATUS_USAGE, "--rig: expected --format mcap, found %s",
                          format->name);
     }
     if (options->output == NULL && format->write == NULL) {
@@ -122,6 +128,12 @@ static enum status run_export(const struct export_options *options, const struct
     struct store *store = NULL;
     struct export_request request = {.store_url = cli_store_url(options->store_url),
                                      .field = options->field};
+    static struct rig rig;
+    if (options->rig != NULL) {
+        TRY(rig_read(options->rig, &rig, error));
+        TRY(draw_rig_check(&rig, error));
+        request.rig = &rig;
+    }
     TRY(cli_store_open(options->store_url, &store, error));
     request.store = store;
     enum status status = choose_suite(options, format, store, suite, &request, error);
@@ -154,6 +166,10 @@ int command_export(int argc, char **argv)
         {"--format", "NAME", "csv, jsonl, parquet, arrow, junit, markdown, mcap, osi",
          .text = &options.format},
         {"--field", NULL, "tables: pdms and epdms too", .flag = &options.field},
+        {"--rig", "FILE",
+         "mcap: whose sensors are drawn again (those of the scenario's rig, where it was driven "
+         "with)",
+         .text = &options.rig},
         {"--output", "FILE", "where to write, also -o; csv, jsonl, junit, markdown: else stdout",
          .text = &options.output},
     };

@@ -50,6 +50,7 @@ struct replay {
     int64_t passed_over;
     bool json;
     const struct planner_confinement *confinement;
+    const struct planner_confinement *kept_confinement; /* of files that the store kept */
     bool debug;
     bool stream;            /* one outcome: what the planner writes is shown as it comes */
     const char *store_url;  /* for commands that are shown */
@@ -93,7 +94,7 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
                            .open_deadline_ms = replay->debug ? replay->deadline_ms : 0,
                            .confinement = replay->confinement,
                            .debug = replay->debug,
-                           .said = replay->stream ? show_said : NULL,
+                           .said = replay->stream || replay->debug ? show_said : NULL,
                            .observed = replay->dump.folder != NULL ? debug_dump_observed : NULL,
                            .observed_context = &replay->dump},
         .slot_count = replay->slot_count,
@@ -104,9 +105,10 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
     /* Any version of the planner will do: a different result then names it as the cause. */
     replay->spec = (struct job_spec){.planner = ""};
     job_context_take(outcome, JOB_CONTEXT_RUNNER, &replay->spec);
+    const struct replay_files files = {replay->stream || replay->debug ? replay->store : NULL,
+                                       replay->store_url, replay->kept_confinement};
     enum status status =
-        replay_planner_open(&source, &replay->spec, rig, replay->stream ? replay->store : NULL,
-                            replay->store_url, outcome, &replay->planner, error);
+        replay_planner_open(&source, &replay->spec, rig, &files, outcome, &replay->planner, error);
     return status == STATUS_OK ? status
                                : error_prefix(error, "outcome %lld", (long long)outcome->id);
 }
@@ -628,6 +630,7 @@ int command_replay(int argc, char **argv)
     replay.thread_count = (uint32_t)threads;
     replay.stream = !all;
     replay.store_url = cli_store_url(url);
+    replay.kept_confinement = replay.confinement;
     return replay_store(&replay, models, suite, id);
 }
 
@@ -642,6 +645,8 @@ int command_debug(int argc, char **argv)
     int64_t id = 0;
     struct error error;
     struct replay replay = {.deadline_ms = DEBUG_DEADLINE_MS, .slot_count = 1, .debug = true};
+    struct confinement_options kept = CONFINEMENT_OPTIONS_DEFAULT;
+    kept.level = "off"; /* without a trial: only kept files need the sandbox, which is tried then */
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
         {"--dump", "DIR", "what the planner saw and did at each tick, as npz and PNG",
@@ -656,7 +661,8 @@ int command_debug(int argc, char **argv)
         "debug",
         "OUTCOME [--dump DIR]",
         "Runs one outcome again with its planner at this terminal: no deadline, no sandbox,\n"
-        "breakpoint() and pdb work. Says at which tick it first differs from what is stored.",
+        "breakpoint() and pdb work. Says at which tick it first differs from what is stored.\n"
+        "Where its files have changed and the store kept them, those drive, in the sandbox.",
         CLI_ROWS(rows, 1, 1),
     };
     CLI_PARSE(&command, argc, argv, &argument, NULL);
@@ -664,6 +670,9 @@ int command_debug(int argc, char **argv)
     if (folder != NULL) {
         THEN(status, debug_dump_open(&replay.dump, folder, &error));
     }
+    replay.store_url = cli_store_url(url);
+    THEN(status,
+         confinement_options_settle(&kept, replay.store_url, &replay.kept_confinement, &error));
     THEN(status, cli_store_open(url, &replay.store, &error));
     if (status != STATUS_OK) {
         return cli_fail(&error);

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/gate_options.h"
-#include "cli/kept/kept.h"
+#include "cli/kept/kept_pack.h"
 #include "cli/label/label_options.h"
 #include "cli/pool.h"
 #include "cli/serving/serving.h"
@@ -112,6 +112,23 @@ static enum status try_planners(const struct submission *submission,
         }
     }
     return STATUS_OK;
+}
+
+/* Planners' files, tried on the first scenario that each is to drive. */
+static enum status pack_planners(const struct submission *submission,
+                                 const struct planner_confinement *confinement,
+                                 struct kept_list *kept, struct error *error)
+{
+    uint32_t count = submission->kind_count;
+    const struct scenario **examples = calloc(count + 1, sizeof *examples);
+    TRY(memory_check(examples, error, "--keep-planner: out of memory"));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct scenario_document *document = submission_example(submission, i);
+        examples[i] = document != NULL ? &document->scenario : NULL;
+    }
+    enum status status = kept_pack(submission->kinds, examples, count, confinement, kept, error);
+    free(examples);
+    return status;
 }
 
 /* On a terminal one line that changes, elsewhere a line each time. The store said how long it takes
@@ -513,8 +530,7 @@ static int run(const struct run_options *options, const char *path)
     THEN(status, try_planners(&submission, options->confinement, &error));
     struct kept_list kept = {0};
     if (options->keep_planner) {
-        THEN(status, kept_pack(submission.kinds, submission.kind_count, options->confinement, &kept,
-                               &error));
+        THEN(status, pack_planners(&submission, options->confinement, &kept, &error));
     }
     THEN(status, open_store(options, &store_config, &opened, &error));
     struct store *store = opened.store;

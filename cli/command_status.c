@@ -6,6 +6,7 @@
 #include "report/report.h"
 #include "report/summary.h"
 
+#include "base/array.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -140,6 +141,7 @@ static json_t *names_json(const char *names)
 static void labels_json(json_t *json, const struct store_suite_status *status)
 {
     json_object_set_new(json, "planner_hash", json_string(status->planner_hash));
+    json_object_set_new(json, "rig", json_string(status->rig));
     json_object_set_new(json, "commit", json_string(status->commit));
     json_object_set_new(json, "note", json_string(status->note));
     json_object_set_new(json, "tags", names_json(status->tags));
@@ -311,48 +313,144 @@ static bool is_meant(const struct suite_query *query, const struct store_suite_s
     return bytes >= HASH_DIGITS_MIN && strncmp(status->planner_hash, query->planner, bytes) == 0;
 }
 
-/* The rate of each world of a run, and how far it moved since the run before. */
-static void trend_lines(const char *id, const struct store_suite_status *status,
-                        double before[TIER_COUNT])
+/* ---- rates over time ---- */
+
+/* One series for each suite, planner, rig and world, whose rates can be held against each other.
+ * Suites are one where they are runs of one name. */
+struct trend {
+    uint32_t count;
+    struct trend_row *rows; /* owned */
+};
+
+struct trend_row {
+    char suite[LIMIT_ID_BYTES]; /* its id */
+    char name[LIMIT_ID_BYTES];  /* that its runs have in common */
+    char planner[LIMIT_SPEC_BYTES];
+    char planner_hash[SHA256_HEX_BYTES];
+    char rig[SHA256_HEX_BYTES];
+    char commit[LABEL_BYTES];
+    char note[LABEL_BYTES];
+    int64_t submitted_s;
+    enum tier tier;
+    struct store_mains mains;
+    bool printed;
+};
+
+/* "NAME-78370180" is a run of NAME; of other ids the whole. */
+static void run_name(const char *id, char out[LIMIT_ID_BYTES])
+{
+    snprintf(out, LIMIT_ID_BYTES, "%s", id);
+    for (char *at = strrchr(out, '-'); at != NULL; at = strrchr(out, '-')) {
+        *at = '\0';
+        if (cli_is_run_of(id, out)) {
+            return;
+        }
+    }
+    snprintf(out, LIMIT_ID_BYTES, "%s", id);
+}
+
+static enum status add_row(struct trend *trend, const char *suite_id,
+                           const struct store_suite_status *status, const char *planner,
+                           enum tier tier, const struct store_mains *mains, struct error *error)
+{
+    if (mains->scenarios == 0) {
+        return STATUS_OK;
+    }
+    TRY(array_room(&trend->rows, trend->count, sizeof *trend->rows, error));
+    struct trend_row *row = &trend->rows[trend->count++];
+    *row = (struct trend_row){.submitted_s = status->submitted_s, .tier = tier, .mains = *mains};
+    snprintf(row->suite, sizeof row->suite, "%s", suite_id);
+    run_name(suite_id, row->name);
+    snprintf(row->planner, sizeof row->planner, "%s", planner);
+    memcpy(row->planner_hash, status->planner_hash, sizeof row->planner_hash);
+    memcpy(row->rig, status->rig, sizeof row->rig);
+    memcpy(row->commit, status->commit, sizeof row->commit);
+    memcpy(row->note, status->note, sizeof row->note);
+    return STATUS_OK;
+}
+
+/* Takes the rates of a run, to be called from the oldest to the newest: those of its status, and of
+ * a suite of several planners each one's. */
+static enum status trend_add(struct trend *trend, const char *suite_id,
+                             const struct store_suite_status *status,
+                             const struct store_planner_mains *planners, uint32_t planner_count,
+                             struct error *error)
 {
     for (int tier = 0; tier < TIER_COUNT; tier++) {
-        const struct store_mains *mains = &status->mains[tier];
-        char date[CLI_DATE_BYTES];
-        char moved[16] = "-";
-        char range[24] = "-";
-        if (mains->scenarios == 0) {
-            continue;
+        TRY(add_row(trend, suite_id, status, status->planner, (enum tier)tier, &status->mains[tier],
+                    error));
+    }
+    for (uint32_t i = 0; i < planner_count; i++) {
+        TRY(add_row(trend, suite_id, status, planners[i].planner, planners[i].tier,
+                    &planners[i].mains, error));
+    }
+    return STATUS_OK;
+}
+
+static bool is_one_series(const struct trend_row *a, const struct trend_row *b)
+{
+    return a->tier == b->tier && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->planner, b->planner) == 0 && strcmp(a->rig, b->rig) == 0;
+}
+
+static void print_row(const struct trend_row *row, double before)
+{
+    char date[CLI_DATE_BYTES];
+    char moved[16] = "-";
+    char range[24] = "-";
+    if (isfinite(before)) {
+        snprintf(moved, sizeof moved, "%+.1f", 100 * (row->mains.rate - before));
+    }
+    if (row->mains.best > row->mains.worst) {
+        snprintf(range, sizeof range, "%.1f to %.1f%%", 100 * row->mains.worst,
+                 100 * row->mains.best);
+    }
+    text_print(stdout, "  %-23s  %-32s  %-12.12s  %-12.12s  %5lld  %6.1f%%  %6s  %s%s%s\n",
+               cli_date(row->submitted_s, date), row->suite,
+               row->planner_hash[0] != '\0' ? row->planner_hash : "-",
+               row->commit[0] != '\0' ? row->commit : "-", (long long)row->mains.scenarios,
+               100 * row->mains.rate, moved, range, row->note[0] != '\0' ? "  " : "", row->note);
+}
+
+static void print_series(const struct trend *trend, uint32_t first)
+{
+    const struct trend_row *head = &trend->rows[first];
+    double before = NAN;
+    text_print(stdout, "%s, %s, ", head->name, head->planner);
+    if (head->rig[0] != '\0') {
+        text_print(stdout, "rig %.12s, ", head->rig);
+    }
+    text_print(stdout, "world %s\n", tier_names[head->tier]);
+    for (uint32_t i = first; i < trend->count; i++) {
+        struct trend_row *row = &trend->rows[i];
+        if (!row->printed && is_one_series(row, head)) {
+            print_row(row, before);
+            before = row->mains.rate;
+            row->printed = true;
         }
-        if (isfinite(before[tier])) {
-            snprintf(moved, sizeof moved, "%+.1f", 100 * (mains->rate - before[tier]));
-        }
-        if (lacking(mains) > 0) {
-            snprintf(range, sizeof range, "%.1f to %.1f%%", 100 * mains->worst, 100 * mains->best);
-        }
-        before[tier] = mains->rate;
-        text_print(stdout, "%-23s  %-32s  %-12.12s  %-12.12s  %-7s  %5lld  %6.1f%%  %6s  %s%s%s\n",
-                   cli_date(status->submitted_s, date), id,
-                   status->planner_hash[0] != '\0' ? status->planner_hash : "-",
-                   status->commit[0] != '\0' ? status->commit : "-", tier_names[tier],
-                   (long long)mains->scenarios, 100 * mains->rate, moved, range,
-                   status->note[0] != '\0' ? "  " : "", status->note);
     }
 }
+
+/* Series behind each other, named, oldest rate first, and how far each moved. */
+static void print_trend(const struct trend *trend)
+{
+    text_print(stdout, "  %-23s  %-32s  %-12s  %-12s  %5s  %7s  %6s  %s\n", "submitted", "run",
+               "planner", "commit", "count", "pass", "points", "range, where some have no result");
+    for (uint32_t i = 0; i < trend->count; i++) {
+        if (!trend->rows[i].printed) {
+            print_series(trend, i);
+        }
+    }
+}
+
+/* ---- suites that are meant ---- */
 
 /* Asks for the suites that are meant, and shows each: newest first, of a trend last. */
 static enum status show_suites(const struct suite_query *query, struct store *store,
                                char (*ids)[LIMIT_ID_BYTES], uint32_t count, json_t *list,
-                               struct planner_rates *rates, struct error *error)
+                               struct planner_rates *rates, struct trend *trend,
+                               struct error *error)
 {
-    double before[TIER_COUNT];
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        before[tier] = NAN;
-    }
-    if (query->trend && !query->json) {
-        text_print(stdout, "%-23s  %-32s  %-12s  %-12s  %-7s  %5s  %7s  %6s  %s\n", "submitted",
-                   "run", "planner", "commit", "world", "count", "pass", "points",
-                   "range, where some have no result");
-    }
     for (uint32_t i = 0; i < count; i++) {
         const char *id = ids[query->trend ? count - 1 - i : i];
         struct store_suite_status suite;
@@ -374,7 +472,7 @@ static enum status show_suites(const struct suite_query *query, struct store *st
         if (query->json) {
             json_array_append_new(list, status_json(id, &suite, rates));
         } else if (query->trend) {
-            trend_lines(id, &suite, before);
+            TRY(trend_add(trend, id, &suite, rates->rows, rates->count, error));
         } else {
             status_line(id, &suite, rates);
         }
@@ -397,7 +495,12 @@ static enum status print_status(const struct suite_query *query, struct store *s
     json_t *list = json_array();
     struct planner_rates *rates = malloc(sizeof *rates);
     THEN(status, memory_check(rates, error, "status: out of memory"));
-    THEN(status, show_suites(query, store, ids, count, list, rates, error));
+    struct trend trend = {0};
+    THEN(status, show_suites(query, store, ids, count, list, rates, &trend, error));
+    if (status == STATUS_OK && query->trend && !query->json) {
+        print_trend(&trend);
+    }
+    free(trend.rows);
     free(rates);
     int64_t lost = 0;
     THEN(status, commits_lost(store, &lost, error));
@@ -493,7 +596,7 @@ int command_status(int argc, char **argv)
         {"--tag", "NAME", "runs with this tag (run --tag)", .text = &query.tag},
         {"--planner", "SPEC|HASH", "runs of this planner, or of one whose hash begins so",
          .text = &query.planner},
-        {"--trend", NULL, "a line for each rate, oldest first, and how far it moved",
+        {"--trend", NULL, "rates of one suite, planner, rig and world behind each other",
          .flag = &query.trend},
     };
     const struct cli_command command = {

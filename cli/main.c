@@ -5,6 +5,7 @@
 #include "worker/planner/planner_host.h"
 #include "worker/run/revision.h"
 
+#include "base/program/streams.h"
 #include "base/text.h"
 
 #include <signal.h>
@@ -29,6 +30,7 @@ static const struct {
     {"show", command_show, "one outcome with its metrics, trace or scenario"},
     {"compare", command_compare, "two planners, models or revisions on the same scenarios"},
     {"baseline", command_baseline, "runs that later ones are compared with, by name"},
+    {"tag", command_tag, "names by which runs are found: add, rm"},
     {"capacity", command_capacity,
      "whether the teacher keeps up with audits, flags and frozen slices"},
     {"agreement", command_agreement, "how well students agree with teachers, and what sounds"},
@@ -52,6 +54,7 @@ static const struct {
     {"rig", command_rig, "sensors that a rig.json declares: what they are, what they see"},
     {"traceability", command_traceability, "hazard, condition, requirement, scenario, outcome"},
     {"scenario", command_scenario, "a new scenario to begin with"},
+    {"session", command_session, "drive scenarios yourself, in real time, in a browser"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},
     {"datagen", command_datagen, "write training data for world models"},
@@ -94,7 +97,7 @@ static int unknown_command(const char *word)
     return 2;
 }
 
-int main(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
     if (argc < 2) {
         print_help(stderr);
@@ -114,10 +117,6 @@ int main(int argc, char **argv)
         argv = asked; /* swerve help run */
         argc = 3;
     }
-    /* A reader that goes away is an error of write(), not a reason to die. */
-    signal(SIGPIPE, SIG_IGN);
-    /* Nor is a file that may not grow any more (RLIMIT_FSIZE). */
-    signal(SIGXFSZ, SIG_IGN);
     /* Ignored, as it is inherited from who ignores it, it hides how children end. */
     signal(SIGCHLD, SIG_DFL);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -126,4 +125,10 @@ int main(int argc, char **argv)
         }
     }
     return unknown_command(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    streams_begin();
+    return streams_end(run_command(argc, argv));
 }

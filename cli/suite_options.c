@@ -596,10 +596,8 @@ static enum status set_rig(struct suite *suite, const char *path, struct error *
     struct rig *rig = malloc(sizeof *rig);
     json_t *json = NULL;
     TRY(memory_check(rig, error, "%s: out of memory", path));
-    enum status status = rig_read(path, rig, error);
-    if (status == STATUS_OK && draw_rig_check(rig, error) != STATUS_OK) {
-        status = error_prefix(error, "%s", path);
-    }
+    enum status status = rig_read(path, rig, NULL, error);
+    THEN(status, draw_rig_check(path, rig, NULL, error));
     if (status == STATUS_OK) {
         json = rig_encode(rig);
         status = memory_check(json, error, "%s: out of memory", path);

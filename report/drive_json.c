@@ -193,13 +193,14 @@ static void put_ego(struct writer *writer, const struct ego *ego)
     put(writer, "}");
 }
 
-static void put_scenario(struct writer *writer, const struct scenario *scenario)
+static void put_scenario(struct writer *writer, const struct scenario *scenario,
+                         const char *scenario_hash)
 {
     const struct conditions *c = &scenario->conditions;
     put(writer, "{\"format\":\"swerve-drive/1\",\"tick_s\":0.1,");
     put_text(writer, "scenario", scenario->id);
     put(writer, ",");
-    put_text(writer, "scenario_hash", writer->drive->scenario_hash);
+    put_text(writer, "scenario_hash", scenario_hash);
     put(writer, ",");
     put_text(writer, "title", scenario->title);
     put_format(writer, ",\"weather\":\"%s\",\"light\":\"%s\",", weather_names[c->weather],
@@ -587,9 +588,8 @@ static enum status put_rollouts(struct writer *writer, struct error *error)
 }
 
 /* The longest column that is written. */
-static size_t longest(const struct report_drive *drive)
+static size_t longest(const struct map *map)
 {
-    const struct map *map = &drive->document->scenario.map;
     size_t most = LIMIT_HORIZON_TICKS + 1;
     for (uint32_t i = 0; i < map->lane_count; i++) {
         most = map->lanes[i].point_count > most ? map->lanes[i].point_count : most;
@@ -609,20 +609,36 @@ enum status drive_json_encode(struct report_drive *drive, const struct outcome *
         .options = options,
         .wanted = -1,
     };
-    writer.column = calloc(longest(drive), sizeof *writer.column);
+    writer.column = calloc(longest(&drive->document->scenario.map), sizeof *writer.column);
     TRY(memory_check(writer.column, error, "drive: out of memory"));
     for (uint32_t i = 0; i < count; i++) {
         if (outcomes[i].id == options->outcome_id) {
             writer.wanted = report_drive_rollout(drive, outcomes[i].branch_id);
         }
     }
-    put_scenario(&writer, &drive->document->scenario);
+    put_scenario(&writer, &drive->document->scenario, drive->scenario_hash);
     enum status status = put_rollouts(&writer, error);
     free(writer.column);
     if (status == STATUS_OK && text->failed) {
         return error_set(error, STATUS_NO_MEMORY, "drive: out of memory");
     }
     return status;
+}
+
+enum status drive_json_begin(const struct scenario_document *document, struct json_text *text,
+                             struct error *error)
+{
+    const struct scenario *scenario = &document->scenario;
+    struct writer writer = {.text = text, .wanted = -1};
+    writer.column = calloc(longest(&scenario->map), sizeof *writer.column);
+    TRY(memory_check(writer.column, error, "drive: out of memory"));
+    put_scenario(&writer, scenario, document->hash);
+    put(&writer, ",\"rollouts\":[{\"rollout\":0,\"parent\":-1,\"first_tick\":0,\"ticks\":0,"
+                 "\"branch\":\"\",\"agents\":[]");
+    drive_signals_rollout(text, scenario, "", 0, scenario->horizon_ticks + 1);
+    put(&writer, "}],\"left_out\":0}\n");
+    free(writer.column);
+    return text->failed ? error_set(error, STATUS_NO_MEMORY, "drive: out of memory") : STATUS_OK;
 }
 
 /* ---- from a store ---- */

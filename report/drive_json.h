@@ -35,6 +35,11 @@ enum status drive_json_encode(struct report_drive *drive, const struct outcome *
                               uint32_t count, const struct drive_json_options *options,
                               struct json_text *text, struct error *error);
 
+/* The document of a scenario before it is driven: one rollout of no ticks, whose signals are those
+ * of the whole horizon. *text as above. */
+enum status drive_json_begin(const struct scenario_document *document, struct json_text *text,
+                             struct error *error);
+
 /* The document of the job that an outcome is of, read from a store. *json is malloc'ed, not
  * terminated, owned by the caller. NOT_FOUND: no such outcome, or no trace of it was kept. */
 enum status drive_json_fetch(struct store *store, int64_t outcome_id, char **json, size_t *bytes,

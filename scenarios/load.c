@@ -55,27 +55,30 @@ enum status scenario_document_create(const char *name, const json_t *resolved, b
     return STATUS_OK;
 }
 
-/* Decodes, completes and validates; *map is known where it is not NULL. */
-static enum status check_imported(const char *name, const json_t *json, const struct map *map,
-                                  struct arena *arena, struct scenario *out, struct error *error)
+/* Decodes, completes and validates. */
+static enum status check_imported(const char *name, const json_t *json,
+                                  const struct scenario_shared *shared, struct arena *arena,
+                                  struct scenario *out, struct error *error)
 {
-    TRY(scenario_decode_on(name, json, map, arena, out, NULL, error));
+    TRY(scenario_decode_on(name, json, shared, arena, out, NULL, error));
     TRY(scenario_route_complete(name, out, arena, error));
-    return scenario_validate_parts(name, out, map != NULL, NULL, error);
+    return scenario_validate_parts(name, out, shared->map != NULL, NULL, error);
 }
 
 enum status scenario_write_json(const char *name, const struct scenario *scenario, json_t **map,
-                                json_t **document, struct error *error)
+                                struct story_paths *paths, json_t **document, struct error *error)
 {
     struct arena arena;
     struct scenario loaded;
-    const struct map *known = *map != NULL ? &scenario->map : NULL;
-    json_t *json = scenario_encode_on(scenario, *map);
+    struct scenario_shared shared = {
+        .map = *map != NULL ? &scenario->map : NULL, .map_json = *map, .paths = paths};
+    json_t *json = scenario_encode_on(scenario, &shared);
     TRY(memory_check(json, error, "%s: out of memory", name));
     arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
-    enum status status = check_imported(name, json, known, &arena, &loaded, error);
+    enum status status = check_imported(name, json, &shared, &arena, &loaded, error);
     if (status == STATUS_OK) {
-        *document = scenario_encode_on(&loaded, json_object_get(json, "map"));
+        shared.map_json = json_object_get(json, "map");
+        *document = scenario_encode_on(&loaded, &shared);
         status = memory_check(*document, error, "%s: out of memory", name);
     }
     if (status == STATUS_OK && *map == NULL) {
@@ -91,7 +94,7 @@ enum status scenario_write_text(const char *name, const struct scenario *scenari
 {
     json_t *map = NULL;
     json_t *document = NULL;
-    enum status status = scenario_write_json(name, scenario, &map, &document, error);
+    enum status status = scenario_write_json(name, scenario, &map, NULL, &document, error);
     if (status == STATUS_OK) {
         *text = json_canonical_text(document);
         status = memory_check(*text, error, "%s: out of memory", name);

@@ -23,6 +23,8 @@
 
 #include <sys/stat.h>
 
+struct story_paths; /* schemas/storyboard/storyboard_paths.h */
+
 /* ---- parameters.c ---- */
 
 /* Values of a scenario's "parameters", replaced by those of `overrides` (a JSON object, or NULL).
@@ -225,9 +227,10 @@ enum status scenario_document_create(const char *name, const json_t *resolved, b
 
 /* Encodes a scenario that was imported and loads it; *document is what it then is, a reference of
  * the caller's. *map is that of its map where one with the same was written before, so that neither
- * is looked at again, else NULL, and then a reference of the caller's. */
+ * is looked at again, else NULL, and then a reference of the caller's. `paths` has those of earlier
+ * scenarios; NULL: none are kept. */
 enum status scenario_write_json(const char *name, const struct scenario *scenario, json_t **map,
-                                json_t **document, struct error *error);
+                                struct story_paths *paths, json_t **document, struct error *error);
 
 /* The same of a scenario whose map is its own; *text is its canonical text, malloc'ed. */
 enum status scenario_write_text(const char *name, const struct scenario *scenario, char **text,

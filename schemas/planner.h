@@ -315,10 +315,20 @@ enum swerve_sensor_format {
     SWERVE_FORMAT_RGB8 = 0, /* [height][width][3], row 0 at the top */
     SWERVE_FORMAT_JPEG,     /* a JPEG file */
     SWERVE_FORMAT_GRID,     /* [BEV_CHANNELS][height][width]: see observation.h */
+    SWERVE_FORMAT_POINTS,   /* struct swerve_point, of a lidar of width azimuths and height rings */
     SWERVE_FORMAT_COUNT
 };
 
-/* Frames that one sensor has taken, the newest last. One that is dark keeps its last frame. */
+/* Return of a beam of a lidar, in the lidar's own frame (x ahead, y left, z up) at its moment. */
+struct swerve_point {
+    float x_m, y_m, z_m;
+    uint8_t intensity; /* share of the light that comes back, of 255 */
+    uint8_t ring;      /* which elevation of the rig */
+    uint16_t time_2us; /* since the turn began, in units of 2 us */
+};
+
+/* Frames that one sensor has taken since the tick before, the newest last; at a drive's first tick
+ * there is one. A lidar's frame is a turn. A sensor that is dark keeps what it took last. */
 struct swerve_sensor {
     char id[SWERVE_SENSOR_ID_BYTES];
     uint32_t format; /* enum swerve_sensor_format */
@@ -327,10 +337,10 @@ struct swerve_sensor {
     const uint8_t *frames; /* frame i begins at i * stride */
     uint64_t stride;
     uint32_t bytes[SWERVE_SENSOR_FRAMES];  /* of each frame */
-    int64_t time_ns[SWERVE_SENSOR_FRAMES]; /* when its first row was taken, simulated; -1: never,
-                                              and the frame is black */
-    int64_t shutter_ns;                    /* from the first row to the last; 0: all rows at once */
-    uint32_t shutter; /* which row is the first: 1 top, 2 bottom, 3 left, 4 right; 0: all */
+    int64_t time_ns[SWERVE_SENSOR_FRAMES]; /* when its last row was taken, or the turn ended,
+                                              simulated; -1: never, and the frame is black */
+    int64_t shutter_ns; /* from the first row, or the turn's beginning, to that; 0: all at once */
+    uint32_t shutter;   /* which row is the first: 1 top, 2 bottom, 3 left, 4 right; 0: none is */
     uint32_t reserved[3];
 };
 

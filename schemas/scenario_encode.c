@@ -320,12 +320,12 @@ static json_t *encode_branches(struct json_builder *builder, const struct scenar
 
 json_t *scenario_encode(const struct scenario *scenario)
 {
-    return scenario_encode_on(scenario, NULL);
+    return scenario_encode_on(scenario, &(const struct scenario_shared){0});
 }
 
-json_t *scenario_encode_on(const struct scenario *scenario, json_t *map)
+json_t *scenario_encode_on(const struct scenario *scenario, const struct scenario_shared *shared)
 {
-    struct json_builder builder = {0};
+    struct json_builder builder = {.paths = shared->paths};
     json_t *root = json_object();
     build_member(&builder, root, "id", json_string(scenario->id));
     build_member(&builder, root, "title", json_string(scenario->title));
@@ -340,7 +340,8 @@ json_t *scenario_encode_on(const struct scenario *scenario, json_t *map)
         build_member(&builder, root, "traceability", encode_traceability(&builder, scenario));
     }
     build_member(&builder, root, "map",
-                 map != NULL ? json_incref(map) : encode_map(&builder, &scenario->map));
+                 shared->map_json != NULL ? json_incref(shared->map_json)
+                                          : encode_map(&builder, &scenario->map));
     build_member(&builder, root, "ego", encode_ego(&builder, &scenario->map, &scenario->ego));
     build_member(&builder, root, "agents", encode_agents(&builder, scenario));
     if (scenario->storyboard != NULL) {

@@ -48,8 +48,8 @@ static enum status decode_scene(const struct json_cursor *top, struct scenario_d
 {
     struct error *error = decoder->error;
     struct json_cursor part = json_cursor_member(top, "map");
-    TRY(decoder->map != NULL ? adopt_map(&part, decoder, &out->map)
-                             : decode_map(&part, decoder, &out->map));
+    TRY(decoder->shared->map != NULL ? adopt_map(&part, decoder, &out->map)
+                                     : decode_map(&part, decoder, &out->map));
     uint32_t before = errors_count(decoder->errors);
     part = json_cursor_member(top, "ego");
     TRY(errors_keep(decoder->errors, decode_ego(&part, decoder, &out->ego), error));
@@ -111,17 +111,18 @@ static enum status decode_head(const struct json_cursor *top, struct scenario_de
 enum status scenario_decode_all(const char *file, const json_t *root, struct arena *arena,
                                 struct scenario *out, struct errors *errors, struct error *error)
 {
-    return scenario_decode_on(file, root, NULL, arena, out, errors, error);
+    const struct scenario_shared none = {0};
+    return scenario_decode_on(file, root, &none, arena, out, errors, error);
 }
 
-enum status scenario_decode_on(const char *file, const json_t *root, const struct map *map,
-                               struct arena *arena, struct scenario *out, struct errors *errors,
-                               struct error *error)
+enum status scenario_decode_on(const char *file, const json_t *root,
+                               const struct scenario_shared *shared, struct arena *arena,
+                               struct scenario *out, struct errors *errors, struct error *error)
 {
     static const char *const no_keys[] = {NULL};
     struct scenario scenario = {.question = QUESTION_PLANNING};
     struct scenario_decoder decoder = {
-        .arena = arena, .error = error, .errors = errors, .map = map, .scenario = &scenario};
+        .arena = arena, .error = error, .errors = errors, .shared = shared, .scenario = &scenario};
     struct json_cursor top = json_cursor_root(file, root);
     uint32_t before = errors_count(errors);
     if (!json_is_object(root)) {

@@ -13,6 +13,8 @@
 #include "schemas/json_read.h"
 #include "schemas/scenario.h"
 
+struct story_paths; /* schemas/storyboard/storyboard_paths.h */
+
 /* Everything the record points to comes from the arena. Names in enum order, for messages and
  * tools. */
 enum status scenario_decode(const char *file, const json_t *root, struct arena *arena,
@@ -23,11 +25,18 @@ enum status scenario_decode(const char *file, const json_t *root, struct arena *
 enum status scenario_decode_all(const char *file, const json_t *root, struct arena *arena,
                                 struct scenario *out, struct errors *errors, struct error *error);
 
-/* The same, where `map` (not NULL) is what the document's member "map", which is not looked at, has
- * been decoded to before; *out borrows what it points to. */
-enum status scenario_decode_on(const char *file, const json_t *root, const struct map *map,
-                               struct arena *arena, struct scenario *out, struct errors *errors,
-                               struct error *error);
+/* Parts that scenarios of one import have alike: looked at and encoded once. */
+struct scenario_shared {
+    const struct map *map;     /* what map_json has been decoded to, NULL: the document's */
+    json_t *map_json;          /* NULL: encoded anew */
+    struct story_paths *paths; /* NULL: none are kept */
+};
+
+/* The same; the member "map" is not looked at where `shared` has its record, to which *out then
+ * points. Paths decoded without an error are kept in `shared`. */
+enum status scenario_decode_on(const char *file, const json_t *root,
+                               const struct scenario_shared *shared, struct arena *arena,
+                               struct scenario *out, struct errors *errors, struct error *error);
 
 /* A map alone, as in a map file. */
 enum status map_decode(const char *file, const json_t *root, struct arena *arena, struct map *out,
@@ -39,8 +48,8 @@ enum status scenario_decode_id(const struct json_cursor *cursor, char out[LIMIT_
 
 /* A new reference that decodes to an equal record; NULL when memory runs out. */
 json_t *scenario_encode(const struct scenario *scenario);
-/* The same with `map`, of which it takes a reference, as the member "map"; NULL: encoded. */
-json_t *scenario_encode_on(const struct scenario *scenario, json_t *map);
+/* The same with references to what was encoded before. */
+json_t *scenario_encode_on(const struct scenario *scenario, const struct scenario_shared *shared);
 
 enum { SENSOR_KIND_COUNT = 4 }; /* bits of enum sensor_mask */
 

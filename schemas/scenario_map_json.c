@@ -179,8 +179,8 @@ enum status adopt_map(const struct json_cursor *cursor, struct scenario_decoder 
 {
     struct json_cursor lanes = json_cursor_member(cursor, "lanes");
     struct json_cursor signals = json_cursor_member(cursor, "signals");
-    TRY(index_lanes(&lanes, decoder, decoder->map));
-    TRY(index_signals(&signals, decoder, decoder->map));
-    *out = *decoder->map;
+    TRY(index_lanes(&lanes, decoder, decoder->shared->map));
+    TRY(index_signals(&signals, decoder, decoder->shared->map));
+    *out = *decoder->shared->map;
     return STATUS_OK;
 }

@@ -27,8 +27,8 @@ struct scenario_decoder {
     struct arena *arena;
     struct error *error;
     struct errors *errors; /* NULL: the first mistake ends it */
-    const struct map *map; /* known before, NULL: the document's */
-    uint32_t map_points;   /* so far, bounded by LIMIT_MAP_POINTS */
+    const struct scenario_shared *shared;
+    uint32_t map_points; /* so far, bounded by LIMIT_MAP_POINTS */
     struct id_index lanes;
     struct id_index agents;
     struct id_index signals;
@@ -120,6 +120,7 @@ enum status decode_conditions(const struct json_cursor *cursor, const struct con
 /* Collects failures, so that builders read straight: a NULL child sets `failed`. */
 struct json_builder {
     bool failed;
+    const struct story_paths *paths; /* encoded before; NULL: none */
 };
 
 void build_member(struct json_builder *builder, json_t *object, const char *key, json_t *value);

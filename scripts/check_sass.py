@@ -1,14 +1,22 @@
 #!/usr/bin/env python3
 """Judges what ptxas made of the kernels that take the time: the machine code in object files of nvcc.
 
-Rules, for each kernel that multiplies on tensor cores and each machine code it was compiled for:
-  no local memory anywhere (LDL, STL: spills, or arrays that found no registers);
+Rules, for each kernel of the files and each machine code it was compiled for:
+  no local memory anywhere (LDL, STL: spills, or arrays that found no registers), where a kernel may multiply
+  on tensor cores or is in the table;
   no call within a loop that multiplies;
   in the loop of attention on a warpgroup (wide_kernel, sm_90a) the last exponential stands before the last
   wait for products: else the softmax of a tile and the values' product of the last do not run side by side.
+For the machine codes that the table has (kernels/cuda/machine_code.txt) it holds a row of every kernel, and:
+  a row without a kernel, or a kernel without a row, is a fault: a kernel that was renamed is not left out;
+  instructions, of the kernel and of its loop that multiplies, are at most a sixteenth above the row, and at
+  most an eighth below it, where the row is to be brought up to date;
+  products in that loop, waits for products there (how many groups each leaves under way) and accesses of
+  global memory of fewer than 16 bytes are the row's; a kernel without such a loop counts as a whole.
 
-Use: check_sass.py --cuobjdump FILE [--sass FILE..] OBJECT..
---sass: what cuobjdump printed, instead of an object. Prints a line per kernel; exits 1 where a rule is broken.
+Use: check_sass.py --cuobjdump FILE [--table FILE] [--write] [--sass FILE..] OBJECT..
+--sass: what cuobjdump printed, instead of an object. --write: makes the table of what is found, for a change
+that means it. Prints a line per fault; exits 1 where a rule is broken.
 """
 
 from __future__ import annotations
@@ -18,12 +26,23 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 MULTIPLIES = re.compile(r"^(HMMA|HGMMA|QMMA|QGMMA|OMMA)\b")
 INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?(.*?)\s*;")
 BRANCH = re.compile(r"^BRA\S*(?:\s+!?U?P\w+,)?\s+(?:\S+,\s*)?0x([0-9a-f]+)")
 CALL = re.compile(r"^CALL\S*\s+(?:`?\(?\S*\)?,\s*)?0x([0-9a-f]+)")
 OVERLAPS = ("wide_kernel", "sm_90a")
+WAIT = re.compile(r"^WARPGROUP\.DEPBAR\.LE\s+gsb0,\s*0x([0-9a-f]+)")
+GLOBAL = re.compile(r"^(?:LDG|STG|LDGSTS)\.(\S+)")
+TABLE = Path(__file__).resolve().parent.parent / "kernels/cuda/machine_code.txt"
+TABLE_HEAD = """\
+# Machine code of the kernels that take the time, as scripts/check_sass.py --write found it (scripts/check_cuda).
+# Columns: machine code; instructions of the kernel; instructions of its loop that multiplies (0: it has none);
+# products on tensor cores in that loop; accesses of global memory of fewer than 16 bytes in it; waits for products
+# of a warpgroup in it, each as the groups that it leaves under way (-: none); kernel. A kernel without such a loop
+# counts as a whole.
+"""
 
 
 @dataclass
@@ -41,6 +60,95 @@ class Kernel:
                 start = int(branch[1], 16)
                 found.append([line for line in self.lines if start <= line[0] <= at])
         return found
+
+    def main_loop(self) -> list[tuple[int, str]]:
+        """The loop with most products, and of those the shortest; empty where none multiplies."""
+        def products(loop):
+            return sum(bool(MULTIPLIES.match(text)) for _, text in loop)
+        return max((loop for loop in self.loops() if products(loop)),
+                   key=lambda loop: (products(loop), -len(loop)), default=[])
+
+
+@dataclass(frozen=True)
+class Row:
+    """Columns of the table, but for its key."""
+    instructions: int
+    loop: int
+    products: int
+    narrow: int
+    waits: str
+
+    @staticmethod
+    def of(kernel: Kernel) -> Row:
+        loop = kernel.main_loop()
+        texts = [text for _, text in loop or kernel.lines]
+        waits = [str(int(found[1], 16)) for text in texts if (found := WAIT.match(text))]
+        return Row(len(kernel.lines), len(loop), sum(bool(MULTIPLIES.match(text)) for text in texts),
+                   sum(bool(found := GLOBAL.match(text)) and "128" not in found[1].split(".") for text in texts),
+                   ",".join(waits) or "-")
+
+
+def read_table(path: Path) -> dict[tuple[str, str], Row]:
+    table = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("#") or not line.strip():
+            continue
+        cells = line.split(None, 6)
+        if len(cells) != 7 or not all(cell.isdigit() for cell in cells[1:5]):
+            sys.exit(f"{path}:{number}: expected a machine code, four counts, waits and a kernel, found '{line}'")
+        key = cells[0], cells[6]
+        if key in table:
+            sys.exit(f"{path}:{number}: {cells[6]} of {cells[0]} is there twice")
+        table[key] = Row(*(int(cell) for cell in cells[1:5]), cells[5])
+    return table
+
+
+def write_table(path: Path, kernels: list[Kernel]) -> None:
+    rows = []
+    for kernel in sorted(kernels, key=lambda k: (k.arch, k.name)):
+        row = Row.of(kernel)
+        rows.append(f"{kernel.arch:<7}{row.instructions:>5}{row.loop:>5}{row.products:>4}{row.narrow:>4} {row.waits:<4} "
+                    f"{kernel.name}\n")
+    path.write_text(TABLE_HEAD + "".join(rows), encoding="utf-8")
+
+
+def against_row(kernel: Kernel, row: Row) -> list[str]:
+    """Differences of a kernel from its row."""
+    found = Row.of(kernel)
+    faults = []
+    for what, allowed, there in (("instructions", row.instructions, found.instructions),
+                                 ("instructions in the loop that multiplies", row.loop, found.loop)):
+        if there > allowed + allowed // 16:
+            faults.append(f"{there} {what}, expected at most {allowed + allowed // 16}")
+        elif there < allowed - allowed // 8:
+            faults.append(f"{there} {what}, expected about {allowed}: bring the table up to date")
+    if found.products != row.products:
+        faults.append(f"{found.products} products in its loop, expected {row.products}")
+    if found.narrow > row.narrow:
+        faults.append(f"{found.narrow} accesses of global memory of fewer than 16 bytes, expected {row.narrow}")
+    if found.waits != row.waits:
+        faults.append(f"waits for products that leave {found.waits} groups under way, expected {row.waits}: "
+                      "products wait for each other")
+    return faults
+
+
+def against_table(kernels: list[Kernel], table: dict[tuple[str, str], Row]) -> list[str]:
+    """Faults of all kernels whose machine code the table has; a row must have its kernel."""
+    faults = []
+    archs = {kernel.arch for kernel in kernels}
+    there = {(kernel.arch, kernel.name): kernel for kernel in kernels}
+    for key, row in table.items():
+        if key[0] not in archs:
+            continue
+        kernel = there.pop(key, None)
+        if kernel is None:
+            faults.append(f"{key[1]} {key[0]}: the table has it, the machine code has not")
+        else:
+            faults += [f"{key[1]} {key[0]}: {fault}" for fault in against_row(kernel, row)]
+    for arch, name in there:
+        if arch in {key[0] for key in table}:
+            faults.append(f"{name} {arch}: the table has no row of it")
+    return faults
 
 
 def subroutine_calls(kernel: Kernel, loop: list[tuple[int, str]]) -> list[int]:
@@ -68,7 +176,7 @@ def demangle(kernels: list[Kernel]) -> None:
     names = "\n".join(kernel.name for kernel in kernels)
     plain = subprocess.run(["c++filt"], input=names, text=True, capture_output=True, check=True).stdout
     for kernel, name in zip(kernels, plain.splitlines()):
-        kernel.name = re.sub(r"^void ", "", name)
+        kernel.name = re.sub(r"\(\w+\)$", "", re.sub(r"^void ", "", name))
 
 
 def overlap(kernel: Kernel) -> list[str]:
@@ -103,34 +211,37 @@ def judge(kernel: Kernel) -> list[str]:
     return faults
 
 
-def main() -> int:
+def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cuobjdump", default="cuobjdump")
+    parser.add_argument("--table", type=Path, default=TABLE)
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--sass", action="append", default=[])
     parser.add_argument("objects", nargs="*")
-    options = parser.parse_args()
-    texts = [open(path, encoding="utf-8").read() for path in options.sass]
+    options = parser.parse_args(words)
+    texts = [Path(path).read_text(encoding="utf-8") for path in options.sass]
     for path in options.objects:
         texts.append(subprocess.run([options.cuobjdump, "-sass", path], text=True, capture_output=True,
                                     check=True).stdout)
     kernels = [kernel for text in texts for kernel in read_kernels(text)]
-    kernels = [k for k in kernels if any(MULTIPLIES.match(text) for _, text in k.lines)]
     if not kernels:
-        print("no kernel with products on tensor cores: nothing was checked")
+        print("no kernel in what was given: nothing was checked")
         return 1
     demangle(kernels)
-    bad = 0
-    for kernel in kernels:
-        faults = judge(kernel)
-        bad += bool(faults)
-        for fault in faults:
-            print(f"{kernel.name} {kernel.arch}: {fault}")
+    if options.write:
+        write_table(options.table, kernels)
+    table = read_table(options.table)
     archs = sorted({kernel.arch for kernel in kernels})
-    overlapping = any(k.name.startswith(OVERLAPS[0]) and k.arch == OVERLAPS[1] for k in kernels)
-    if not overlapping:
-        print(f"{OVERLAPS[0]} of {OVERLAPS[1]} is not among them: its overlap was not checked")
-    print(f"{len(kernels)} kernels on tensor cores of {', '.join(archs)}: {bad} break a rule")
-    return 1 if bad else 0
+    held = sorted({arch for arch, _ in table} & set(archs))
+    faults = [f"{kernel.name} {kernel.arch}: {fault}" for kernel in kernels for fault in judge(kernel)]
+    faults += against_table(kernels, table)
+    if not held:
+        faults.append(f"none of {', '.join(archs)} is in {options.table}: no kernel was held against it")
+    for fault in faults:
+        print(fault)
+    print(f"{len(kernels)} kernels of {', '.join(archs)}, those of {', '.join(held)} against the table: "
+          f"{len(faults)} faults")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ DATA = ["engine/models/*.health.json"]
 
 # Code that is not on the path from a scenario's text to the row of an outcome: a folder and all below it, or files.
 EXCLUDED = {
+    "base/program/streams.*": "standard streams of commands: what is printed is in no row",
     "base/program/cli_options.*": "options of commands: what they pass on is in the job or decides no bit",
     # Keepers of questions and answers, and who decides which are asked.
     "store/": "keeps rows as they are given, and hands them on",
@@ -60,6 +61,7 @@ EXCLUDED = {
     "cli/": "commands: what they pass on is in the job or decides no bit",
     "worker/datagen/": "writes drives down as training data",
     "worker/env/": "drives for learners, who keep what comes of them",
+    "worker/interactive/": "drives of people, who save them as questions",
     "worker/frozen/": "compares models with drives",
     "worker/golden/golden_make.*": "records goldens, which are named by hash",
     "report/": "tells of answers",

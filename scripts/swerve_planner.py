@@ -28,6 +28,9 @@ rig of the run (`swerve run --rig`), or in the planner's own, which `rig` names:
         def act(self, observation):
             image = observation.sensors["front"].frame      # [height][width][3]
 
+A camera of 30 Hz has three `frames` a tick, each with its `time_ns`; a shutter that rolls has the time of each row
+(`row_times_ns()`); a lidar's frame is an array of points.
+
 One Planner object is one session (one rollout). A fork makes a deep copy of the object, so keep the
 session's memory in its attributes and share nothing mutable between objects. For models that want
 the whole batch at once, derive from BatchPlanner instead.
@@ -79,7 +82,8 @@ PROTOCOL_VERSION = 1  # that every hello begins with
 PROTOCOL_PLANS = 3  # with objects, maps and trajectories
 PROTOCOL_SENSORS = 4  # with the sensors of a rig
 LABELS, LOADED, RIG = 1, 2, 4  # features of a worker
-RGB8, JPEG, GRID = range(3)  # formats of frames
+RGB8, JPEG, GRID, POINTS = range(4)  # formats of frames
+SHUTTERS = ("none", "top", "bottom", "left", "right")
 MAGIC = 0x4C505753
 HELLO, WELCOME, RESET, DONE, ACT, ACTIONS, FORK, END, ERROR, BYE = range(1, 11)
 
@@ -117,6 +121,7 @@ _STOP_LINE = tuple((name, "d") for name in ("left_x_m", "left_y_m", "right_x_m",
 _SIGNAL = (("id", "64s"), ("first_lane", "I"), ("lane_count", "I"), ("first_stop_line", "I"), ("sign", "I"))
 _SIGNAL_STATE = (("signal", "I"), ("light", "I"), ("stop_ahead_m", "d"))
 _LINK = (("lane", "I"),)
+_RETURN = (("x_m", "f"), ("y_m", "f"), ("z_m", "f"), ("intensity", "B"), ("ring", "B"), ("time_2us", "H"))
 
 
 class Record:
@@ -236,7 +241,7 @@ def _array(layout, count, payload, at):
     """The same as one structured array, a view of the frame."""
     if numpy is None:
         raise RuntimeError("arrays need numpy, which is not installed")
-    forms = {"I": "<u4", "i": "<i4", "d": "<f8", "q": "<i8", "64s": "S64"}
+    forms = {"I": "<u4", "i": "<i4", "d": "<f8", "q": "<i8", "64s": "S64", "f": "<f4", "B": "u1", "H": "<u2"}
     return numpy.frombuffer(payload, [(name, forms[form]) for name, form in layout], count, at)
 
 
@@ -277,12 +282,32 @@ class World(Record):
 
 
 class Sensor(Record):
-    """Frames that one sensor of a rig has taken: id, width, height, frames (the newest last) and time_ns (of each; -1:
-    it has been dark from the start, and shows black). A frame is [height][width][3] of bytes, RGB; of the grid "bev"
-    [channel][row][col]; of one packed as JPEG the bytes of a JPEG file. shutter_ns is the time from the first row to
-    the last. Frames are views of shared memory that the next tick overwrites."""
+    """Frames that one sensor of a rig has taken since the tick before: id, width, height, frames (the newest last; at a
+    drive's first tick there is one) and time_ns (of each, when its last row was taken; -1: the sensor has been dark from
+    the start, and shows black). A frame is [height][width][3] of bytes, RGB; of the grid "bev" [channel][row][col]; of
+    one packed as JPEG the bytes of a JPEG file. shutter_ns is the time from the first row to the last, shutter the side
+    that is first (of SHUTTERS). A lidar's frame is a turn, of `width` azimuths and `height` rings, which ends at its
+    time: a structured array of x_m, y_m, z_m (the lidar's own frame at the point's moment), intensity (of 255), ring and
+    time_2us (since the turn began), or without numpy a list of records of these. Frames are views of shared
+    memory that the next tick overwrites."""
 
     frame = property(lambda self: self.frames[-1])
+
+    def row_times_ns(self, index=-1):
+        """When each row (column, where the shutter rolls from a side) of a frame was taken."""
+        size = self.width if self.shutter in ("left", "right") else self.height
+        steps = [self.shutter_ns * i // max(size - 1, 1) for i in range(size)]
+        if self.shutter in ("top", "left"):
+            steps.reverse()
+        times = [self.time_ns[index] - step for step in steps]
+        return times if numpy is None else numpy.array(times, dtype=numpy.int64)
+
+    def point_times_ns(self, index=-1):
+        """When each point of a lidar's turn was taken."""
+        began_ns = self.time_ns[index] - self.shutter_ns
+        if numpy is None:
+            return [began_ns + 2000 * point.time_2us for point in self.frames[index]]
+        return began_ns + 2000 * self.frames[index]["time_2us"].astype(numpy.int64)
 
 
 class Observation(Record):
@@ -706,12 +731,17 @@ class _Client:
                 frames=[self.frame(form, place, size, height, width) for place, size in places],
                 time_ns=fields[19 : 19 + frames],
                 shutter_ns=fields[31],
+                shutter=SHUTTERS[fields[32]],
             )
         return found
 
     def frame(self, form, offset, size, height, width):
         if form == JPEG:
             return memoryview(self.memory)[offset : offset + size]
+        if form == POINTS:
+            count = size // _size(_RETURN)
+            return _records(Record, _RETURN, count, self.memory, offset) if numpy is None else _array(
+                _RETURN, count, self.memory, offset)
         return self.view(offset, (size // (height * width), height, width) if form == GRID else (height, width, 3))
 
     def view(self, offset, shape):

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/draw/draw_choice.h"
+#include "cli/draw/rig_nuscenes.h"
 #include "report/draw/draw_rig.h"
 #include "schemas/rig/rig.h"
 
@@ -16,6 +17,7 @@ struct rig_command {
     const char *store_url;
     const char *scenario;
     const char *output;
+    const char *sample, *rear_axle;
     int64_t outcome, tick, seed;
     bool json;
 };
@@ -87,18 +89,49 @@ static enum status draw_suite(const struct rig_command *command, const struct ri
     return status;
 }
 
+/* All that is wrong with the file is said, the last of it by the caller. */
 static enum status rig_of(const char *name, struct rig *out, struct error *error)
 {
+    static struct errors errors; /* large */
     if (strcmp(name, "swerve") == 0) {
         rig_swerve(out);
         return STATUS_OK;
     }
-    TRY(rig_read(name, out, error));
-    enum status status = draw_rig_check(out, error);
-    if (status != STATUS_OK) {
-        error_prefix(error, "%s", name);
+    enum status status = rig_read(name, out, &errors, error);
+    THEN(status, draw_rig_check(name, out, &errors, error));
+    if (status == STATUS_OK || errors.count == 0) {
+        return status;
+    }
+    bool listed = errors_have(&errors, error->text);
+    for (uint32_t i = 0; i + listed < errors.count; i++) {
+        text_print(stderr, "swerve: %s\n", errors.items[i].text);
+    }
+    if (listed) {
+        *error = errors.items[errors.count - 1];
     }
     return status;
+}
+
+static enum status print_nuscenes(const struct rig_command *command, const char *folder,
+                                  struct rig *rig, struct error *error)
+{
+    double rear_axle_m = RIG_NUSCENES_AXLE_M;
+    char *end = NULL;
+    if (command->rear_axle != NULL) {
+        rear_axle_m = strtod(command->rear_axle, &end);
+        if (end == command->rear_axle || *end != '\0' || !(rear_axle_m >= 0.0) ||
+            rear_axle_m > 10.0) {
+            return error_set(error, STATUS_USAGE, "--rear-axle: expected 0 to 10 m, found \"%s\"",
+                             command->rear_axle);
+        }
+    }
+    TRY(rig_nuscenes_read(folder, command->sample, rear_axle_m, rig, error));
+    TRY(draw_rig_check(rig, error));
+    text_print(stderr,
+               "swerve: %u cameras, %u lidars, at 10 Hz; no radars. Moved by %.3f m from the rear "
+               "axle to the middle of ego's box (--rear-axle)\n",
+               rig->camera_count, rig->lidar_count, rear_axle_m);
+    return cli_write_json(rig_encode(rig), error);
 }
 
 static enum status run(const struct rig_command *command, const char *const *arguments,
@@ -106,8 +139,9 @@ static enum status run(const struct rig_command *command, const char *const *arg
 {
     const char *verb = arguments[0];
     bool drawing = strcmp(verb, "draw") == 0;
+    bool importing = strcmp(verb, "from-nuscenes") == 0;
     bool recorded = command->outcome >= 0;
-    if ((!drawing && strcmp(verb, "show") != 0 && strcmp(verb, "check") != 0) ||
+    if ((!drawing && !importing && strcmp(verb, "show") != 0 && strcmp(verb, "check") != 0) ||
         count != (drawing && !recorded ? 3u : 2u)) {
         return error_set(error, STATUS_USAGE, "rig: expected %s", usage);
     }
@@ -117,13 +151,18 @@ static enum status run(const struct rig_command *command, const char *const *arg
     }
     struct rig *rig = malloc(sizeof *rig);
     TRY(memory_check(rig, error, "no memory for a rig"));
-    enum status status = rig_of(arguments[1], rig, error);
-    if (status == STATUS_OK && drawing) {
+    enum status status = importing ? print_nuscenes(command, arguments[1], rig, error)
+                                   : rig_of(arguments[1], rig, error);
+    if (status != STATUS_OK || importing) {
+        free(rig);
+        return status;
+    }
+    if (drawing) {
         status = recorded ? draw_outcome(command, rig, error)
                           : draw_suite(command, rig, arguments[2], error);
-    } else if (status == STATUS_OK && strcmp(verb, "show") == 0) {
+    } else if (strcmp(verb, "show") == 0) {
         status = print_rig(rig, command->json, error);
-    } else if (status == STATUS_OK) {
+    } else {
         text_print(stdout, "%s: ok, %u cameras, %u lidars\n", arguments[1], rig->camera_count,
                    rig->lidar_count);
     }
@@ -146,14 +185,19 @@ int command_rig(int argc, char **argv)
         {"--tick", "N", "which tick of it (0)", .number = &options.tick, .verbs = "draw"},
         {"--store", "URL", "its job store ($SWERVE_STORE, else swerve.db)",
          .text = &options.store_url, .verbs = "draw"},
+        {"--sample", "TOKEN", "whose sensors (the first one's)", .text = &options.sample,
+         .verbs = "from-nuscenes"},
+        {"--rear-axle", "METRES", "from it to the middle of ego's box (1.294)",
+         .text = &options.rear_axle, .verbs = "from-nuscenes"},
         {"--json", NULL, "print the rig as JSON, all members written", .flag = &options.json,
          .verbs = "show"},
     };
     const struct cli_command command = {
         "rig",
-        "show|check RIG | draw RIG SUITE | draw RIG --outcome ID",
+        "show|check RIG | draw RIG SUITE | draw RIG --outcome ID | from-nuscenes DIR",
         "Sensors that a rig.json declares: what they are, and what they see. RIG: a file, or "
-        "\"swerve\", the built-in rig.",
+        "\"swerve\", the built-in rig. from-nuscenes prints one of the tables in a folder such as "
+        "v1.0-mini.",
         CLI_ROWS(rows, 2, 3),
     };
     const char *arguments[3] = {NULL, NULL, NULL};

@@ -11,39 +11,20 @@
 
 enum { KEPT_BYTES_MAX = 8 << 20, KEPT_FILES_MAX = 1000, KEPT_PLANNERS_MAX = 2 * LIMIT_PLANNERS };
 
-/* Packs that are to be kept, one a planner. */
-struct kept_list {
-    uint32_t count;
-    struct kept {
-        char planner_hash[SHA256_HEX_BYTES];
-        char *data; /* owned; NULL: a planner without files, built in or behind a service */
-        size_t bytes;
-    } list[KEPT_PLANNERS_MAX];
-};
+/* Whether a path stays within the folder that it begins in. */
+bool kept_is_within(const char *path);
 
-/* Whether a store may keep files: on a shared one others could read them. USAGE. */
-enum status kept_check_store(const char *store_url, struct error *error);
-
-/* Packs, of each planner of these jobs, the files that its command line or plugin names, and of a
- * Python file those beside and below it, all within this folder, and starts the planner from a copy
- * to see that it is the same one. BAD_INPUT: it names no file here, or the copy is another planner;
- * LIMIT: files beyond KEPT_BYTES_MAX or KEPT_FILES_MAX. To be called before there are threads;
- * kept_finish after failures too. */
-enum status kept_pack(const struct job_spec *specs, uint32_t count,
-                      const struct planner_confinement *confinement, struct kept_list *out,
-                      struct error *error);
-void kept_finish(struct kept_list *kept);
-
-/* Keeps the packs with a suite. */
-enum status kept_send(const struct kept_list *kept, struct store *store, const char *suite_id,
-                      struct error *error);
+/* Puts the files of a pack, which is somebody's word, into a new folder, the caller's to remove.
+ * BAD_INPUT: it is damaged, or a name leads out of the folder. */
+enum status kept_put(const char *data, size_t bytes, char folder[LIMIT_PATH_BYTES],
+                     struct error *error);
 
 /* Unpacks the files of the planner with that hash into a new folder, the caller's to remove.
  * *found false: the store has none. BAD_INPUT: the pack is damaged. */
 enum status kept_unpack(struct store *store, const char *planner_hash,
                         char folder[LIMIT_PATH_BYTES], bool *found, struct error *error);
 
-/* Removes a folder that kept_unpack made, with what is in it; "" is none. */
+/* Removes a folder of kept files, with what is in it; "" is none. */
 void kept_remove(const char *folder);
 
 /* Makes the folder the one that the process stands in. *back is for kept_leave, which follows after

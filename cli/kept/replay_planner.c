@@ -11,15 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Opens the runner by the planner's files as they are in this folder. */
-static enum status open_here(struct replay_planner *planner, const struct runner_source *source,
-                             const struct job_spec *spec, const struct rig *rig,
-                             struct error *error)
+enum status replay_planner_open_here(const struct runner_source *source,
+                                     const struct job_spec *spec, const struct rig *rig,
+                                     struct replay_planner *out, struct error *error)
 {
-    TRY(planner_identity(spec->planner, planner->files, error));
-    TRY(runner_open(source, spec, rig, &planner->open, error));
-    memcpy(planner->hash, planner->files, sizeof planner->hash);
-    planner_identity_extend(planner->hash, runner_planner_loaded(planner->open.runner));
+    TRY(planner_identity(spec->planner, out->files, error));
+    TRY(runner_open(source, spec, rig, &out->open, error));
+    memcpy(out->hash, out->files, sizeof out->hash);
+    planner_identity_extend(out->hash, runner_planner_loaded(out->open.runner));
     return STATUS_OK;
 }
 
@@ -29,64 +28,72 @@ bool replay_planner_is(const struct replay_planner *planner, const struct outcom
            strcmp(outcome->planner_hash, planner->files) == 0;
 }
 
-/* The same from the folder of kept files, in the sandbox: they come out of a store. */
-static enum status open_there(struct replay_planner *planner, const struct runner_source *here,
-                              const struct job_spec *spec, const struct rig *rig,
-                              struct error *error)
+enum status replay_planner_open_kept(const struct runner_source *here, const struct job_spec *spec,
+                                     const struct rig *rig,
+                                     const struct planner_confinement *confinement,
+                                     struct replay_planner *out, struct error *error)
 {
     struct runner_source source = *here;
-    planner->confinement = *here->planner_config.confinement;
-    planner->confinement.sandbox = true;
-    planner->confinement.environment_listed = true;
-    CHECK(planner->confinement.path_count < REPLAY_PATHS_MAX);
-    for (uint32_t i = 0; i < planner->confinement.path_count; i++) {
-        planner->paths[i] = here->planner_config.confinement->paths[i];
-    }
-    planner->paths[planner->confinement.path_count++] = planner->kept; /* with its folders */
-    planner->confinement.paths = planner->paths;
-    source.planner_config.confinement = &planner->confinement;
     int back = -1;
-    if (planner_confinement_check(&planner->confinement, error) != STATUS_OK) {
+    out->confinement = *confinement;
+    out->confinement.sandbox = true;
+    out->confinement.environment_listed = true;
+    CHECK(out->confinement.path_count < REPLAY_PATHS_MAX);
+    for (uint32_t i = 0; i < out->confinement.path_count; i++) {
+        out->paths[i] = confinement->paths[i];
+    }
+    out->paths[out->confinement.path_count++] = out->kept; /* with its folders */
+    out->confinement.paths = out->paths;
+    source.planner_config.confinement = &out->confinement;
+    source.planner_config.debug = false; /* the terminal is nobody's in the sandbox */
+    if (planner_confinement_check(&out->confinement, error) != STATUS_OK) {
         return error_prefix(error, "files that a store kept run in the sandbox alone");
     }
-    enum status status = kept_enter(planner->kept, &back, error);
-    THEN(status, open_here(planner, &source, spec, rig, error));
+    enum status status = kept_enter(out->kept, &back, error);
+    THEN(status, replay_planner_open_here(&source, spec, rig, out, error));
     return kept_leave(back, status, error);
 }
 
+/* The planner is another one now, and the store has no files of it. */
+static void tell_changed(const struct replay_planner *planner, const struct outcome *outcome,
+                         const char *store_url)
+{
+    text_print(stderr,
+               "NOTE: the planner's files have changed since outcome %lld (%.12s, now %.12s): this "
+               "drives them as they are now; swerve show %lld --video FILE.png --store %s shows "
+               "what was recorded\n",
+               (long long)outcome->id, outcome->planner_hash, planner->hash, (long long)outcome->id,
+               store_url);
+}
+
 enum status replay_planner_open(const struct runner_source *source, const struct job_spec *spec,
-                                const struct rig *rig, struct store *store, const char *store_url,
+                                const struct rig *rig, const struct replay_files *files,
                                 const struct outcome *outcome, struct replay_planner *out,
                                 struct error *error)
 {
-    enum status opened = open_here(out, source, spec, rig, error);
+    enum status opened = replay_planner_open_here(source, spec, rig, out, error);
     bool builtin = strncmp(planner_spec_bare(spec->planner), "builtin:", strlen("builtin:")) == 0;
     struct error why;
     bool found = false;
-    if (store == NULL || builtin || (opened == STATUS_OK && replay_planner_is(out, outcome))) {
+    if (files->store == NULL || builtin ||
+        (opened == STATUS_OK && replay_planner_is(out, outcome))) {
         return opened;
     }
-    enum status unpacked = source->planner_config.confinement != NULL
-                               ? kept_unpack(store, outcome->planner_hash, out->kept, &found, &why)
-                               : STATUS_OK;
+    enum status unpacked =
+        kept_unpack(files->store, outcome->planner_hash, out->kept, &found, &why);
     /* A server shows these files to nobody, and an earlier one knows of none. */
     if (unpacked != STATUS_OK && (unpacked == STATUS_BAD_INPUT || opened != STATUS_OK)) {
         *error = why;
         return why.status;
     }
-    if (!found && opened == STATUS_OK) {
-        text_print(stderr,
-                   "NOTE: the planner's files have changed since outcome %lld (%.12s, now %.12s): "
-                   "this drives them as they are now; swerve show %lld --video FILE.png --store %s "
-                   "shows what was recorded\n",
-                   (long long)outcome->id, outcome->planner_hash, out->hash, (long long)outcome->id,
-                   store_url);
-    }
     if (!found) {
+        if (opened == STATUS_OK) {
+            tell_changed(out, outcome, files->url);
+        }
         return opened;
     }
     runner_close(&out->open);
-    TRY(open_there(out, source, spec, rig, error));
+    TRY(replay_planner_open_kept(source, spec, rig, files->confinement, out, error));
     if (!replay_planner_is(out, outcome)) {
         return error_set(error, STATUS_BAD_INPUT,
                          "the planner's files that the store kept are another planner here (%.12s, "
@@ -95,8 +102,9 @@ enum status replay_planner_open(const struct runner_source *source, const struct
     }
     text_print(stderr,
                "NOTE: the planner's files have changed since outcome %lld: it is driven by those "
-               "that the store kept, in the sandbox\n",
-               (long long)outcome->id);
+               "that the store kept, in the sandbox%s\n",
+               (long long)outcome->id,
+               source->planner_config.debug ? ", where breakpoint() finds no terminal" : "");
     return STATUS_OK;
 }
 

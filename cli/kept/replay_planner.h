@@ -1,6 +1,7 @@
 /*
- * Planner of a replay: the one that drove an outcome, by its files as they are now, or by those
- * that the store kept; where neither is it, that is said and the files as they are now drive.
+ * Planner of a drive that is done again: the one that drove an outcome, by its files as they are
+ * now, or by those that the store kept; where neither is it, that is said and the files as they are
+ * now drive.
  */
 #ifndef SWERVE_CLI_KEPT_REPLAY_PLANNER_H
 #define SWERVE_CLI_KEPT_REPLAY_PLANNER_H
@@ -19,14 +20,32 @@ struct replay_planner {
     const char *paths[REPLAY_PATHS_MAX];    /* that are shown to it */
 };
 
-/* Opens a runner for `spec` with the sensors of a rig (NULL: the built-in one). `store`, borrowed:
- * may have kept the files, and it is said on stderr where they have changed; NULL: any version of
- * the planner will do. To be closed after failures too. PLANNER: kept files run in the sandbox
- * alone, and there is none here. */
+/* The store that may have kept a planner's files. */
+struct replay_files {
+    struct store *store; /* borrowed; NULL: any version of the planner will do */
+    const char *url;     /* for commands that are shown */
+    /* Of kept files, beside the sandbox: borrowed until the planner is closed. */
+    const struct planner_confinement *confinement;
+};
+
+/* Opens a runner for `spec` with the sensors of a rig (NULL: the built-in one). Where the planner
+ * has changed and the store has none of its files, that is said on stderr. To be closed after
+ * failures too. PLANNER: kept files run in the sandbox alone, and there is none here. */
 enum status replay_planner_open(const struct runner_source *source, const struct job_spec *spec,
-                                const struct rig *rig, struct store *store, const char *store_url,
+                                const struct rig *rig, const struct replay_files *files,
                                 const struct outcome *outcome, struct replay_planner *out,
                                 struct error *error);
+
+/* The same by the files as they are in this folder, whatever the store has. */
+enum status replay_planner_open_here(const struct runner_source *source,
+                                     const struct job_spec *spec, const struct rig *rig,
+                                     struct replay_planner *out, struct error *error);
+
+/* The same by the files in out->kept, which are removed with it, in the sandbox. */
+enum status replay_planner_open_kept(const struct runner_source *source,
+                                     const struct job_spec *spec, const struct rig *rig,
+                                     const struct planner_confinement *confinement,
+                                     struct replay_planner *out, struct error *error);
 void replay_planner_close(struct replay_planner *planner);
 
 /* Whether the planner that was opened is the one that drove the outcome. */

@@ -4,6 +4,8 @@
  */
 #include "cli/notify/notify.h"
 
+#include "base/clock.h"
+#include "base/units.h"
 #include "schemas/json_read.h"
 #include "schemas/outcome.h"
 #include "store/curl/curl_post.h"
@@ -13,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUITES_WATCHED = 1000, SUITES_LISTED = 100, DEADLINE_MS = 5000 };
+enum { SUITES_WATCHED = 1000, SUITES_LISTED = 100, DEADLINE_MS = 5000, LOOK_MS = 1000 };
 
 struct watched {
     char id[LIMIT_ID_BYTES];
@@ -138,14 +140,22 @@ void notify_look(struct notify *notify, struct store *store)
         return;
     }
     take_new(notify, store);
+    /* A webhook that fails or is slow is told of the others at the next look: who calls has more to
+     * do. */
+    const int64_t last_ns = clock_now_ns(clock_system()) + LOOK_MS * NS_PER_MS;
+    bool answers = true;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < notify->count; i++) {
         struct watched *watched = &notify->watched[i];
         struct store_suite_status now;
         struct error error;
         bool known = store->ops->suite_status(store, watched->id, &now, &error) == STATUS_OK;
-        bool over = known && store_jobs_open(&now) == 0 &&
-                    (tell_end(notify, watched->id, &now) || ++watched->tries == NOTIFY_TRIES);
+        bool over = false;
+        if (known && store_jobs_open(&now) == 0 && answers &&
+            clock_now_ns(clock_system()) < last_ns) {
+            answers = tell_end(notify, watched->id, &now);
+            over = answers || ++watched->tries == NOTIFY_TRIES;
+        }
         if (!over && (known || error.status != STATUS_NOT_FOUND)) {
             notify->watched[kept++] = *watched;
         }

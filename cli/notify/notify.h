@@ -16,8 +16,8 @@ enum status notify_create(const char *url, const struct logger *logger, struct n
 void notify_destroy(struct notify *notify); /* accepts NULL */
 
 /* Tells of suites that ended since the last look; the first look only remembers which go on. What
- * cannot be delivered is logged and tried again at the next look, NOTIFY_TRIES times in all. NULL:
- * nothing is told. */
+ * cannot be delivered is logged and tried again at the next look, NOTIFY_TRIES times in all, and
+ * what else there is to tell waits until then. NULL: nothing is told. */
 enum { NOTIFY_TRIES = 5 };
 void notify_look(struct notify *notify, struct store *store);
 

@@ -24,8 +24,9 @@ struct world_command {
     const char *suite;
     const char *layout;
     const char *models;
-    const char *planner; /* calibrate */
-    int64_t seeds;       /* calibrate; 0: the suite's */
+    const char *rig_file; /* check; NULL: the built-in rig */
+    const char *planner;  /* calibrate */
+    int64_t seeds;        /* calibrate; 0: the suite's */
     int64_t ticks;
     int64_t deadline_ms;
     int64_t threads;
@@ -35,7 +36,11 @@ struct world_command {
     struct models *opened;
     struct world_source *source;
     struct health_bounds bounds; /* that `run` applies */
+    struct rig rig;
 };
+
+static const char *const form_names[SWERVE_WORLD_FORM_COUNT] = {"ego", "window", "rig"};
+static const char *const form_titles[SWERVE_WORLD_FORM_COUNT] = {"EGO", "WINDOW", "RIG"};
 
 static const char *const row_verdicts[] = {"ok", "BAD", "-"};
 
@@ -89,7 +94,7 @@ static enum status take_world(struct world_command *command, struct world_check_
     }
     TRY(world_source_open(command->spec, &command->how, &command->source, error));
     const struct foreign *foreign = world_source_foreign(command->source);
-    options->ops = foreign->native != NULL ? foreign->native : &world_foreign_student_ops;
+    options->ops = foreign_world_ops(foreign, TIER_STUDENT);
     options->config.foreign = foreign;
     options->exact = (foreign->declared.flags & SWERVE_WORLD_DETERMINISTIC) != 0;
     return find_bounds(command, error);
@@ -112,15 +117,15 @@ static json_t *declared_json(const struct world_command *command)
         return json_null();
     }
     const struct swerve_world_declared *declared = &foreign->declared;
-    return json_pack(
-        "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:f, s:s}", "name", declared->name, "version",
-        declared->version, "form", declared->form == SWERVE_WORLD_FORM_EGO ? "ego" : "window",
-        "deterministic", (declared->flags & SWERVE_WORLD_DETERMINISTIC) != 0, "bev",
-        (declared->flags & SWERVE_WORLD_BEV) != 0, "cameras",
-        (declared->flags & SWERVE_WORLD_CAMERAS) != 0, "moves_agents",
-        (declared->flags & SWERVE_WORLD_MOVES_AGENTS) != 0, "reads_raster",
-        (declared->flags & SWERVE_WORLD_READS_RASTER) != 0, "horizon_s",
-        declared->horizon_ticks * declared->tick_s, "hash", world_source_hash(command->source));
+    return json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:f, s:s}", "name", declared->name,
+                     "version", declared->version, "form", form_names[declared->form],
+                     "deterministic", (declared->flags & SWERVE_WORLD_DETERMINISTIC) != 0, "bev",
+                     (declared->flags & SWERVE_WORLD_BEV) != 0, "cameras",
+                     (declared->flags & SWERVE_WORLD_CAMERAS) != 0, "moves_agents",
+                     (declared->flags & SWERVE_WORLD_MOVES_AGENTS) != 0, "reads_raster",
+                     (declared->flags & SWERVE_WORLD_READS_RASTER) != 0, "horizon_s",
+                     declared->horizon_ticks * declared->tick_s, "hash",
+                     world_source_hash(command->source));
 }
 
 static int print_json(const struct world_command *command, const struct world_check *check)
@@ -137,6 +142,18 @@ static int print_json(const struct world_command *command, const struct world_ch
                                     "checks", rows));
 }
 
+static void print_chunks(const struct swerve_world_declared *declared)
+{
+    char states[32] = "";
+    if (declared->states_max > 0) {
+        snprintf(states, sizeof states, ", %u at once", declared->states_max);
+    }
+    if (declared->form == SWERVE_WORLD_FORM_RIG) {
+        text_print(stdout, "chunks of %u frames, the first of %u, at %u Hz%s\n",
+                   declared->chunk_frames, declared->first_frames, declared->rate_hz, states);
+    }
+}
+
 static void print_text(const struct world_command *command, const struct world_check *check)
 {
     const struct foreign *foreign =
@@ -144,14 +161,14 @@ static void print_text(const struct world_command *command, const struct world_c
     if (foreign != NULL) {
         const struct swerve_world_declared *declared = &foreign->declared;
         text_print(stdout, "%s %s: %s frames%s%s%s, %s, trusted for %g s; hash %.12s\n",
-                   declared->name, declared->version,
-                   declared->form == SWERVE_WORLD_FORM_EGO ? "EGO" : "WINDOW",
+                   declared->name, declared->version, form_titles[declared->form],
                    (declared->flags & SWERVE_WORLD_BEV) != 0 ? ", grid" : "",
                    (declared->flags & SWERVE_WORLD_CAMERAS) != 0 ? ", cameras" : "",
                    (declared->flags & SWERVE_WORLD_MOVES_AGENTS) != 0 ? ", moves agents" : "",
                    (declared->flags & SWERVE_WORLD_DETERMINISTIC) != 0 ? "deterministic"
                                                                        : "not deterministic",
                    declared->horizon_ticks * declared->tick_s, world_source_hash(command->source));
+        print_chunks(declared);
     }
     for (uint32_t i = 0; i < check->row_count; i++) {
         const struct world_check_row *row = &check->rows[i];
@@ -166,11 +183,15 @@ static enum status run(struct world_command *command, struct world_check *check,
     struct suite *suite = NULL;
     const struct scenario *scenario = NULL;
     struct world_check_options options = {
-        .config = {.thread_count = (uint32_t)command->threads},
+        .config = {.thread_count = (uint32_t)command->threads, .rig = &command->rig},
         .ticks = (uint32_t)command->ticks,
         .bounds = &command->bounds,
     };
     TRY(models_parse_conditioning(command->layout, &options.config.conditioning, error));
+    rig_swerve(&command->rig);
+    if (command->rig_file != NULL) {
+        TRY(rig_read(command->rig_file, &command->rig, error));
+    }
     TRY(cli_suite_load(command->suite != NULL ? command->suite : "smoke", &suite, error));
     enum status status = find_scenario(suite, &scenario, error);
     THEN(status, prepared_create(scenario, &options.prepared, error));
@@ -213,6 +234,12 @@ static enum status calibrate(struct world_command *command, struct error *error)
     TRY(world_source_lend(command->spec, NULL, &command->how, command->opened, error));
     TRY(models_promoted(command->opened, TIER_STUDENT, NN_BF16, &options.model, error));
     options.models = command->opened;
+    if (options.model->foreign->declared.form == SWERVE_WORLD_FORM_RIG) {
+        return error_set(error, STATUS_USAGE,
+                         "world calibrate: expected a world with bounds of its own, found %s of "
+                         "the form RIG, whose pictures are judged by their first second",
+                         options.model->foreign->declared.name);
+    }
     TRY(calibrate_run(&options, &result, error));
     if (command->json) {
         return cli_write_json(json_pack("{s:s, s:s, s:I, s:I}", "world", command->spec, "bounds",
@@ -273,6 +300,8 @@ int command_world(int argc, char **argv)
         {"--ticks", "N", "check: of a rollout, 8 to 200 (24)", .number = &world.ticks},
         {"--layout", "CONDITIONING", "check: what it is given, agents, map or none (agents)",
          .text = &world.layout},
+        {"--rig", "FILE", "check: whose cameras a world of the form RIG makes (the built-in rig)",
+         .text = &world.rig_file},
         {"--threads", "N", "check: that it may use, 1 to 64 (1)", .number = &world.threads},
         {"--planner", "SPEC", "calibrate: who drives (builtin:reference)", .text = &world.planner},
         {"--seeds", "N", "calibrate: seeds 1 to N instead of the suite's", .number = &world.seeds},

@@ -9,6 +9,8 @@
 #include "base/units.h"
 #include "engine/sensors/raster_camera.h"
 
+enum { SCAN_BAND_AZIMUTHS = 8 };
+
 #define JUMP_M 2.0 /* farther from where its speed takes it, a body has jumped */
 
 struct moving {
@@ -81,11 +83,6 @@ void frames_scene(const struct scene *before, const struct scene *after, double 
     }
 }
 
-uint32_t frames_per_tick(const struct rig_camera *camera)
-{
-    return (uint32_t)(camera->rate_hz * TICK_S + 0.5);
-}
-
 /* Whether a rolling shutter exposes row after row; else column after column. */
 static bool by_rows(const struct rig_camera *camera)
 {
@@ -131,7 +128,7 @@ void frames_draw(const struct raster_layers *layers, const struct scenario *scen
                  const struct rig_camera *camera, const struct raster_rays *rays, uint32_t index,
                  uint8_t *out)
 {
-    uint32_t count = frames_per_tick(camera);
+    uint32_t count = rig_camera_frames(camera);
     CHECK(index < count);
     double time_share = (index + 1.0) / count;
     /* Drops of its own in each frame; those of the tick in its last. */
@@ -152,4 +149,21 @@ void frames_draw(const struct raster_layers *layers, const struct scenario *scen
         scene.conditions = after->conditions;
         raster_rays_draw_part(layers, scenario, &scene, own, rays, &band, &ring, out);
     }
+}
+
+uint32_t frames_scan(const struct raster_layers *layers, const struct scenario *scenario,
+                     const struct scene *before, const struct scene *after, uint64_t seed,
+                     const struct rig_lidar *lidar, const struct scan *scan, struct scan_point *out)
+{
+    uint32_t count = 0;
+    struct scene scene;
+    for (int32_t first = 0; first < lidar->azimuths; first += SCAN_BAND_AZIMUTHS) {
+        int32_t end = first + SCAN_BAND_AZIMUTHS;
+        end = end < lidar->azimuths ? end : lidar->azimuths;
+        frames_scene(before, after, (first + end - 1) / 2.0 / lidar->azimuths, &scene);
+        scene.tick = after->tick;
+        scene.conditions = after->conditions;
+        count += scan_points(scan, layers, scenario, &scene, seed, first, end, out + count);
+    }
+    return count;
 }

@@ -115,8 +115,15 @@ static float returns_of(enum agent_kind kind)
     }
 }
 
-/* Azimuths that a box spans; all of them where the lidar's axis may pass through it. */
-static void find_reach(const struct scan *scan, struct vec3 middle, struct target *target)
+/* Azimuths that are looked at. */
+struct sector {
+    double middle_rad, reach_rad;
+};
+
+/* Azimuths that a box spans; all of them where the lidar's axis may pass through it. False where it
+ * is beside the sector. */
+static bool find_reach(const struct scan *scan, struct vec3 middle, const struct sector *sector,
+                       struct target *target)
 {
     const double *h = target->half;
     double radius = sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2]);
@@ -125,7 +132,12 @@ static void find_reach(const struct scan *scan, struct vec3 middle, struct targe
     target->middle_rad = dmath_atan2(y, x);
     target->reach_rad = PI_RAD;
     if (x * x + y * y <= radius * radius * 1.01) {
-        return;
+        return true;
+    }
+    /* A ball spans asin(radius / distance), which is below pi / 2 of that. */
+    double most_rad = radius / sqrt(x * x + y * y) * (PI_RAD / 2.0) + sector->reach_rad + 1e-3;
+    if (fabs(dmath_wrap_angle(target->middle_rad - sector->middle_rad)) > most_rad) {
+        return false;
     }
     target->reach_rad = 0.0;
     for (int i = 0; i < 8; i++) {
@@ -140,12 +152,13 @@ static void find_reach(const struct scan *scan, struct vec3 middle, struct targe
         target->reach_rad = dmath_max(target->reach_rad, off);
     }
     target->reach_rad += 1e-6;
+    return true;
 }
 
-/* False where no beam can meet the agent. */
+/* False where no beam of the sector can meet the agent. */
 static bool find_target(const struct scan *scan, const struct scenario *scenario,
                         const struct scene *scene, uint32_t index, double range_m,
-                        struct target *out)
+                        const struct sector *sector, struct target *out)
 {
     const struct agent *agent = &scenario->agents[index];
     const struct agent_state *state = &scene->agents[index];
@@ -173,8 +186,7 @@ static bool find_target(const struct scan *scan, const struct scenario *scenario
     }
     out->at = (struct vec3){-middle.x * out->cosine - middle.y * out->sine,
                             middle.x * out->sine - middle.y * out->cosine, -middle.z};
-    find_reach(scan, middle, out);
-    return true;
+    return find_reach(scan, middle, sector, out);
 }
 
 static struct vec3 in_box(const struct target *target, struct vec3 v)
@@ -358,7 +370,7 @@ static uint32_t write_points(const struct turn *turn, int32_t azimuth, const str
 
 static void turn_init(struct turn *turn, const struct scan *scan,
                       const struct raster_layers *layers, const struct scenario *scenario,
-                      const struct scene *scene, uint64_t seed)
+                      const struct scene *scene, uint64_t seed, const struct sector *sector)
 {
     const struct pose *ego = &scene->ego.pose;
     turn->scan = scan;
@@ -375,7 +387,7 @@ static void turn_init(struct turn *turn, const struct scan *scan,
     dmath_sincos(ego->heading_rad, &turn->footing.sine, &turn->footing.cosine);
     turn->target_count = 0;
     for (uint32_t i = 0; i < scene->agent_count; i++) {
-        turn->target_count += find_target(scan, scenario, scene, i, turn->range_m,
+        turn->target_count += find_target(scan, scenario, scene, i, turn->range_m, sector,
                                           &turn->targets[turn->target_count]);
     }
 }
@@ -387,7 +399,10 @@ uint32_t scan_points(const struct scan *scan, const struct raster_layers *layers
     struct turn turn;
     uint32_t count = 0;
     CHECK(first >= 0 && end <= scan->lidar.azimuths);
-    turn_init(&turn, scan, layers, scenario, scene, seed);
+    const double step_rad = 2.0 * PI_RAD / scan->lidar.azimuths;
+    const struct sector sector = {(first + end - 1) / 2.0 * step_rad,
+                                  (end - first) / 2.0 * step_rad};
+    turn_init(&turn, scan, layers, scenario, scene, seed, &sector);
     for (int32_t i = first; i < end; i++) {
         double c = scan->azimuth_cosine[i];
         double s = scan->azimuth_sine[i];

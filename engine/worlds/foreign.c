@@ -3,84 +3,19 @@
  */
 #include "engine/worlds/foreign_internal.h"
 
-#include "base/units.h"
 #include "engine/learned/frame_measure.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define CONTEXT_SEED 0 /* of the first frame, which rollouts of a scenario share */
 
 enum {
     PARKED_MAX = 64 + 16, /* beside a main line for each slot: what the worker and learners park */
     CALL_TEXT_BYTES = 400,
-    DIFFERENCE_BYTES = 128,
-    GUARD = 0xA5,
 };
-
-/* ---- what it says of itself ---- */
-
-bool foreign_is_name(const char *name)
-{
-    size_t bytes = strnlen(name, SWERVE_WORLD_NAME_BYTES);
-    for (size_t i = 0; i < bytes; i++) {
-        if (name[i] <= ' ' || name[i] > '~' || name[i] == '/') {
-            return false;
-        }
-    }
-    return bytes > 0 && bytes < SWERVE_WORLD_NAME_BYTES;
-}
-
-enum status foreign_check_declared(const struct swerve_world_declared *declared,
-                                   struct error *error)
-{
-    const uint32_t known = SWERVE_WORLD_DETERMINISTIC | SWERVE_WORLD_BEV | SWERVE_WORLD_CAMERAS |
-                           SWERVE_WORLD_MOVES_AGENTS | SWERVE_WORLD_READS_RASTER;
-    if (!foreign_is_name(declared->name) || !foreign_is_name(declared->version)) {
-        return error_set(error, STATUS_DEVICE,
-                         "world: expected a name and a version of 1 to %d printable characters "
-                         "without blanks and slashes, found \"%.31s\" and \"%.31s\"",
-                         SWERVE_WORLD_NAME_BYTES - 1, declared->name, declared->version);
-    }
-    if (declared->form >= SWERVE_WORLD_FORM_COUNT || (declared->flags & ~known) != 0 ||
-        (declared->flags & (SWERVE_WORLD_BEV | SWERVE_WORLD_CAMERAS)) == 0) {
-        return error_set(error, STATUS_DEVICE,
-                         "world %s: declares form %u (expected 0 or 1) and flags 0x%x (expected "
-                         "bits of 0x%x, a grid or cameras among them)",
-                         declared->name, declared->form, declared->flags, known);
-    }
-    uint32_t bev = foreign_bev_bytes((enum swerve_world_form)declared->form);
-    uint32_t cameras = foreign_cameras_bytes((enum swerve_world_form)declared->form);
-    if ((declared->flags & SWERVE_WORLD_BEV) == 0) {
-        bev = 0;
-    }
-    if ((declared->flags & SWERVE_WORLD_CAMERAS) == 0) {
-        cameras = 0;
-    }
-    if (declared->bev_bytes != bev || declared->cameras_bytes != cameras) {
-        return error_set(error, STATUS_DEVICE,
-                         "world %s: shape: expected a grid of %u bytes and cameras of %u, declares "
-                         "%u and %u",
-                         declared->name, bev, cameras, declared->bev_bytes,
-                         declared->cameras_bytes);
-    }
-    if (!(fabs(declared->tick_s - TICK_S) < 1e-9) || declared->horizon_ticks < 1 ||
-        declared->horizon_ticks > LIMIT_HORIZON_TICKS) {
-        return error_set(error, STATUS_DEVICE,
-                         "world %s: expected ticks of %g s and a horizon of 1 to %d of them, "
-                         "declares %g s and %u",
-                         declared->name, TICK_S, LIMIT_HORIZON_TICKS, declared->tick_s,
-                         declared->horizon_ticks);
-    }
-    return STATUS_OK;
-}
 
 /* ---- open and close ---- */
 
@@ -88,81 +23,24 @@ static void set_guards(struct foreign_world *self)
 {
     for (uint32_t i = 0; i < self->cell_count; i++) {
         uint8_t *cell = foreign_memory(self, (int32_t)i);
-        memset(cell + self->layout.guard, GUARD, FOREIGN_GUARD_BYTES);
-        memset(cell + self->layout.agents_guard, GUARD, FOREIGN_GUARD_BYTES);
+        memset(cell + self->layout.guard, FOREIGN_GUARD, FOREIGN_GUARD_BYTES);
+        memset(cell + self->layout.agents_guard, FOREIGN_GUARD, FOREIGN_GUARD_BYTES);
     }
 }
 
-void foreign_difference(const struct swerve_world_declared *was,
-                        const struct swerve_world_declared *now, char *text, size_t bytes)
-{
-    const struct {
-        const char *name;
-        uint32_t was, now;
-    } numbers[] = {
-        {"form", was->form, now->form},
-        {"flags", was->flags, now->flags},
-        {"bytes of the grid", was->bev_bytes, now->bev_bytes},
-        {"bytes of the cameras", was->cameras_bytes, now->cameras_bytes},
-        {"horizon in ticks", was->horizon_ticks, now->horizon_ticks},
-    };
-    size_t i = 0;
-    while (i < sizeof numbers / sizeof numbers[0] && numbers[i].was == numbers[i].now) {
-        i++;
-    }
-    if (strncmp(was->name, now->name, sizeof was->name) != 0) {
-        snprintf(text, bytes, "name \"%.31s\" and \"%.31s\"", was->name, now->name);
-    } else if (strncmp(was->version, now->version, sizeof was->version) != 0) {
-        snprintf(text, bytes, "version \"%.31s\" and \"%.31s\"", was->version, now->version);
-    } else if (i < sizeof numbers / sizeof numbers[0]) {
-        snprintf(text, bytes, "%s %u and %u", numbers[i].name, numbers[i].was, numbers[i].now);
-    } else {
-        snprintf(text, bytes, "%s", memcmp(was, now, sizeof *was) == 0 ? "nothing" : "its rest");
-    }
-}
-
-/* Opens the instance; what it declares must be what it declared before, where it did. */
 static enum status open_instance(struct foreign_world *self, struct error *error)
 {
-    const struct foreign *foreign = self->foreign;
     const struct swerve_world_setup setup = {
-        .abi_version = SWERVE_WORLD_ABI_VERSION,
         .state_count = self->cell_count,
         .batch_max = self->base.slot_count,
         .thread_count = self->thread_count,
-        .config = foreign->config,
         .memory = self->memory,
         .memory_bytes = self->memory_bytes,
         .memory_fd = self->memory_fd,
         .conditioning = (uint32_t)self->conditioning,
-        .host = foreign->host,
     };
-    struct swerve_world_declared declared = {.reserved = 0};
-    char text[CALL_TEXT_BYTES] = "";
-    void *instance = NULL;
     set_guards(self);
-    if (foreign->ops->open(&instance, &setup, &declared, text, sizeof text) != 0) {
-        text[sizeof text - 1] = '\0';
-        return error_set(error, STATUS_DEVICE, "world %s: does not open: %s",
-                         foreign->declared.name[0] != '\0' ? foreign->declared.name : "(new)",
-                         text);
-    }
-    enum status status = foreign_check_declared(&declared, error);
-    bool known = foreign->declared.name[0] != '\0';
-    if (status == STATUS_OK && known &&
-        memcmp(&declared, &foreign->declared, sizeof declared) != 0) {
-        char differs[DIFFERENCE_BYTES];
-        foreign_difference(&foreign->declared, &declared, differs, sizeof differs);
-        status = error_set(error, STATUS_DEVICE,
-                           "world %s %s: declares something else than when it was asked first: %s",
-                           foreign->declared.name, foreign->declared.version, differs);
-    }
-    if (status != STATUS_OK) {
-        foreign->ops->close(instance);
-        return status;
-    }
-    self->declared = declared;
-    self->instance = instance;
+    TRY(foreign_instance_open(self->foreign, &setup, &self->instance, &self->declared, error));
     self->generation++;
     return STATUS_OK;
 }
@@ -179,12 +57,7 @@ static void close_world(struct world *world)
     if (self->instance != NULL) {
         self->foreign->ops->close(self->instance);
     }
-    if (self->memory != NULL) {
-        munmap(self->memory, self->memory_bytes);
-    }
-    if (self->memory_fd >= 0) {
-        close(self->memory_fd);
-    }
+    foreign_instance_unshare(self->memory_bytes, self->memory_fd, self->memory);
     threads_destroy(self->threads);
     free(self->cells);
     free(self->frames);
@@ -196,26 +69,6 @@ static void close_world(struct world *world)
     free(self->expected);
     free(self->scratch);
     free(self);
-}
-
-/* Memory that another process can map. Sealed in its size: where a world could shorten it, our next
- * look at it would end the worker (SIGBUS), with the rollouts of everybody. */
-static enum status share_memory(struct foreign_world *self, struct error *error)
-{
-    self->memory_bytes = self->cell_count * self->layout.stride;
-    self->memory_fd = memfd_create("swerve-world", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (self->memory_fd < 0 || ftruncate(self->memory_fd, (off_t)self->memory_bytes) != 0 ||
-        fcntl(self->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        return error_set(error, STATUS_IO, "world: shared memory of %zu bytes: %s",
-                         self->memory_bytes, strerror(errno));
-    }
-    void *mapped =
-        mmap(NULL, self->memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, self->memory_fd, 0);
-    if (mapped == MAP_FAILED) {
-        return error_set(error, STATUS_IO, "world: shared memory: %s", strerror(errno));
-    }
-    self->memory = mapped;
-    return STATUS_OK;
 }
 
 static enum status create_parts(struct foreign_world *self, uint32_t cells, struct error *error)
@@ -243,7 +96,8 @@ static enum status create_parts(struct foreign_world *self, uint32_t cells, stru
         self->cells[i].shown = self->frames + i * each;
         self->cells[i].measured = self->cells[i].shown + (ego ? shown : 0);
     }
-    TRY(share_memory(self, error));
+    self->memory_bytes = self->cell_count * self->layout.stride;
+    TRY(foreign_instance_share(self->memory_bytes, &self->memory_fd, &self->memory, error));
     return threads_create(self->thread_count, &self->threads, error);
 }
 

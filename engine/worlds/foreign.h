@@ -44,13 +44,30 @@ static inline bool foreign_drives_controls(const struct foreign *foreign)
 /* Whether somebody says where agents are in a conditioning; else no world of it opens. */
 static inline bool foreign_drives_in(const struct foreign *foreign, enum conditioning conditioning)
 {
-    return conditioning == CONDITIONING_AGENTS || foreign->declared.form != SWERVE_WORLD_FORM_EGO ||
+    return conditioning == CONDITIONING_AGENTS ||
+           foreign->declared.form == SWERVE_WORLD_FORM_WINDOW ||
            (foreign->declared.flags & SWERVE_WORLD_MOVES_AGENTS) != 0;
 }
 
 /* Opened by config.foreign; one table for each tier that such a world can answer for. */
 extern const struct world_ops world_foreign_student_ops;
 extern const struct world_ops world_foreign_teacher_ops;
+/* The same of the form RIG (foreign_rig.c). */
+extern const struct world_ops world_foreign_rig_student_ops;
+extern const struct world_ops world_foreign_rig_teacher_ops;
+
+/* The table that drives it as a tier, TIER_STUDENT or TIER_TEACHER. */
+static inline const struct world_ops *foreign_world_ops(const struct foreign *foreign,
+                                                        enum tier tier)
+{
+    const bool rig = foreign->declared.form == SWERVE_WORLD_FORM_RIG;
+    if (foreign->native != NULL) {
+        return foreign->native;
+    }
+    return tier == TIER_TEACHER ? rig ? &world_foreign_rig_teacher_ops : &world_foreign_teacher_ops
+           : rig                ? &world_foreign_rig_student_ops
+                                : &world_foreign_student_ops;
+}
 
 /* Of a form: bytes of grid and cameras. */
 uint32_t foreign_bev_bytes(enum swerve_world_form form);

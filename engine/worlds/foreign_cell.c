@@ -3,26 +3,31 @@
  */
 #include "engine/worlds/foreign_internal.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { CALL_TEXT_BYTES = 400 };
 
+void foreign_fault(const struct swerve_world_declared *declared, struct frame_stats *frame_stats,
+                   uint32_t tick, const char *format, va_list args)
+{
+    struct error said; /* printable */
+    if (frame_stats->fault[0] != '\0') {
+        return;
+    }
+    error_setv(&said, STATUS_DEVICE, format, args);
+    snprintf(frame_stats->fault, sizeof frame_stats->fault, "world %s %s: %.300s", declared->name,
+             declared->version, said.text);
+    frame_stats->tick = tick;
+}
+
 void foreign_lose(const struct foreign_world *self, struct foreign_slot *slot, const char *format,
                   ...)
 {
-    struct error said; /* printable */
     va_list args;
-    if (slot->frame_stats.fault[0] != '\0') {
-        return;
-    }
     va_start(args, format);
-    error_setv(&said, STATUS_DEVICE, format, args);
+    foreign_fault(&self->declared, &slot->frame_stats, slot->drive.scene.tick, format, args);
     va_end(args);
-    snprintf(slot->frame_stats.fault, sizeof slot->frame_stats.fault, "world %s %s: %.300s",
-             self->declared.name, self->declared.version, said.text);
-    slot->frame_stats.tick = slot->drive.scene.tick;
 }
 
 void foreign_die(struct foreign_world *self)

@@ -1,6 +1,7 @@
 /*
  * Foreign worlds, inside: what foreign.c (life cycle, branches), foreign_tick.c (one tick),
- * foreign_cell.c (states) and foreign_frame.c (forms of frames) share; nobody else includes it.
+ * foreign_cell.c (states), foreign_frame.c (forms of frames) and foreign_instance.c share; of it
+ * foreign_rig.c, the world of the form RIG, uses the instances.
  *
  * A cell is one state of the world: its part of the shared memory, and a private copy of the newest
  * frame. Cell `i` is state `i`. Slots and parked rollouts hold references on cells.
@@ -15,7 +16,9 @@
 #include "engine/worlds/foreign.h"
 #include "engine/worlds/world_internal.h"
 
-enum { FOREIGN_GUARD_BYTES = 64, FOREIGN_NO_CELL = -1 };
+#include <stdarg.h>
+
+enum { FOREIGN_GUARD_BYTES = 64, FOREIGN_GUARD = 0xA5, FOREIGN_NO_CELL = -1, FOREIGN_TICK_HZ = 10 };
 
 /* Offsets of a cell's parts in its stretch of the shared memory. */
 struct foreign_layout {
@@ -24,6 +27,18 @@ struct foreign_layout {
     size_t stride;
 };
 struct foreign_layout foreign_layout_of(enum swerve_world_form form);
+
+/* ---- instances (foreign_instance.c) ---- */
+
+/* Memory that another process can map; *fd -1 and *memory NULL where there is none yet. */
+enum status foreign_instance_share(size_t bytes, int *fd, uint8_t **memory, struct error *error);
+void foreign_instance_unshare(size_t bytes, int fd, uint8_t *memory); /* accepts -1 and NULL */
+
+/* Opens one. Of `setup` version, config and host are filled in here. It must declare what it
+ * declared before, where it did. */
+enum status foreign_instance_open(const struct foreign *foreign,
+                                  const struct swerve_world_setup *setup, void **out,
+                                  struct swerve_world_declared *declared, struct error *error);
 
 struct foreign_cell {
     uint32_t references; /* 0: free */
@@ -99,6 +114,11 @@ static inline bool foreign_declares(const struct foreign_world *self, uint32_t f
 }
 
 /* The rollout is lost; the first reason stays. */
+/* Writes the first fault of a rollout down. */
+void foreign_fault(const struct swerve_world_declared *declared, struct frame_stats *frame_stats,
+                   uint32_t tick, const char *format, va_list args)
+    __attribute__((format(printf, 4, 0)));
+bool foreign_guarded(const uint8_t *guard); /* its bytes are as they were set */
 void foreign_lose(const struct foreign_world *self, struct foreign_slot *slot, const char *format,
                   ...) __attribute__((format(printf, 3, 4)));
 /* The instance is gone, with every state that it held. */

@@ -13,7 +13,6 @@
 
 enum {
     CALL_TEXT_BYTES = 400,
-    GUARD = 0xA5,
     PLACES = SWERVE_WORLD_BEV_IN_RASTER | SWERVE_WORLD_CAMERAS_IN_RASTER,
 };
 
@@ -118,10 +117,10 @@ static void draw(void *context, uint32_t first, uint32_t end)
 
 /* ---- what came back ---- */
 
-static bool guarded(const uint8_t *guard)
+bool foreign_guarded(const uint8_t *guard)
 {
     for (int i = 0; i < FOREIGN_GUARD_BYTES; i++) {
-        if (guard[i] != GUARD) {
+        if (guard[i] != FOREIGN_GUARD) {
             return false;
         }
     }
@@ -147,10 +146,10 @@ static bool check_made(const struct foreign_world *self, struct foreign_slot *sl
     } else if (made->places > (foreign_declares(self, SWERVE_WORLD_READS_RASTER) ? PLACES : 0)) {
         foreign_lose(self, slot, "tick %u: its frame lies in places %u, expected bits of %d", tick,
                      made->places, foreign_declares(self, SWERVE_WORLD_READS_RASTER) ? PLACES : 0);
-    } else if (!guarded(memory + self->layout.guard) ||
-               !guarded(memory + self->layout.agents_guard)) {
-        memset(memory + self->layout.guard, GUARD, FOREIGN_GUARD_BYTES);
-        memset(memory + self->layout.agents_guard, GUARD, FOREIGN_GUARD_BYTES);
+    } else if (!foreign_guarded(memory + self->layout.guard) ||
+               !foreign_guarded(memory + self->layout.agents_guard)) {
+        memset(memory + self->layout.guard, FOREIGN_GUARD, FOREIGN_GUARD_BYTES);
+        memset(memory + self->layout.agents_guard, FOREIGN_GUARD, FOREIGN_GUARD_BYTES);
         foreign_lose(self, slot, "tick %u: it wrote beyond its frame or its agents", tick);
     }
     return slot->frame_stats.fault[0] == '\0';

@@ -30,7 +30,8 @@ struct world;
 struct model;
 struct device;
 struct foreign;
-struct raster_rays; /* engine/sensors/raster.h */
+struct rig;           /* schemas/rig/rig.h */
+struct raster_layers; /* engine/sensors/raster.h */
 
 #define WORLD_HOST_DEFAULT SIZE_MAX
 
@@ -50,6 +51,7 @@ struct world_config {
     size_t host_bytes_max;
     const struct spill_ops *spill; /* borrowed; NULL: none */
     const struct foreign *foreign; /* engine/worlds/foreign.h; borrowed, outlives the world */
+    const struct rig *rig;         /* rig_take at once, borrowed during open; NULL: later */
 };
 
 /* Cost of running so far; all slots together. */
@@ -100,6 +102,13 @@ struct world_view {
                    of the grid from 1, then of the cameras from that, or from 0 */
 };
 
+/* Borrowed from the slot, valid until it is released. */
+struct world_sight {
+    const struct raster_layers *layers;
+    const struct scenario *scenario;
+    uint64_t seed;
+};
+
 struct world_ops {
     const char *name; /* "object", "replay", "dummy" */
     enum tier tier;
@@ -129,10 +138,21 @@ struct world_ops {
     void (*slot_observe)(const struct world *world, uint32_t slot,
                          const struct observation_buffers *buffers);
 
-    /* Draws what a camera of any rig sees now into rgb [height][width][3]. Pure. NULL member: a
+    /* What sensors of any rig are drawn from (engine/rigs), beside slot_scene. Pure. NULL member: a
      * world that shows the sensors of the built-in rig alone. */
-    void (*slot_picture)(const struct world *world, uint32_t slot, const struct raster_rays *camera,
-                         uint8_t *rgb);
+    void (*slot_sight)(const struct world *world, uint32_t slot, struct world_sight *out);
+
+    /* Before any rollout: whose cameras are made from now on; the built-in rig where nobody says.
+     * A sentence says why it cannot. This member and the next two are NULL in worlds that draw. */
+    enum status (*rig_take)(struct world *world, const struct rig *rig, struct error *error);
+    /* A camera's frame [height][width][3] of the newest tick, in the rig's order; `back` 0: at the
+     * tick itself, 1: the one before it .. Borrowed until the next step or release; NULL: there is
+     * none, as before the first tick. */
+    const uint8_t *(*slot_frame)(const struct world *world, uint32_t slot, uint32_t camera,
+                                 uint32_t back);
+    /* Before a step, what the planner wants from now on. *action becomes what ego does in this
+     * tick: where frames that show its motion are made already, what was wanted when they were. */
+    void (*slot_commit)(struct world *world, uint32_t slot, struct action *action);
 
     /* Views on the device of this world, numbered below `count`, with a grid, cameras or both; once
      * per world. STATUS_DEVICE: it is on none. STATUS_NO_MEMORY. This member and the next three are

@@ -155,12 +155,10 @@ static void slot_observe(const struct world *world, uint32_t index,
     }
 }
 
-static void slot_picture(const struct world *world, uint32_t index,
-                         const struct raster_rays *camera, uint8_t *rgb)
+static void slot_sight(const struct world *world, uint32_t index, struct world_sight *out)
 {
     const struct drive *slot = occupied(world, index);
-    raster_rays_draw(slot->prepared->layers, slot->prepared->scenario, &slot->scene, slot->seed,
-                     camera, rgb);
+    *out = (struct world_sight){slot->prepared->layers, slot->prepared->scenario, slot->seed};
 }
 
 static const struct scene *slot_scene(const struct world *world, uint32_t index)
@@ -211,7 +209,7 @@ static void slot_state_drop(struct world *world, void *state)
     {                                                                                             \
         .name = NAME, .tier = TIER, .has_truth = true, .open = OPEN, .close = close_world,        \
         .accepts = ACCEPTS, .slot_reset = slot_reset, .slot_release = slot_release, .step = step, \
-        .slot_observe = slot_observe, .slot_picture = slot_picture, .slot_scene = slot_scene,     \
+        .slot_observe = slot_observe, .slot_sight = slot_sight, .slot_scene = slot_scene,         \
         .slot_intervene = slot_intervene, .slot_fork = slot_fork,                                 \
         .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,                             \
         .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                         \

@@ -28,13 +28,19 @@ struct moment {
     uint64_t seed;
 };
 
-enum status draw_rig_check(const struct rig *rig, struct error *error)
+enum status draw_rig_check(const char *name, const struct rig *rig, struct errors *errors,
+                           struct error *error)
 {
+    uint32_t before = errors_count(errors);
     for (uint32_t i = 0; i < rig->camera_count; i++) {
         struct lens lens;
-        TRY(lens_init(&rig->cameras[i], &lens, error));
+        enum status status = lens_init(&rig->cameras[i], &lens, error);
+        if (status != STATUS_OK) {
+            status = error_prefix(error, "%s", name);
+        }
+        TRY(errors_keep(errors, status, error));
     }
-    return STATUS_OK;
+    return errors_end(errors, before, error);
 }
 
 static enum status write_picture(const uint8_t *rgb, uint32_t width, uint32_t height,
@@ -66,7 +72,7 @@ static enum status write_camera(const struct moment *moment, const struct rig_ca
         memory_check(rgb, error, "no memory for the %zu bytes of camera %s", size, camera->id);
     if (status == STATUS_OK) {
         frames_draw(moment->layers, moment->scenario, moment->before, moment->scene, moment->seed,
-                    camera, rays, frames_per_tick(camera) - 1, rgb);
+                    camera, rays, rig_camera_frames(camera) - 1, rgb);
     }
     THEN(status, write_picture(rgb, (uint32_t)camera->width, (uint32_t)camera->height, folder,
                                camera->id, error));
@@ -145,8 +151,8 @@ static enum status write_lidar(const struct moment *moment, const struct rig_lid
         status = error_set(error, STATUS_NO_MEMORY, "no memory for the %u points of lidar %s", most,
                            lidar->id);
     } else {
-        uint32_t count = scan_points(scan, moment->layers, moment->scenario, moment->scene,
-                                     moment->seed, 0, lidar->azimuths, points);
+        uint32_t count = frames_scan(moment->layers, moment->scenario, moment->before,
+                                     moment->scene, moment->seed, lidar, scan, points);
         draw_points(scan, points, count, &(struct plan){height_m, rgb});
         status = write_picture(rgb, SCAN_SIDE, SCAN_SIDE, folder, lidar->id, error);
     }

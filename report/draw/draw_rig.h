@@ -10,7 +10,8 @@
 #include "store/api/store.h"
 
 /* Whether every camera's lens can be drawn. */
-enum status draw_rig_check(const struct rig *rig, struct error *error);
+enum status draw_rig_check(const char *name, const struct rig *rig, struct errors *errors,
+                           struct error *error);
 
 /* Writes FOLDER/SENSOR.png of each camera and, from above, of each lidar, the world's first moment;
  * makes the folder. */

@@ -17,11 +17,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct rig;
+
 struct export_request {
     struct store *store;   /* borrowed */
     const char *store_url; /* for the commands that a file names; NULL: not to be shown */
     const char *suite_id;  /* NULL: every suite of the store; tables only */
     bool field;            /* tables: with scores of the field */
+    const struct rig *rig; /* mcap: whose sensors; NULL: that of the scenario, where it was driven
+                              with */
     FILE *out;             /* borrowed */
     const char *place;     /* name of `out` in errors */
 };
@@ -53,7 +57,8 @@ enum status export_markdown(const struct export_request *request, struct error *
 
 /* MCAP of one outcome: ego and agents tick by tick as Foxglove's SceneUpdate and FrameTransform,
  * the front camera and the bird's-eye view as CompressedImage, ego's state and action as
- * "swerve.EgoState". Chunks are compressed by zstd and indexed. */
+ * "swerve.EgoState"; of a drive with a rig its cameras and lidars (export_mcap_rig.h), drawn again,
+ * in place of the built-in front camera. Chunks are compressed by zstd and indexed. */
 enum status export_mcap(const struct export_request *request, const struct outcome *outcome,
                         struct error *error);
 

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "report/csv_cell.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -155,8 +156,10 @@ static enum status write_json(const struct writer *writer, json_t *json, struct 
     json_decref(json);
     TRY(memory_check(text, error, "export: out of memory"));
     bool bad = text_put(writer->request->out, text) < 0 || fputc('\n', writer->request->out) == EOF;
+    int why = errno;
     free(text);
-    return bad ? error_set(error, STATUS_IO, "%s: cannot write", writer->request->place)
+    return bad ? error_set(error, STATUS_IO, "%s: cannot write: %s", writer->request->place,
+                           strerror(why))
                : STATUS_OK;
 }
 

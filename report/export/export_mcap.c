@@ -4,6 +4,7 @@
  */
 #include "base/png/png_encode.h"
 #include "report/export/export.h"
+#include "report/export/export_mcap_rig.h"
 #include "report/export/mcap.h"
 #include "report/report_drive.h"
 
@@ -63,6 +64,10 @@ struct drive {
     struct report_drive from;
     int32_t rollout;
     struct mcap *file;
+    const struct rig *rig;    /* NULL: the built-in one */
+    struct mcap_rig *sensors; /* of the rig */
+    enum status status;       /* the first failure of its sensors */
+    struct error error;       /* of it */
     uint16_t channels[TOPIC_COUNT];
     uint32_t tick;
     char *text; /* of the message, owned */
@@ -342,7 +347,8 @@ static void send_pictures(struct drive *drive)
         drive->memory = true;
     } else if (report_drive_shown_tick(from, drive->rollout, drive->tick) == drive->tick) {
         _Static_assert(BEV_CELLS * 3 >= CAMERA_BYTES, "one buffer for both pictures");
-        if (report_drive_camera(from, drive->rollout, drive->tick, seed, CAMERA_FRONT, rgb)) {
+        if (drive->rig == NULL &&
+            report_drive_camera(from, drive->rollout, drive->tick, seed, CAMERA_FRONT, rgb)) {
             send_picture(drive, TOPIC_FRONT, rgb, CAMERA_COLS, CAMERA_ROWS);
         }
         if (report_drive_bev(from, drive->rollout, drive->tick, seed, rgb)) {
@@ -350,6 +356,16 @@ static void send_pictures(struct drive *drive)
         }
     }
     free(rgb);
+}
+
+/* Pictures of a rig: those before the tick, or those at it. */
+static void send_sensors(struct drive *drive, bool before)
+{
+    if (drive->sensors != NULL && drive->status == STATUS_OK) {
+        drive->status = before ? mcap_rig_before(drive->sensors, &drive->from, drive->rollout,
+                                                 drive->tick, drive->outcome->seed, &drive->error)
+                               : mcap_rig_at(drive->sensors, &drive->error);
+    }
 }
 
 static void send_end(struct drive *drive)
@@ -375,10 +391,12 @@ static void send_ticks(struct drive *drive)
             continue;
         }
         drive->tick = t;
+        send_sensors(drive, true);
         send_scene(drive, &scene, first);
         send_ego(drive, &scene, &at);
         send_plan(drive, &at);
         send_pictures(drive);
+        send_sensors(drive, false);
         if (at.guardian != 0 && !guardian) {
             send_event(drive, 3, "guardian would override");
         }
@@ -425,6 +443,28 @@ static void write_metadata(const struct drive *drive)
     mcap_metadata(drive->file, "swerve", pairs);
 }
 
+/* The rig that is asked for, or the scenario's where the drive was with it. */
+static enum status choose_rig(struct drive *drive, const struct export_request *request,
+                              struct error *error)
+{
+    const struct rig *own = drive->from.document->scenario.rig;
+    char hash[SHA256_HEX_BYTES];
+    if (report_drive_has_keyframes(&drive->from)) {
+        return request->rig == NULL
+                   ? STATUS_OK
+                   : error_set(error, STATUS_USAGE,
+                               "--rig: expected a drive of the worlds object or replay, whose "
+                               "pictures are drawn again, found one of a world model");
+    }
+    drive->rig = request->rig;
+    if (drive->rig != NULL || own == NULL || drive->outcome->rig[0] == '\0') {
+        return STATUS_OK;
+    }
+    TRY(rig_hash(own, hash, error));
+    drive->rig = strcmp(hash, drive->outcome->rig) == 0 ? own : NULL;
+    return STATUS_OK;
+}
+
 static enum status write_file(struct drive *drive, const struct export_request *request,
                               struct error *error)
 {
@@ -433,10 +473,28 @@ static enum status write_file(struct drive *drive, const struct export_request *
         drive->channels[i] = mcap_channel(drive->file, topics[i].topic, topics[i].schema,
                                           schema_text(topics[i].schema));
     }
-    write_metadata(drive);
-    send_ticks(drive);
+    enum status status = choose_rig(drive, request, error);
+    if (status == STATUS_OK && drive->rig != NULL) {
+        status = mcap_rig_create(drive->rig, drive->file, drive->channels[TOPIC_TF], schema_text,
+                                 &drive->sensors, error);
+    }
+    if (status == STATUS_OK) {
+        write_metadata(drive);
+        send_ticks(drive);
+    }
+    mcap_rig_destroy(drive->sensors);
     free(drive->text);
-    TRY(mcap_finish(drive->file, error));
+    struct error last;
+    const enum status finished = mcap_finish(drive->file, &last);
+    if (status == STATUS_OK && drive->status != STATUS_OK) {
+        *error = drive->error;
+        return drive->status;
+    }
+    TRY(status);
+    if (finished != STATUS_OK) {
+        *error = last;
+        return finished;
+    }
     if (drive->memory) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", request->place);
     }

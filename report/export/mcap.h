@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { MCAP_CHANNELS_MAX = 16, MCAP_CHUNK_BYTES = 1 << 20 };
+enum { MCAP_CHANNELS_MAX = 48, MCAP_CHUNK_BYTES = 1 << 20 };
 
 struct mcap;
 

@@ -11,6 +11,7 @@
 #ifndef SWERVE_SCHEMAS_RIG_H
 #define SWERVE_SCHEMAS_RIG_H
 
+#include "base/errors.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "schemas/limits.h"
@@ -28,6 +29,7 @@ enum {
     RIG_SENSORS_MAX = RIG_CAMERAS_MAX + RIG_LIDARS_MAX + 1,
     LENS_RADIAL_MAX = 6,
     LENS_POLYNOMIAL_MAX = 8,
+    RIG_POINT_BYTES = 16,
     RIG_FILE_BYTES_MAX = 1 << 20,
 };
 
@@ -99,8 +101,9 @@ struct rig {
 /* The three cameras and the grid of schemas/observation.h: what nobody has to ask for. */
 void rig_swerve(struct rig *out);
 
-/* Reads a file of at most RIG_FILE_BYTES_MAX. Errors name file, place, expected and found. */
-enum status rig_read(const char *path, struct rig *out, struct error *error);
+/* Reads a file of at most RIG_FILE_BYTES_MAX. Errors name file, place, expected and found; `errors`
+ * (NULL: the first stops) takes all that are in the file. */
+enum status rig_read(const char *path, struct rig *out, struct errors *errors, struct error *error);
 enum status rig_decode(const char *file, const json_t *document, struct rig *out,
                        struct error *error);
 /* New reference, NULL where memory runs out. */
@@ -109,6 +112,9 @@ json_t *rig_encode(const struct rig *rig);
 enum status rig_text(const struct rig *rig, char **out, struct error *error);
 /* SHA-256 of the canonical text, in hexadecimal; of the built-in rig the empty text. */
 enum status rig_hash(const struct rig *rig, char out[SHA256_HEX_BYTES], struct error *error);
+
+/* Frames that a camera takes in a tick. */
+uint32_t rig_camera_frames(const struct rig_camera *camera);
 
 /* Bytes of all images of one time, RGB. */
 uint64_t rig_bytes(const struct rig *rig);

@@ -14,7 +14,22 @@ enum {
     ENCODING_BYTES = 16,
     JPEG_BLOCK = 16,        /* pixels: sides are filled up to it */
     JPEG_HEAD_BYTES = 2048, /* tables and markers */
+    SENSOR_IDS_BYTES = 400,
 };
+
+/* Ids that a planner may choose. */
+static const char *list_ids(const struct rig *rig, char out[SENSOR_IDS_BYTES])
+{
+    size_t used = 0;
+    snprintf(out, SENSOR_IDS_BYTES, "%s", rig->bev ? RIG_BEV_ID : "");
+    for (uint32_t i = 0; i < rig->camera_count + rig->lidar_count; i++) {
+        bool camera = i < rig->camera_count;
+        used = strlen(out);
+        snprintf(out + used, SENSOR_IDS_BYTES - used, "%s%s", used > 0 ? ", " : "",
+                 camera ? rig->cameras[i].id : rig->lidars[i - rig->camera_count].id);
+    }
+    return out[0] != '\0' ? out : "it has none that a planner can see";
+}
 
 /* The sensor of an id, plain. */
 static enum status find_sensor(const struct json_cursor *at, const struct rig *rig, const char *id,
@@ -30,13 +45,15 @@ static enum status find_sensor(const struct json_cursor *at, const struct rig *r
             return STATUS_OK;
         }
     }
+    char ids[SENSOR_IDS_BYTES];
     for (uint32_t i = 0; i < rig->lidar_count; i++) {
         if (strcmp(rig->lidars[i].id, id) == 0) {
-            return json_fail(at, error,
-                             "expected a camera or the grid, found %s: no lidar is drawn", id);
+            *out = (struct rig_chosen){.kind = RIG_LIDAR, .index = i};
+            return STATUS_OK;
         }
     }
-    return json_fail(at, error, "expected a sensor of the rig %s, found \"%s\"", rig->id, id);
+    return json_fail(at, error, "expected a sensor of the rig %s (%s), found \"%s\"", rig->id,
+                     list_ids(rig, ids), id);
 }
 
 /* "rgb", or "jpeg:" and a quality. */
@@ -60,8 +77,8 @@ static enum status decode_encoding(const struct json_cursor *sensor, struct rig_
                          text);
     }
     if (out->kind != RIG_CAMERA) {
-        return json_fail(&encoding, error, "expected \"rgb\", found \"%s\": the grid is no picture",
-                         text);
+        return json_fail(&encoding, error, "expected \"rgb\", found \"%s\": %s is no picture", text,
+                         out->kind == RIG_GRID ? "the grid" : "a scan");
     }
     out->jpeg_quality = quality;
     return STATUS_OK;
@@ -134,15 +151,29 @@ enum status rig_choice_decode(const char *source, const char *text, size_t bytes
 
 const char *rig_chosen_id(const struct rig *rig, const struct rig_chosen *chosen)
 {
-    return chosen->kind == RIG_GRID ? RIG_BEV_ID : rig->cameras[chosen->index].id;
+    return chosen->kind == RIG_GRID    ? RIG_BEV_ID
+           : chosen->kind == RIG_LIDAR ? rig->lidars[chosen->index].id
+                                       : rig->cameras[chosen->index].id;
 }
 
 void rig_chosen_size(const struct rig *rig, const struct rig_chosen *chosen, uint32_t *width,
                      uint32_t *height)
 {
-    bool grid = chosen->kind == RIG_GRID;
-    *width = grid ? BEV_COLS : (uint32_t)rig->cameras[chosen->index].width;
-    *height = grid ? BEV_ROWS : (uint32_t)rig->cameras[chosen->index].height;
+    if (chosen->kind == RIG_GRID) {
+        *width = BEV_COLS;
+        *height = BEV_ROWS;
+    } else if (chosen->kind == RIG_LIDAR) {
+        *width = (uint32_t)rig->lidars[chosen->index].azimuths;
+        *height = rig->lidars[chosen->index].elevation_count;
+    } else {
+        *width = (uint32_t)rig->cameras[chosen->index].width;
+        *height = (uint32_t)rig->cameras[chosen->index].height;
+    }
+}
+
+uint32_t rig_chosen_frames(const struct rig *rig, const struct rig_chosen *chosen)
+{
+    return chosen->kind == RIG_CAMERA ? rig_camera_frames(&rig->cameras[chosen->index]) : 1;
 }
 
 static size_t filled_up(uint32_t side)
@@ -158,9 +189,17 @@ size_t rig_chosen_bytes(const struct rig *rig, const struct rig_chosen *chosen)
     if (chosen->kind == RIG_GRID) {
         return BEV_BYTES;
     }
+    if (chosen->kind == RIG_LIDAR) {
+        return (size_t)width * height * RIG_POINT_BYTES;
+    }
     if (chosen->jpeg_quality > 0) {
         /* Noise at quality 100 stays below its pixels' bytes. */
         return filled_up(width) * filled_up(height) * 3 + JPEG_HEAD_BYTES;
     }
     return (size_t)width * height * 3;
+}
+
+size_t rig_chosen_tick_bytes(const struct rig *rig, const struct rig_chosen *chosen)
+{
+    return rig_chosen_frames(rig, chosen) * rig_chosen_bytes(rig, chosen);
 }

@@ -136,13 +136,9 @@ static enum status decode_pose_of(const struct json_cursor *sensor, struct rig_p
     return members_read(&pose, &rig_pose_members, out, error);
 }
 
-static enum status decode_camera(const struct json_cursor *cursor, struct rig_camera *out,
+static enum status decode_timing(const struct json_cursor *cursor, struct rig_camera *out,
                                  struct error *error)
 {
-    TRY(members_begin(cursor, &rig_camera_members, MEMBER_KINDS_ALL, error));
-    TRY(decode_sensor_id(cursor, out->id, error));
-    TRY(decode_side(cursor, "width", &out->width, error));
-    TRY(decode_side(cursor, "height", &out->height, error));
     TRY(members_decode(cursor, &rig_camera_members, MEMBER_KINDS_ALL, out, error));
     struct json_cursor rate = json_cursor_member(cursor, "rate_hz");
     if (fmod(out->rate_hz, TICK_HZ) != 0.0) {
@@ -154,20 +150,30 @@ static enum status decode_camera(const struct json_cursor *cursor, struct rig_ca
         return json_fail(&shutter, error, "expected at most %g ms, the time of a frame, found %g",
                          1000.0 / out->rate_hz, out->shutter_ms);
     }
-    TRY(decode_pose_of(cursor, &out->pose, error));
-    struct json_cursor lens = json_cursor_member(cursor, "lens");
-    return decode_lens(&lens, out, error);
+    return STATUS_OK;
 }
 
-static enum status decode_lidar(const struct json_cursor *cursor, struct rig_lidar *out,
-                                struct error *error)
+static enum status decode_camera(const struct json_cursor *cursor, struct rig_camera *out,
+                                 struct errors *errors, struct error *error)
+{
+    struct json_cursor lens = json_cursor_member(cursor, "lens");
+    uint32_t before = errors_count(errors);
+    TRY(errors_keep(errors, members_begin(cursor, &rig_camera_members, MEMBER_KINDS_ALL, error),
+                    error));
+    TRY(errors_keep(errors, decode_sensor_id(cursor, out->id, error), error));
+    TRY(errors_keep(errors, decode_side(cursor, "width", &out->width, error), error));
+    TRY(errors_keep(errors, decode_side(cursor, "height", &out->height, error), error));
+    TRY(errors_keep(errors, decode_timing(cursor, out, error), error));
+    TRY(errors_keep(errors, decode_pose_of(cursor, &out->pose, error), error));
+    TRY(errors_keep(errors, decode_lens(&lens, out, error), error));
+    return errors_end(errors, before, error);
+}
+
+static enum status decode_rays(const struct json_cursor *cursor, struct rig_lidar *out,
+                               struct error *error)
 {
     int64_t azimuths = 0;
     size_t count;
-    TRY(members_begin(cursor, &rig_lidar_members, MEMBER_KINDS_ALL, error));
-    TRY(decode_sensor_id(cursor, out->id, error));
-    TRY(members_decode(cursor, &rig_lidar_members, MEMBER_KINDS_ALL, out, error));
-    TRY(decode_pose_of(cursor, &out->pose, error));
     TRY(json_member_integer(cursor, "azimuths", true, 1, 8192, &azimuths, error));
     out->azimuths = (int32_t)azimuths;
     struct json_cursor list = json_cursor_member(cursor, "elevations_rad");
@@ -178,6 +184,20 @@ static enum status decode_lidar(const struct json_cursor *cursor, struct rig_lid
         TRY(json_value_angle(&element, &out->elevations_rad[i], error));
     }
     return STATUS_OK;
+}
+
+static enum status decode_lidar(const struct json_cursor *cursor, struct rig_lidar *out,
+                                struct errors *errors, struct error *error)
+{
+    uint32_t before = errors_count(errors);
+    TRY(errors_keep(errors, members_begin(cursor, &rig_lidar_members, MEMBER_KINDS_ALL, error),
+                    error));
+    TRY(errors_keep(errors, decode_sensor_id(cursor, out->id, error), error));
+    TRY(errors_keep(
+        errors, members_decode(cursor, &rig_lidar_members, MEMBER_KINDS_ALL, out, error), error));
+    TRY(errors_keep(errors, decode_pose_of(cursor, &out->pose, error), error));
+    TRY(errors_keep(errors, decode_rays(cursor, out, error), error));
+    return errors_end(errors, before, error);
 }
 
 /* No two sensors have one id. */
@@ -203,14 +223,11 @@ static enum status check_ids(const struct json_cursor *root, const struct rig *r
     return STATUS_OK;
 }
 
-static enum status decode_at(const struct json_cursor *root, struct rig *out, struct error *error)
+static enum status decode_cameras(const struct json_cursor *root, struct rig *out,
+                                  struct errors *errors, struct error *error)
 {
-    static const char *const keys[] = {"$schema", "id", "bev", "cameras", "lidars", NULL};
     size_t count = 0;
-    memset(out, 0, sizeof *out);
-    TRY(json_object_begin(root, keys, error));
-    TRY(decode_sensor_id(root, out->id, error));
-    TRY(json_member_bool(root, "bev", false, &out->bev, error));
+    uint32_t before = errors_count(errors);
     struct json_cursor cameras = json_cursor_member(root, "cameras");
     if (json_cursor_present(&cameras)) {
         TRY(json_array_begin(&cameras, 0, RIG_CAMERAS_MAX, &count, error));
@@ -219,10 +236,17 @@ static enum status decode_at(const struct json_cursor *root, struct rig *out, st
         struct json_cursor element = json_cursor_element(&cameras, i);
         out->cameras[i].rate_hz = TICK_HZ;
         out->cameras[i].lens.max_angle_rad = NAN;
-        TRY(decode_camera(&element, &out->cameras[i], error));
+        TRY(errors_keep(errors, decode_camera(&element, &out->cameras[i], errors, error), error));
     }
     out->camera_count = (uint32_t)count;
-    count = 0;
+    return errors_end(errors, before, error);
+}
+
+static enum status decode_lidars(const struct json_cursor *root, struct rig *out,
+                                 struct errors *errors, struct error *error)
+{
+    size_t count = 0;
+    uint32_t before = errors_count(errors);
     struct json_cursor lidars = json_cursor_member(root, "lidars");
     if (json_cursor_present(&lidars)) {
         TRY(json_array_begin(&lidars, 0, RIG_LIDARS_MAX, &count, error));
@@ -230,9 +254,24 @@ static enum status decode_at(const struct json_cursor *root, struct rig *out, st
     for (size_t i = 0; i < count; i++) {
         struct json_cursor element = json_cursor_element(&lidars, i);
         out->lidars[i].rate_hz = TICK_HZ;
-        TRY(decode_lidar(&element, &out->lidars[i], error));
+        TRY(errors_keep(errors, decode_lidar(&element, &out->lidars[i], errors, error), error));
     }
     out->lidar_count = (uint32_t)count;
+    return errors_end(errors, before, error);
+}
+
+static enum status decode_at(const struct json_cursor *root, struct rig *out, struct errors *errors,
+                             struct error *error)
+{
+    static const char *const keys[] = {"$schema", "id", "bev", "cameras", "lidars", NULL};
+    uint32_t before = errors_count(errors);
+    memset(out, 0, sizeof *out);
+    TRY(errors_keep(errors, json_object_begin(root, keys, error), error));
+    TRY(errors_keep(errors, decode_sensor_id(root, out->id, error), error));
+    TRY(errors_keep(errors, json_member_bool(root, "bev", false, &out->bev, error), error));
+    TRY(errors_keep(errors, decode_cameras(root, out, errors, error), error));
+    TRY(errors_keep(errors, decode_lidars(root, out, errors, error), error));
+    TRY(errors_end(errors, before, error));
     if (out->camera_count + out->lidar_count == 0 && !out->bev) {
         return json_fail(root, error, "expected a camera, a lidar or \"bev\": true, found none");
     }
@@ -243,7 +282,7 @@ enum status rig_decode(const char *file, const json_t *document, struct rig *out
                        struct error *error)
 {
     const struct json_cursor root = json_cursor_root(file, document);
-    return decode_at(&root, out, error);
+    return decode_at(&root, out, NULL, error);
 }
 
 enum status decode_rig(const struct json_cursor *cursor, struct scenario_decoder *decoder,
@@ -254,7 +293,7 @@ enum status decode_rig(const struct json_cursor *cursor, struct scenario_decoder
     }
     struct rig *rig = arena_alloc(decoder->arena, 1, sizeof *rig);
     TRY(memory_check(rig, decoder->error, "no memory for a rig"));
-    TRY(decode_at(cursor, rig, decoder->error));
+    TRY(decode_at(cursor, rig, decoder->errors, decoder->error));
     *out = rig;
     return STATUS_OK;
 }
@@ -264,11 +303,12 @@ json_t *encode_rig(const struct rig *rig)
     return rig_encode(rig);
 }
 
-enum status rig_read(const char *path, struct rig *out, struct error *error)
+enum status rig_read(const char *path, struct rig *out, struct errors *errors, struct error *error)
 {
     json_t *document = NULL;
     TRY(json_read_file(path, RIG_FILE_BYTES_MAX, &document, error));
-    enum status status = rig_decode(path, document, out, error);
+    const struct json_cursor root = json_cursor_root(path, document);
+    enum status status = decode_at(&root, out, errors, error);
     json_decref(document);
     return status;
 }
@@ -398,6 +438,11 @@ void rig_swerve(struct rig *out)
                                          .cy = (CAMERA_ROWS - 1) / 2.0,
                                          .max_angle_rad = NAN};
     }
+}
+
+uint32_t rig_camera_frames(const struct rig_camera *camera)
+{
+    return (uint32_t)(camera->rate_hz / TICK_HZ + 0.5);
 }
 
 uint64_t rig_bytes(const struct rig *rig)

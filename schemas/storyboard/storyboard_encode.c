@@ -3,12 +3,17 @@
  * not written.
  */
 #include "schemas/storyboard/storyboard_fields.h"
+#include "schemas/storyboard/storyboard_paths.h"
 
 #include <math.h>
 #include <string.h>
 
 static json_t *encode_path(struct json_builder *builder, const struct story_path *path)
 {
+    json_t *kept = story_paths_encoded(builder->paths, path);
+    if (kept != NULL) {
+        return kept;
+    }
     json_t *object = json_object();
     json_t *points = json_array();
     for (uint32_t i = 0; i < path->point_count; i++) {

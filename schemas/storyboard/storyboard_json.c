@@ -3,6 +3,7 @@
  * and condition against what its kind needs, so that the engine can run what was decoded as it is.
  */
 #include "schemas/storyboard/storyboard_fields.h"
+#include "schemas/storyboard/storyboard_paths.h"
 
 #include <string.h>
 
@@ -95,6 +96,20 @@ static enum status decode_path_points(const struct json_cursor *cursor,
     return STATUS_OK;
 }
 
+/* A copy of a path that was decoded before, whose successor this document has too. */
+static enum status adopt_path(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                              const struct story_path *kept, struct story_path *out)
+{
+    struct story_point *points = decoder_alloc(decoder, cursor, kept->point_count, sizeof *points);
+    if (points == NULL) {
+        return STATUS_LIMIT;
+    }
+    memcpy(points, kept->points, kept->point_count * sizeof *points);
+    *out = *kept;
+    out->points = points;
+    return STATUS_OK;
+}
+
 static enum status decode_path(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                void *element)
 {
@@ -103,6 +118,11 @@ static enum status decode_path(const struct json_cursor *cursor, struct scenario
     struct story_path *out = element;
     const struct storyboard *board = decoder->scenario->storyboard;
     struct error *error = decoder->error;
+    struct story_paths *shared = decoder->shared->paths;
+    const struct story_path *kept = story_paths_decoded(shared, cursor->value);
+    if (kept != NULL && kept->next < (int64_t)board->path_count) {
+        return adopt_path(cursor, decoder, kept, out);
+    }
     TRY(json_object_begin(cursor, keys, error));
     TRY(json_member_bool(cursor, "timed", false, &out->timed, error));
     struct json_cursor part = json_cursor_member(cursor, "next");
@@ -113,7 +133,9 @@ static enum status decode_path(const struct json_cursor *cursor, struct scenario
     TRY(json_member_number(cursor, "next_s_m", false, -1e6, 1e6, &out->next_s_m, error));
     TRY(json_member_number(cursor, "next_offset_m", false, -1e4, 1e4, &out->next_offset_m, error));
     part = json_cursor_member(cursor, "points");
-    return decode_path_points(&part, decoder, out);
+    TRY(decode_path_points(&part, decoder, out));
+    story_paths_keep(shared, out, cursor->value);
+    return STATUS_OK;
 }
 
 /* ---- actors, conditions, actions ---- */

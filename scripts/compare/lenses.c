@@ -20,7 +20,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: lenses RIG.json\n");
         return 2;
     }
-    enum status status = rig_read(argv[1], &rig, &error);
+    enum status status = rig_read(argv[1], &rig, NULL, &error);
     for (uint32_t i = 0; status == STATUS_OK && i < rig.camera_count; i++) {
         status = lens_init(&rig.cameras[i], &lenses[i], &error);
     }

@@ -24,12 +24,26 @@ drivable, marking), cameras [3][64][96][3] (left, front, right; RGB). In the for
 models compute: bev [96][96][22], cameras [3][32][48][12] (engine/model.md). A frame that has a NaN is reported
 and ends that rollout alone.
 
+In the form RIG a world makes pictures of the cameras of any rig, several frames at a time: begin() and make() take the
+place of reset() and step(). It needs numpy.
+
+    class MyWorld(swerve_world.World):
+        name, version, form = "mine", "1.0", swerve_world.RIG
+        flags = swerve_world.DETERMINISTIC | swerve_world.CAMERAS
+        rate_hz, first_frames, chunk_frames = 30, 9, 12
+        def begin(self, chunk):                 # chunk.frames: frame 0 of each camera, as the sensors saw it
+            return self.net.first(chunk.frames["front"][0])
+        def make(self, states, chunks):         # fills chunk.frames[id], u8 [count][height][width][3]
+            ...
+            return new_states
+
 stdout carries the protocol: what print() writes goes to stderr.
 """
 
 import functools
 import gc
 import itertools
+import json
 import math
 import mmap
 import operator
@@ -43,15 +57,15 @@ try:
 except ImportError:
     numpy = None
 
-EGO, WINDOW = 0, 1
+EGO, WINDOW, RIG = 0, 1, 2
 DETERMINISTIC, BEV, CAMERAS, MOVES_AGENTS, READS_RASTER = 1, 2, 4, 8, 16
 AGENTS, MAP, NONE = 0, 1, 2  # conditioning: who moves the agents
 
 SHAPES = {EGO: ((4, 192, 96), (3, 64, 96, 3)), WINDOW: ((96, 96, 22), (3, 32, 48, 12))}
 
-ABI_VERSION = 1
+ABI_VERSION = 1  # of hello; the form RIG asks for 2
 MAGIC = 0x4C575753
-HELLO, WELCOME, RESET, DONE, STEP, MADE, FORK, DROP, ERROR, BYE, PARK, RESTORE = range(1, 13)
+HELLO, WELCOME, RESET, DONE, STEP, MADE, FORK, DROP, ERROR, BYE, PARK, RESTORE, VERSION_2, RIG_TEXT, RESET_RIG, STEP_RIG = range(1, 17)
 OK, FAILED, NOT_FINITE = 0, 1, 2
 HEADER = struct.Struct("<IIII")
 AGENT = struct.Struct("<IIdddd")
@@ -78,6 +92,11 @@ PLACES = struct.Struct("<I420x5Q")  # of a record, what every tick needs: the st
 assert GIVEN_BYTES == PLACES.size == 464
 PAIR = struct.Struct("<II")
 READ_BYTES = 1 << 16
+CHUNK = struct.Struct("<8IQ2dQ16Q160d")
+BODY = "present kind x_m y_m heading_rad speed_mps length_m width_m height_m".split()
+BODY_FORMATS = ["u4", "u4"] + 7 * ["f8"]
+POSE = "time_s x_m y_m heading_rad speed_mps".split()
+assert CHUNK.size == 1472
 
 
 @functools.lru_cache(64)
@@ -87,10 +106,12 @@ def _places(count, record_bytes):
 
 
 class Setup:
-    """Figures of the worker: state_count, batch_max, thread_count, conditioning."""
+    """Figures of the worker: state_count, batch_max, thread_count, conditioning; of the form RIG the rig, a dict as in
+    schemas/rig/rig.schema.json, or None, where the world is only asked what it declares."""
 
-    def __init__(self, fields):
+    def __init__(self, fields, rig=None):
         self.state_count, self.batch_max, self.thread_count, self.conditioning = fields
+        self.rig = rig
 
 
 class Pictures:
@@ -123,6 +144,23 @@ class Given(tuple):
         return self._server.pictures(*PLACES.unpack_from(self._record, self._at)[3:5])
 
 
+class Chunk:
+    """Frames of one rollout that are to be made: members of swerve_world_chunk. `poses` [count] and `bodies` [count][agents] are
+    numpy records; `frames` has by a camera's id the place of its pictures, u8 [count][height][width][3]."""
+
+    def __init__(self, data, start, server):
+        fields = CHUNK.unpack_from(data, start)
+        self.state, self.first_frame, self.frame_count, cameras, agents, self.weather, self.light, _ = fields[:8]
+        self.seed, self.friction, self.visibility_m, bodies = fields[8:12]
+        self.poses = numpy.frombuffer(data, [(name, "f8") for name in POSE], self.frame_count, start + CHUNK.size - 1280)
+        record = numpy.dtype(list(zip(BODY, BODY_FORMATS)))
+        self.bodies = server.part(bodies, self.frame_count * agents * record.itemsize).view(record).reshape(self.frame_count, agents)
+        self.frames = {}
+        for camera, offset in zip(server.rig["cameras"], fields[12 : 12 + cameras]):
+            shape = self.frame_count, camera["height"], camera["width"], 3
+            self.frames[camera["id"]] = server.part(offset, math.prod(shape)).reshape(shape)
+
+
 class World:
     """Derive from it. `form`, `flags` and `horizon_s` say what the world is; all of it is checked."""
 
@@ -131,9 +169,10 @@ class World:
     form = EGO
     flags = DETERMINISTIC | BEV | CAMERAS | READS_RASTER
     horizon_s = 30.0
+    rate_hz, chunk_frames, first_frames, states_max = 0, 0, 0, 0  # of RIG; first_frames 0: as any chunk
 
     def open(self, setup):
-        """Once, before anything else."""
+        """Once, before anything else. Raise Refused to say why it cannot be, as of a rig that the world cannot make."""
 
     def reset(self, given):
         """A rollout begins; returns its state."""
@@ -147,6 +186,15 @@ class World:
         An exception in place of an element's frame fails that rollout alone."""
         raise NotImplementedError
 
+    def begin(self, chunk):
+        """Of RIG: a rollout begins; returns its state. chunk.frames: frame 0."""
+        return None
+
+    def make(self, states, chunks):
+        """Of RIG: the next frames of each state, into chunk.frames; returns the new states. An exception in place of a state
+        fails that rollout alone."""
+        raise NotImplementedError
+
     def fork(self, state):
         """The state of a branch that begins here. The same object, where states are never changed in place."""
         return state
@@ -155,8 +203,8 @@ class World:
         """The rollout is over."""
 
 
-class _Refused(Exception):
-    pass
+class Refused(Exception):
+    """The worker is told what it says."""
 
 
 PARTS = (BEV, operator.attrgetter("bev")), (CAMERAS, operator.attrgetter("cameras"))  # bits of `places`, from the lowest
@@ -168,15 +216,15 @@ def _bytes_of(frame, shape):
     if numpy is None or isinstance(frame, (bytes, bytearray, memoryview)):
         data = memoryview(frame).cast("B")
         if len(data) != size:
-            raise _Refused(f"a frame of {len(data)} bytes, expected {size}")
+            raise Refused(f"a frame of {len(data)} bytes, expected {size}")
         return data
     array = numpy.asarray(frame)
     if array.shape != shape:
-        raise _Refused(f"a frame of shape {list(array.shape)}, expected {list(shape)}")
+        raise Refused(f"a frame of shape {list(array.shape)}, expected {list(shape)}")
     if array.dtype == numpy.uint8:
         return numpy.ascontiguousarray(array).reshape(-1)
     if array.dtype.kind != "f":
-        raise _Refused(f"a frame of type {array.dtype}, expected uint8 or floats in [0, 1]")
+        raise Refused(f"a frame of type {array.dtype}, expected uint8 or floats in [0, 1]")
     if not numpy.isfinite(array).all():
         return None
     return (numpy.clip(array, 0.0, 1.0) * 255.0 + 0.5).astype(numpy.uint8).reshape(-1)
@@ -191,8 +239,12 @@ class _Server:
         self.batch = None  # places of the last step, and what follows from them alone
         self.numbers, self.rasters, self.grids, self.cameras, self.kept_made = (), (), (), (), {}
         self.seen = {0: Pictures(None, None)}  # pictures by where cameras are, for the memory stays there; at 0: not drawn
-        self.shapes = SHAPES[world.form]
+        self.shapes = SHAPES.get(world.form, ((0,), (0,)))
         self.sizes = [math.prod(shape) for shape in self.shapes]
+        self.fields, self.rig = (), None  # of hello; of the form RIG
+
+    def part(self, offset, size):
+        return self.arrays[offset : offset + size]
 
     def pictures(self, bev, cameras):
         if cameras not in self.seen:
@@ -230,16 +282,44 @@ class _Server:
             data = data[os.write(self.sink, data) :]
 
     def hello(self, payload):
-        version, *fields, _, memory_bytes = struct.unpack("<6IQ", payload)
+        version, *fields, newest, memory_bytes = struct.unpack("<6IQ", payload)
         if version != ABI_VERSION:
-            raise _Refused(f"the worker speaks version {version} of the world protocol, this client {ABI_VERSION}")
+            raise Refused(f"the worker speaks version {version} of the world protocol, this client {ABI_VERSION}")
         self.memory = memoryview(mmap.mmap(self.memory_fd, memory_bytes))
         self.arrays = None if numpy is None else numpy.frombuffer(self.memory, numpy.uint8)
+        self.fields = fields
+        if self.world.form != RIG:
+            return WELCOME, self.welcome()
+        if newest < 2 or numpy is None:
+            raise Refused("the form RIG needs numpy" if newest >= 2 else
+                          f"the worker speaks version {version} of the world protocol, the form RIG is of version 2")
+        return VERSION_2, b""
+
+    def welcome(self):
         world = self.world
-        world.open(Setup(fields))
+        world.open(Setup(self.fields, self.rig))
         sizes = [size if world.flags & flag else 0 for size, flag in zip(self.sizes, (BEV, CAMERAS))]
-        return struct.pack("<32s32s6Id", world.name.encode(), world.version.encode(), world.form, world.flags,
-                           *sizes, round(world.horizon_s * 10), 0, 0.1)
+        declared = struct.pack("<32s32s6Id", world.name.encode(), world.version.encode(), world.form, world.flags,
+                               *sizes, round(world.horizon_s * 10), 0, 0.1)
+        if world.form == RIG:
+            declared += struct.pack("<4I", world.rate_hz, world.chunk_frames, world.first_frames or world.chunk_frames,
+                                    world.states_max)
+        gc.freeze()  # what is there now stays, so that no collection in a tick goes through it
+        return declared
+
+    def chunks(self, data, start):
+        """A step in the form RIG; what was made of it."""
+        count, record_bytes = PAIR.unpack_from(data, start)
+        chunks = [Chunk(data, start + PAIR.size + i * record_bytes, self) for i in range(count)]
+        made = []
+        for chunk, state in zip(chunks, self.world.make([self.states[chunk.state] for chunk in chunks], chunks)):
+            failed = isinstance(state, Exception)
+            if failed:
+                traceback.print_exception(state)
+            else:
+                self.states[chunk.state] = state
+            made.append(MADE_RECORD.pack(chunk.state, FAILED if failed else OK, 0, 0))
+        return b"".join(made)
 
     def kept(self, bevs, cameras):
         """Bits of `places` where every rollout's frames are its raster, or are not to be put anywhere; else None."""
@@ -324,9 +404,16 @@ class _Server:
         if kind == STEP:
             return MADE, self.step(data, start)
         if kind == HELLO:
-            welcome = self.hello(data[start : start + count])
-            gc.freeze()  # what is there now stays, so that no collection in a tick goes through it
-            return WELCOME, welcome
+            return self.hello(data[start : start + count])
+        if kind == RIG_TEXT:
+            self.rig = json.loads(bytes(data[start : start + count])) if count else None
+            return WELCOME, self.welcome()
+        if kind == STEP_RIG:
+            return MADE, self.chunks(data, start)
+        if kind == RESET_RIG:
+            chunk = Chunk(data, start, self)
+            self.states[chunk.state] = self.world.begin(chunk)
+            return DONE, b""
         if kind == RESET:
             number, bev, cameras, *_ = PLACES.unpack_from(data, start)
             self.states[number] = self.world.reset(Given((0, self.pictures(bev, cameras), data, start, self)))
@@ -349,7 +436,7 @@ class _Server:
                 return
             try:
                 answer = self.handle(kind, *payload)
-            except _Refused as fault:
+            except Refused as fault:
                 answer = ERROR, str(fault).encode()[:4096]
             except Exception as fault:  # pylint: disable=broad-except
                 traceback.print_exc()

@@ -151,6 +151,8 @@ enum store_call_kind {
         EMPTY, PATH(golden))                                                                       \
     ROUTED(label_add, ORDER, "PUT", "/v1/suites/*/labels", SUBMIT | ADMIN, WORK, JSON, label_add,  \
         NAMED(struct label, wire_label, "suite", suite), TENANT)                                   \
+    ROUTED(label_drop, ORDER, "POST", "/v1/suites/*/labels/drop", SUBMIT | ADMIN, WORK, JSON,      \
+        call, NAMED(struct label, wire_label, "suite", suite), TENANT)                             \
     ROUTED(labels, ASK, "GET", "/v1/labels", READERS, READS, NONE, labels,                         \
         MAYBE(kind), AFTER_ID(0), ROWS(struct label, "labels", wire_label, PAGE_MAX, PAGE_MAX))    \
     ROUTED(artifact_put, ORDER, "PUT", "/v1/artifacts/*", WORKERS, WORK, ARTIFACT, artifact_put,   \

@@ -143,6 +143,7 @@ struct store_suite_status {
     char planner[LIMIT_SPEC_BYTES]; /* of the suite's jobs; of several the first by name */
     int64_t planner_count;
     char planner_hash[SHA256_HEX_BYTES]; /* of a suite of one planner */
+    char rig[SHA256_HEX_BYTES];          /* that a job of it is driven with; "": the built-in one */
     char note[LABEL_BYTES];
     char commit[LABEL_BYTES];          /* that its client stood in */
     char tags[LABEL_NAMES_BYTES];      /* in the order in which they came, ", " between them */
@@ -527,6 +528,8 @@ struct store_ops {
      * suite has LABELS_MAX of the kind. CONFLICT: the artifact of `files` is not there.
      * NOT_FOUND. */
     enum status (*label_add)(struct store *store, const struct label *label, struct error *error);
+    /* Takes a tag, a note or a baseline from a suite again; one that it does not have is gone. */
+    enum status (*label_drop)(struct store *store, const struct label *label, struct error *error);
     /* Labels of a kind (NULL: of every one but `files`), in ascending id after `after_id`. */
     enum status (*labels)(struct store *store, const char *kind, int64_t after_id,
                           struct label *out, uint32_t max, uint32_t *count, struct error *error);

@@ -96,6 +96,31 @@ enum status labels_add(struct store *base, const struct label *label, struct err
     return sql_store_write(call.store, label_add_op, &call, error);
 }
 
+static enum status label_drop_op(struct db *db, void *context, struct error *error)
+{
+    const struct label *label = context;
+    int64_t suite = 0;
+    TRY(record_find_suite(db, label->suite, &suite, error));
+    struct query query = query_begin(db, STATEMENT_LABEL_DROP);
+    query_int(&query, suite);
+    query_int(&query, (int64_t)label->kind);
+    query_text(&query, label->text);
+    return query_run(&query, error);
+}
+
+enum status labels_drop(struct store *base, const struct label *label, struct error *error)
+{
+    struct label given = *label;
+    TRY(label_check(label, error));
+    if (label->kind == LABEL_COMMIT || label->kind == LABEL_FILES) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "label: expected a tag, a note or a baseline, found \"%s\", which says "
+                         "how the suite came to be",
+                         label_kind_names[label->kind]);
+    }
+    return sql_store_write(sql_store_of(base), label_drop_op, &given, error);
+}
+
 enum status labels_page(struct store *base, const char *kind, int64_t after_id, struct label *out,
                         uint32_t max, uint32_t *count, struct error *error)
 {

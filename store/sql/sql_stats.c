@@ -162,13 +162,14 @@ static enum status read_planners(struct db *db, int64_t suite, struct store_suit
         out->planner_count++;
     }
     TRY(query_end(&query, error));
-    if (out->planner_count != 1) {
-        return STATUS_OK;
-    }
-    query = query_begin(db, STATEMENT_PLANNER_HASH_OF_SUITE);
+    query = query_begin(db, STATEMENT_CONTEXT_OF_SUITE);
     query_int(&query, suite);
     if (query_row(&query)) {
         query_column_text(&query, 0, out->planner_hash, sizeof out->planner_hash);
+        query_column_text(&query, 1, out->rig, sizeof out->rig);
+    }
+    if (out->planner_count != 1) {
+        out->planner_hash[0] = '\0';
     }
     return query_end(&query, error);
 }

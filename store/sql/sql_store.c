@@ -389,6 +389,7 @@ static const struct store_ops store_sql_ops = {
     .goldens = models_goldens,
     .golden_drop = models_golden_drop,
     .label_add = labels_add,
+    .label_drop = labels_drop,
     .labels = labels_page,
     .artifact_put = put_artifact,
     .artifact_get = get_artifact,

@@ -47,6 +47,7 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_LABEL_LEAVE_NAME] = /* of the tenant whose the suite is */
         "DELETE FROM labels WHERE kind = ?1 AND text = ?2 AND suite IN (SELECT u.id FROM suites u"
         " CROSS JOIN suites s ON s.id = ?3 WHERE COALESCE(u.tenant, 0) = COALESCE(s.tenant, 0))",
+    [STATEMENT_LABEL_DROP] = "DELETE FROM labels WHERE suite = ?1 AND kind = ?2 AND text = ?3",
     [STATEMENT_LABELS] =
         "SELECT {label} FROM labels l CROSS JOIN suites u ON u.id = l.suite WHERE l.kind <> 4"
         " AND l.id > ?1 ORDER BY l.id LIMIT ?2",
@@ -62,12 +63,12 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
         " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.state = 1 AND +j.suite = ?1"
         " AND j.claimed_ns > 0 GROUP BY j.pool, c.tier",
-    [STATEMENT_PLANNER_HASH_OF_SUITE] = /* of an open job, an answer, one taken over, a dead job */
-        "SELECT planner_hash FROM contexts WHERE id = COALESCE("
-        " (SELECT s.context FROM jobs j CROSS JOIN job_specs s ON s.job = j.id WHERE j.suite = ?1 AND j.state <= 1 LIMIT 1),"
-        " (SELECT o.context FROM outcomes o WHERE o.suite = ?1 LIMIT 1),"
-        " (SELECT o.context FROM memo_outcomes m CROSS JOIN outcomes o ON o.id = m.outcome WHERE m.suite = ?1 LIMIT 1),"
-        " (SELECT s.context FROM jobs j CROSS JOIN job_specs s ON s.job = j.id WHERE j.suite = ?1 AND j.state = 4 LIMIT 1))",
+    [STATEMENT_CONTEXT_OF_SUITE] = /* of an open job, an answer, one taken over, a dead job */
+        "SELECT c.planner_hash, s.rig FROM job_specs s CROSS JOIN contexts c ON c.id = s.context WHERE s.job = COALESCE("
+        " (SELECT j.id FROM jobs j WHERE j.suite = ?1 AND j.state <= 1 LIMIT 1),"
+        " (SELECT o.job FROM outcomes o WHERE o.suite = ?1 LIMIT 1),"
+        " (SELECT o.job FROM memo_outcomes m CROSS JOIN outcomes o ON o.id = m.outcome WHERE m.suite = ?1 LIMIT 1),"
+        " (SELECT j.id FROM jobs j WHERE j.suite = ?1 AND j.state = 4 LIMIT 1))",
     [STATEMENT_TRUST_NEXT] =
         "SELECT COALESCE((SELECT MAX(id) FROM trust_events), 0) + 1,"
         " " LAST_OUTCOME,

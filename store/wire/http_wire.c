@@ -271,6 +271,7 @@ static const struct json_field suite_status_fields[] = {
     JSON_FIELD_OPTIONAL(struct store_suite_status, planner, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_suite_status, planner_count, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, planner_hash, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, rig, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_suite_status, note, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_suite_status, commit, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_suite_status, tags, JSON_FIELD_TEXT),

@@ -412,6 +412,23 @@ exit_4_store() {
     head -c 5000 /dev/urandom >junk.db
     code 4 "$swerve" status --store junk.db
 }
+# Output that could not be written is told, but to a reader that has left; a stream that is closed is nobody's file:
+# lines do not end up in the store, and workers start.
+standard_streams_are_what_they_are() {
+    local last=0
+    "$swerve" validate drive.json 2>err | true
+    last=${PIPESTATUS[0]}
+    [ "$last" = 0 ] || fail "exit $last without a reader: $(cat err)"
+    "$swerve" run drive.json --store closed.db --world object --report closed.html >&- 2>&- || fail "exit $?"
+    code 0 "$swerve" check --store closed.db
+    says closed.html '<!doctype html>'
+    [ -w /dev/full ] || return
+    for words in --version "status --store closed.db" "import --help"; do
+        # shellcheck disable=SC2086 # words
+        "$swerve" $words >/dev/full 2>err && fail "exit 0 on a full disk: $words"
+        says err "stdout: cannot write: No space left on device"
+    done
+}
 # A file that lies where artifacts' folders would be is in their way, as a full disk is.
 a_store_that_fails_every_worker_is_given_up() {
     local i
@@ -856,7 +873,7 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..38 >&3
+echo 1..39 >&3
 t models_are_promoted_and_rolled_back
 t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
@@ -875,6 +892,7 @@ t exit_3_a_tag_of_many_attributes_is_refused_early
 t exit_3_bad_input_names_the_place_and_submits_nothing
 t what_is_invalid_is_neither_pass_nor_fail
 t exit_4_store
+t standard_streams_are_what_they_are
 t a_store_that_fails_every_worker_is_given_up
 t a_lost_trace_is_recorded_again
 t workers_of_one_name_have_ids_of_their_own

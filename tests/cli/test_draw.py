@@ -6,7 +6,10 @@ what it is given, so its frames can be compared with those of the PNG one by one
 
 Usage: test_draw.py SWERVE SOURCE_ROOT
 """
+import base64
+import ctypes
 import json
+import math
 import os
 import pathlib
 import struct
@@ -235,9 +238,91 @@ def rigs_are_looked_through():
     pathlib.Path("two.json").write_text(json.dumps(rig))
     bad = swerve("rig", "check", "two.json")
     assert bad.returncode == 3 and bad.stderr.startswith("swerve: two.json: camera flat: expected a lens"), bad
+    # Everything that is wrong is said at once.
+    rig["cameras"][0].update(width=1, rate_hz=15, lens={"fx": 0})
+    rig["cameras"][1]["pose"]["z_m"] = -3
+    rig["lidars"][0]["range_m"] = "far"
+    pathlib.Path("two.json").write_text(json.dumps(rig))
+    bad = swerve("rig", "check", "two.json")
+    said = bad.stderr.splitlines()
+    assert bad.returncode == 3 and len(said) == 5, bad
+    for line, place in zip(said, ("cameras[0].width", "cameras[0].rate_hz", "cameras[0].lens.fx", "cameras[1].pose.z_m", "lidars[0].range_m")):
+        assert line.startswith(f"swerve: two.json: $.{place}: expected"), line
+
+
+def nuscenes(folder, data=None, calibrated=None):
+    """Tables of a made-up car, in the shape of v1.0-mini's."""
+    folder.mkdir(exist_ok=True)
+    half = math.sqrt(0.5)
+    front = {"token": "c1", "sensor_token": "s1", "translation": [1.7, 0.02, 1.51], "rotation": [0.5, -0.5, 0.5, -0.5],
+             "camera_intrinsic": [[1266.4, 0, 816.3], [0, 1266.4, 491.5], [0, 0, 1]]}
+    tables = {
+        "sensor": [{"token": "s1", "channel": "CAM_FRONT", "modality": "camera"},
+                   {"token": "s2", "channel": "LIDAR_TOP", "modality": "lidar"},
+                   {"token": "s3", "channel": "RADAR_FRONT", "modality": "radar"},
+                   {"token": "s4", "channel": "CAM_LEFT", "modality": "camera"}],
+        "calibrated_sensor": [
+            {**front, **(calibrated or {})},
+            {"token": "c9", "sensor_token": "s1", "translation": [9, 9, 9], "rotation": [1, 0, 0, 0], "camera_intrinsic": []},
+            {"token": "c2", "sensor_token": "s2", "translation": [0.94, 0, 1.84], "rotation": [half, 0, 0, -half],
+             "camera_intrinsic": []},
+            {"token": "c3", "sensor_token": "s3", "translation": [3, 0, 0.5], "rotation": [1, 0, 0, 0], "camera_intrinsic": []},
+            {"token": "c4", "sensor_token": "s4", "translation": [1.5, 0.5, 1.5], "rotation": left_and_down(0.1),
+             "camera_intrinsic": front["camera_intrinsic"]}],
+        "sample_data": data or [
+            {"token": "d0", "sample_token": "a", "calibrated_sensor_token": "c9", "is_key_frame": False, "width": 1600, "height": 900},
+            {"token": "d1", "sample_token": "a", "calibrated_sensor_token": "c1", "is_key_frame": True, "width": 1600, "height": 900},
+            {"token": "d2", "sample_token": "a", "calibrated_sensor_token": "c2", "is_key_frame": True, "width": 0, "height": 0},
+            {"token": "d3", "sample_token": "a", "calibrated_sensor_token": "c3", "is_key_frame": True, "width": 0, "height": 0},
+            {"token": "d4", "sample_token": "b", "calibrated_sensor_token": "c4", "is_key_frame": True, "width": 800, "height": 450}],
+    }
+    for name, rows in tables.items():
+        (folder / f"{name}.json").write_text(json.dumps(rows, indent=1))
+
+
+def left_and_down(pitch_rad):
+    """Of a camera (x right, y down, z ahead) that looks to the left of the car and then down."""
+    def times(a, b):
+        return [a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+                a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1], a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]]
+    half = math.sqrt(0.5)
+    left, down = [half, 0, 0, half], [math.cos(pitch_rad / 2), 0, math.sin(pitch_rad / 2), 0]
+    return times(times(left, down), [0.5, -0.5, 0.5, -0.5])
+
+
+def rigs_come_from_nuscenes():
+    folder = pathlib.Path("v1.0-mini")
+    nuscenes(folder)
+    made = swerve("rig", "from-nuscenes", str(folder))
+    assert made.returncode == 0 and "1 cameras, 1 lidars" in made.stderr, made
+    pathlib.Path("zoe.json").write_text(made.stdout)
+    assert swerve("rig", "check", "zoe.json").returncode == 0
+    rig = json.loads(made.stdout)
+    camera, lidar = rig["cameras"][0], rig["lidars"][0]
+    assert (camera["id"], camera["width"], camera["lens"]["fx"], camera["lens"]["cy"]) == ("CAM_FRONT", 1600, 1266.4, 491.5), rig
+    assert lidar["id"] == "LIDAR_TOP" and len(lidar["elevations_rad"]) == 32, rig
+    for sensor, x_m in ((camera, 1.7), (lidar, 0.94)):
+        pose = sensor["pose"]
+        assert abs(pose["x_m"] - (x_m - 1.294)) < 1e-9, pose
+        assert all(abs(pose.get(name, 0)) < 1e-9 for name in ("roll_rad", "pitch_rad", "yaw_rad")), pose
+    other = json.loads(swerve("rig", "from-nuscenes", str(folder), "--sample", "b", "--rear-axle", "1.5").stdout)["cameras"]
+    assert [one["id"] for one in other] == ["CAM_LEFT"] and abs(other[0]["pose"]["x_m"]) < 1e-9, other
+    angles = [other[0]["pose"].get(name, 0) for name in ("roll_rad", "pitch_rad", "yaw_rad")]
+    assert all(abs(found - right) < 1e-9 for found, right in zip(angles, (0, 0.1, math.pi / 2))), angles
+    none = swerve("rig", "from-nuscenes", str(folder), "--sample", "z")
+    assert none.returncode != 0 and 'found none of "z"' in none.stderr, none
+    nuscenes(folder, calibrated={"rotation": [1, 1, 0, 0]})
+    long = swerve("rig", "from-nuscenes", str(folder))
+    assert long.returncode == 3 and "$[0]: rotation: expected a quaternion" in long.stderr, long
+    (folder / "sample_data.json").write_text('[{"is_key_frame": true}]')
+    short = swerve("rig", "from-nuscenes", str(folder))
+    assert short.returncode == 3 and "sample_data.json: $[0].sample_token" in short.stderr, short
+    (folder / "sample_data.json").write_text("{}")
+    assert "expected an array of records" in swerve("rig", "from-nuscenes", str(folder)).stderr
 
 
 PLANNER = """
+import json
 import sys
 sys.path.insert(0, {scripts!r})
 import swerve_planner
@@ -251,7 +336,26 @@ class Eyes(swerve_planner.Planner):
             size = tuple(getattr(frame, "shape", (len(bytes(frame)),)))
             assert size == shape or shape is None and bytes(frame)[:2] == b"\\xff\\xd8", (id, size)
             assert observation.sensors[id].time_ns[-1] == observation.time_ns
+        if "quick" in observation.sensors:
+            self.moments(observation.sensors["quick"], observation.sensors["roof"], observation.time_ns)
+            if observation.tick == 5:
+                with open("seen.json", "w") as out:
+                    json.dump({{name: [bytes(part).hex() for part in observation.sensors[name].frames] for name in
+                               ("quick", "back", "roof") if name != "roof" or hasattr(observation.sensors[name].frame, "dtype")}}, out)
         return -1.0, 0.0
+    def moments(self, quick, roof, now_ns):
+        assert len(quick.frames) == len(quick.time_ns) == (3 if now_ns > 0 else 1), quick.time_ns
+        assert all(frame.shape == (20, 32, 3) for frame in quick.frames)
+        rows = quick.row_times_ns(0)
+        assert (quick.shutter, len(rows), rows[0] - rows[-1]) == ("bottom", 20, 25_000_000), rows
+        assert rows[0] == now_ns - (len(quick.frames) - 1) * 100_000_000 // 3, rows
+        times, points = roof.point_times_ns(), roof.frame
+        def column(name):
+            return points[name].tolist() if hasattr(points, "dtype") else [getattr(point, name) for point in points]
+        assert len(times) == len(points) > 50 and set(column("ring")) <= {{0, 1, 2}}, len(points)
+        assert now_ns - 100_000_000 <= times[0] <= times[-1] < now_ns, times
+        ground = [z_m for z_m, ring in zip(column("z_m"), column("ring")) if ring == 2]
+        assert any(abs(z_m + 2) < 1e-3 for z_m in ground), ground
 swerve_planner.run(Eyes)
 """
 
@@ -263,30 +367,99 @@ def drive(name, store, *words, rig=None, sensors=(), wants=0, shapes=None):
                   f"exec:{sys.executable} {name}.py", *words)
 
 
+def mcap_messages(path):
+    """Messages of a file, whose chunks are compressed with zstd: {topic: [(time_ns, message)]}."""
+    zstd, data = ctypes.CDLL("libzstd.so.1"), path.read_bytes()
+    zstd.ZSTD_decompress.restype = ctypes.c_size_t
+
+    def records(data, at, end):
+        while at < end:
+            size = int.from_bytes(data[at + 1:at + 9], "little")
+            yield data[at], data[at + 9:at + 9 + size]
+            at += 9 + size
+    topics, found, last = {}, {}, 0
+    for kind, chunk in records(data, 8, len(data) - 8):
+        if kind != 6:
+            continue
+        whole, name = int.from_bytes(chunk[16:24], "little"), int.from_bytes(chunk[28:32], "little")
+        out, packed = ctypes.create_string_buffer(whole), chunk[32 + name + 8:]
+        assert zstd.ZSTD_decompress(out, ctypes.c_size_t(whole), packed, ctypes.c_size_t(len(packed))) == whole
+        for inner, record in records(out.raw, 0, whole):
+            if inner == 4:
+                size = int.from_bytes(record[4:8], "little")
+                topics[record[:2]] = record[8:8 + size].decode()
+            elif inner == 5:
+                time_ns = int.from_bytes(record[6:14], "little")
+                assert time_ns >= last, (time_ns, last)
+                last = time_ns
+                found.setdefault(topics[record[:2]], []).append((time_ns, json.loads(record[22:])))
+    return found
+
+
+def a_recording_has_what_the_planner_saw():
+    made = swerve("export", "1", "--store", "ours.db", "--format", "mcap", "-o", "ours.mcap")
+    assert made.returncode == 0, made
+    found = mcap_messages(pathlib.Path("ours.mcap"))
+    assert "/camera/front" not in found and len(found["/camera/quick"]) == 3 * len(found["/camera/flat"]) - 2, found.keys()
+    seen = json.loads(pathlib.Path("seen.json").read_text())
+    at = {topic: [base64.b64decode(message["data"]) for time_ns, message in found[topic] if 400_000_000 < time_ns <= 500_000_000]
+          for topic in ("/camera/quick", "/camera/back", "/lidar/roof")}
+    assert [len(at[topic]) for topic in at] == [3, 1, 1] and all(file[:2] == b"\xff\xd8" for file in at["/camera/quick"]), at
+    assert at["/camera/back"][0].hex() == seen["back"][0], "the JPEG file that the planner had"
+    cloud = found["/lidar/roof"][5][1]
+    if "roof" in seen:
+        assert at["/lidar/roof"][0].hex() == seen["roof"][0], "the points that the planner had"
+    points = list(struct.iter_unpack("<3f2BH", at["/lidar/roof"][0]))
+    assert cloud["point_stride"] == 16 and {field["name"]: field["offset"] for field in cloud["fields"]}["ring"] == 13, cloud["fields"]
+    assert len(points) > 50 and {point[4] for point in points} <= {0, 1, 2}, len(points)
+    lens = found["/camera/quick/calibration"][0][1]
+    assert (lens["width"], lens["K"][0], lens["K"][2], len(lens["D"])) == (32, 20, 15.5, 8), lens
+    places = {message["child_frame_id"]: message for _, message in found["/tf"]}
+    assert set(places) == {"ego", "flat", "back", "quick", "roof"}, places.keys()
+
+    def ahead(name, axis):
+        """Where an axis of a sensor points on ego."""
+        x, y, z, w = (places[name]["rotation"][key] for key in "xyzw")
+        matrix = [[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                  [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                  [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]]
+        return [row[axis] for row in matrix]
+    for name, axis, right in (("quick", 2, (math.cos(0.1), 0, -math.sin(0.1))), ("quick", 0, (0, -1, 0)), ("roof", 0, (1, 0, 0)),
+                              ("back", 2, (math.cos(3.1), math.sin(3.1), 0))):
+        assert all(abs(a - b) < 1e-6 for a, b in zip(ahead(name, axis), right)), (name, ahead(name, axis))
+    wrong = swerve("export", "1", "--store", "ours.db", "--format", "osi", "-o", "no.osi", "--rig", "pair.json")
+    assert wrong.returncode == 2 and "expected --format mcap" in wrong.stderr, wrong
+
+
 def rigs_are_driven_with():
     rig = {"id": "pair", "bev": True, "cameras": [
         {"id": "flat", "width": 64, "height": 36, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 40}},
         {"id": "back", "width": 33, "height": 20, "pose": {"x_m": -1, "y_m": 0, "z_m": 1.5, "yaw_rad": 3.1},
-         "lens": {"fx": 30}}]}
+         "lens": {"fx": 30}},
+        {"id": "quick", "width": 32, "height": 20, "rate_hz": 30, "shutter": "rolling_bottom", "shutter_ms": 25,
+         "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5, "pitch_rad": 0.1}, "lens": {"fx": 20}}],
+        "lidars": [{"id": "roof", "azimuths": 180, "elevations_rad": [0.1, 0, -0.2], "range_m": 80,
+                    "pose": {"x_m": 0, "y_m": 0, "z_m": 2}}]}
     pathlib.Path("pair.json").write_text(json.dumps(rig))
-    ours = drive("ours", "ours.db", "--rig", "pair.json", sensors=["flat", ("back", "jpeg:90"), "bev"],
+    ours = drive("ours", "ours.db", "--rig", "pair.json", sensors=["flat", ("back", "jpeg:90"), "bev", "quick", "roof"],
                  shapes={"flat": (36, 64, 3), "back": None, "bev": (4, 192, 96)})
-    assert ours.returncode == 0 and "sees 3 sensors of the rig pair: 0.1 MB a drive" in ours.stderr, ours
+    assert ours.returncode == 0 and "sees 5 sensors of the rig pair: 0.1 MB a drive" in ours.stderr, ours
+    a_recording_has_what_the_planner_saw()
     own = drive("own", "own.db", rig=str(pathlib.Path("pair.json").resolve()), sensors=["flat"], shapes={"flat": (36, 64, 3)})
     builtin = drive("builtin", "builtin.db", sensors=["front"], shapes={"front": (64, 96, 3)})
     assert own.returncode == 0 and builtin.returncode == 0, (own, builtin)
     told = {name: json.loads(swerve("show", "1", "--json", "--store", f"{name}.db").stdout) for name in ("ours", "own", "builtin")}
     hashes = {name: told[name].get("rig", "") for name in told}
     assert len(hashes["ours"]) == 64 and hashes["own"] == hashes["ours"] and hashes["builtin"] == "", hashes
-    assert told["ours"]["given"] == "bev,cameras" and told["own"]["given"] == "cameras", told
+    assert told["ours"]["given"] == "bev,cameras,lidars" and told["own"]["given"] == "cameras", told
     again = swerve("replay", "1", "--store", "ours.db")
     assert again.returncode == 0 and "1 identical" in again.stdout, again
     mixed = swerve("compare", "ours.db", "builtin.db")
     assert mixed.returncode != 0 and "expected two sides of one rig" in mixed.stderr, mixed
     old = drive("old", "old.db", "--rig", "pair.json", wants=2)
     assert old.returncode == 6 and "the built-in rig alone, the job's rig is pair" in old.stderr, old
-    none = drive("none", "none.db", "--rig", "pair.json", sensors=["roof"])
-    assert none.returncode == 6 and 'found "roof"' in none.stderr, none
+    none = drive("none", "none.db", "--rig", "pair.json", sensors=["cellar"])
+    assert none.returncode == 6 and 'found "cellar"' in none.stderr, none
     for name, more in (("with", {"rig": rig}), ("without", {})):
         pathlib.Path(f"{name}.json").write_text(json.dumps({**SCENARIO, "id": name, **more}))
     pathlib.Path("two.json").write_text(json.dumps({"id": "two", "scenarios": [{"file": "with.json"}, {"file": "without.json"}]}))
@@ -297,7 +470,7 @@ def rigs_are_driven_with():
     assert rigs == {("with", hashes["ours"]), ("without", "")}, rigs
 
 
-TESTS = [rigs_are_looked_through, rigs_are_driven_with, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
+TESTS = [rigs_are_looked_through, rigs_come_from_nuscenes, rigs_are_driven_with, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
          numbers_cover_neither_each_other_nor_anybody, stop_lines_are_in_words_and_legend, wrong_uses_are_named,
          both_ways_write_the_same_frames, without_ffmpeg_it_says_so, what_fails_leaves_nothing]
 

@@ -274,6 +274,11 @@ def files_that_were_kept_drive_again():
         assert "1 identical" in done.stdout and done.stderr == "", done
         planner.rename("gone.py")
         assert "1 identical" in swerve("replay", "1", "--store", "k.db").stdout
+        # Nobody drives by another version where the store has the files: neither the debugger nor the forks of `avoid`.
+        done = swerve("debug", "1", "--store", "k.db")
+        assert "1 identical" in done.stdout and "in the sandbox, where breakpoint() finds no terminal" in done.stderr, done
+        done = swerve("avoid", "--harm", "--store", "k.db", json.loads(swerve("show", "1", "--json", "--store", "k.db").stdout)["suite_id"])
+        assert "driven by those that the store kept" in done.stderr and "left out" not in done.stderr, done
         pathlib.Path("gone.py").rename("plan.py")
         done = swerve("compare", "exec:python3 plan.py", "exec:python3 plan.py", "--store", "k.db")
         assert "NOTE: A and B are two versions of one planner" in done.stdout, done.stdout
@@ -281,10 +286,29 @@ def files_that_were_kept_drive_again():
         words = ["run", "clear1.json", "--world", "object", "--keep-planner", "--store"]
         said = swerve(*words, "x.db", "--planner", f"exec:python3 {os.getcwd()}/plan.py", code=3).stderr
         assert "expected a file below this folder, named by a relative path; found none" in said, said
-        assert "where others could read the files" in swerve(*words, "http://127.0.0.1:1", code=2).stderr
+        assert "where others could read the files" in swerve(*words, "postgresql://127.0.0.1/x", code=2).stderr
         pathlib.Path("parts/much.py").write_bytes(b"#" * (9 << 20))
         assert "much.py" in swerve(*words, "x.db", "--planner", "exec:python3 plan.py", code=3).stderr
         assert not os.path.exists("x.db"), "a store was made"
+        # Weights that are opened once a drive begins are missed at once, unless the command line names them.
+        pathlib.Path("late.py").write_text(
+            "import swerve_planner\nclass Late(swerve_planner.Planner):\n    def reset(self, episode):\n"
+            "        self.accel = float(open('weights.txt').read())\n    def act(self, observation):\n        return self.accel, 0.0\n"
+            "swerve_planner.run(Late)\n")
+        pathlib.Path("weights.txt").write_text("-2.5")
+        pathlib.Path("parts/much.py").unlink()
+        said = swerve(*words, "l.db", "--planner", "exec:python3 late.py", code=3).stderr
+        assert "does not drive the first 10 ticks (name what it opens" in said and "weights.txt" in said, said
+        assert not os.path.exists("l.db"), "a store was made"
+        swerve(*words, "l.db", "--planner", "exec:python3 late.py weights.txt")
+        pathlib.Path("weights.txt").write_text("0.5")
+        done = swerve("replay", "1", "--store", "l.db")
+        assert "1 identical" in done.stdout and "those that the store kept" in done.stderr, done
+        # One that fails by its own files too is nothing that a copy misses.
+        pathlib.Path("late.py").write_text("import swerve_planner\nclass Bad(swerve_planner.Planner):\n    def reset(self, episode):\n"
+                                           "        raise ValueError('no road')\nswerve_planner.run(Bad)\n")
+        done = subprocess.run([SWERVE, *words, "l.db", "--planner", "exec:python3 late.py"], capture_output=True, text=True)
+        assert "--keep-planner" not in done.stderr and "no road" in done.stdout + done.stderr, done
         # A pack that leads out of its folder is refused; one that is lost is missed.
         edit = sqlite3.connect("k.db")
         text, suite = edit.execute("SELECT text, suite FROM labels WHERE kind = 4").fetchone()

@@ -390,7 +390,8 @@ PY
     [ "$bytes" -lt 4096 ] || fail "a thread begins with $bytes bytes of variables"
 }
 
-# Goal: whoever is named by --notify is told once of each suite's end, one that was done in a moment too.
+# Goal: whoever is named by --notify is told once of each suite's end, one that was done in a moment too; one
+# that fails is told of no other suite before the next look.
 a_webhook_is_told_of_ends() {
     cat >hook.py <<'PY'
 import http.server, sys
@@ -414,11 +415,14 @@ PY
     until_true [ -s hook.port ]
     code 0 "$swerve" run suite.json --store hook.db
     start --store hook.db --listen 127.0.0.1:0 --notify "http://127.0.0.1:$(cat hook.port)/secret"
+    code 0 "$swerve" submit suite.json --store "$url" --fresh --name one
+    code 0 "$swerve" submit suite.json --store "$url" --fresh --name two
     code 0 "$swerve" run suite.json --store "$url" --fresh --name again
-    until_true grep -q '^application/json 2 ' told
+    until_true grep -q '^application/json 4 ' told
     stop TERM 0
     kill "$hook"
-    [ "$(wc -l <told)" = 2 ] || fail "told: $(cat told)"
+    [ "$(wc -l <told)" = 4 ] || fail "told: $(cat told)"
+    [ "$(sed -n 1,2p told | grep -o '"suite":"[^"]*"' | sort -u | wc -l)" = 1 ] || fail "told: $(cat told)"
     says told '"event":"suite_ended","suite":"again-'
     says told '"of":"main_lines"'
     says serve.err 'not delivered: http://127.0.0.1:'

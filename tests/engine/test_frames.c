@@ -131,7 +131,7 @@ static void fast_cameras_meet_slow_ones_at_ticks(void)
         struct world world;
         static struct scene middle;
         world_init(&world);
-        EXPECT_INT(frames_per_tick(&camera), 3);
+        EXPECT_INT(rig_camera_frames(&camera), 3);
         raster_rays_draw(world.layers, &world.scenario, &world.after, 5, rays, expected);
         frames_draw(world.layers, &world.scenario, &world.before, &world.after, 5, &camera, rays, 2,
                     found);

@@ -410,6 +410,60 @@ static void distributions_become_grids(void)
     free(notes);
 }
 
+/* Goal: of a distribution with more combinations than a suite has scenarios so many are taken as
+ * are asked for, spread over it: each value of the first parameter alike often, and a second one's
+ * ends. */
+static void some_combinations_are_taken(void)
+{
+    char path[256];
+    char id[LIMIT_ID_BYTES] = "";
+    char **texts = NULL;
+    char *notes = NULL;
+    size_t count = 0;
+    struct error error;
+    static char text[STORY_TEXT_BYTES];
+    struct osc_options options = {.horizon_s = NAN, .goal_m = NAN};
+    int firsts[2] = {0};
+    double least = INFINITY;
+    double most = 0;
+    snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
+    story_write("file.xosc", text);
+    story_write(
+        "grid.xosc",
+        "<OpenSCENARIO><FileHeader/><ParameterValueDistribution><ScenarioFile "
+        "filepath='file.xosc'/><Deterministic><DeterministicSingleParameterDistribution "
+        "parameterName='twice'><DistributionSet><Element value='15'/><Element value='16'/>"
+        "</DistributionSet></DeterministicSingleParameterDistribution>"
+        "<DeterministicSingleParameterDistribution parameterName='speed'><DistributionRange "
+        "stepWidth='0.005'><Range lowerLimit='5' upperLimit='25'/></DistributionRange>"
+        "</DeterministicSingleParameterDistribution>"
+        "</Deterministic></ParameterValueDistribution></OpenSCENARIO>");
+    snprintf(path, sizeof path, "%s/grid.xosc", story_folder);
+    EXPECT_INT(story_import(path, &options, &texts, &count, &notes, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "at most 4096 combinations or --combinations N");
+    options.combinations = 40;
+    EXPECT_OK(story_import(path, &options, &texts, &count, &notes, &error), error);
+    EXPECT_INT(count, 40);
+    for (size_t i = 0; i < count; i++) {
+        struct scenario_document *document;
+        EXPECT_OK(scenario_load_text("imported", texts[i], strlen(texts[i]), &document, &error),
+                  error);
+        double speed_mps = document->scenario.agents[0].speed_mps;
+        firsts[document->scenario.ego.speed_mps > 15.5]++;
+        least = fmin(least, speed_mps);
+        most = fmax(most, speed_mps);
+        EXPECT(strcmp(document->scenario.id, id) != 0);
+        snprintf(id, sizeof id, "%s", document->scenario.id);
+        scenario_destroy(document);
+        free(texts[i]);
+    }
+    EXPECT_INT(firsts[0], 20);
+    EXPECT_INT(firsts[1], 20);
+    EXPECT(least < 6 && most > 24);
+    free(texts);
+    free(notes);
+}
+
 /* `from` becomes `to`; the sentence holds all of `parts`. */
 static const struct refusal {
     const char *from;
@@ -867,11 +921,12 @@ int main(void)
                           TEST(trajectories_begin_where_their_entity_is),
                           TEST(conditions_on_ego_fire_within_a_tick), TEST(events_wait_for_others),
                           TEST(forks_go_on_alike), TEST(distributions_become_grids),
-                          TEST(refusals_say_what_and_where), TEST(ego_takes_the_way_of_the_file),
-                          TEST(entities_and_goals_are_named), TEST(files_are_looked_for_elsewhere),
-                          TEST(circles_end), TEST(conditions_stand_in_one_place),
-                          TEST(lanes_of_any_length_end), TEST(towns_and_late_times_are_taken),
-                          TEST(nothing_is_cut), TEST(who_has_no_box_has_that_of_its_kind),
+                          TEST(some_combinations_are_taken), TEST(refusals_say_what_and_where),
+                          TEST(ego_takes_the_way_of_the_file), TEST(entities_and_goals_are_named),
+                          TEST(files_are_looked_for_elsewhere), TEST(circles_end),
+                          TEST(conditions_stand_in_one_place), TEST(lanes_of_any_length_end),
+                          TEST(towns_and_late_times_are_taken), TEST(nothing_is_cut),
+                          TEST(who_has_no_box_has_that_of_its_kind),
                           TEST(who_is_teleported_is_there), TEST(work_of_a_storyboard_is_bounded));
     return story_remove_folder() == 0 ? failed : 1;
 }

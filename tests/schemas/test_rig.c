@@ -129,9 +129,18 @@ static void choices_name_sensors(void)
          "\"width\": 40, \"height\": 30, \"pose\": {\"x_m\": 1, \"y_m\": 0, \"z_m\": 1}, \"lens\": "
          "{\"fx\": 20}}]}}",
          NULL, 1, 40 * 30 * 3},
+        {"{\"sensors\": [\"eye\", \"roof\"], \"rig\": {\"id\": \"r\", \"cameras\": [{\"id\": "
+         "\"eye\", "
+         "\"width\": 40, \"height\": 30, \"pose\": {\"x_m\": 1, \"y_m\": 0, \"z_m\": 1}, \"lens\": "
+         "{\"fx\": 20}}], \"lidars\": [{\"id\": \"roof\", \"pose\": {\"x_m\": 1, \"y_m\": 0, "
+         "\"z_m\": 2}, "
+         "\"azimuths\": 360, \"elevations_rad\": [0.1, -0.1], \"range_m\": 50}]}}",
+         NULL, 2, 360 * 2 * 16},
         {"[]", "welcome: $: expected", 0, 0},
         {"{\"sensors\": [\"eye\"]}",
-         "$.sensors[0]: expected a sensor of the rig swerve, found \"eye\"", 0, 0},
+         "$.sensors[0]: expected a sensor of the rig swerve (bev, left, front, right), found "
+         "\"eye\"",
+         0, 0},
         {"{\"sensors\": [\"left\", \"left\"]}", "$.sensors[1]: expected each sensor once", 0, 0},
         {"{\"sensors\": [{\"id\": \"left\", \"encoding\": \"jpeg:0\"}]}",
          "$.sensors[0].encoding: expected \"rgb\", or \"jpeg:\"", 0, 0},

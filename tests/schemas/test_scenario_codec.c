@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "schemas/scenario_json.h"
 #include "schemas/storyboard/storyboard.h"
+#include "schemas/storyboard/storyboard_paths.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -357,7 +358,8 @@ static double maybe(double low, double high)
 
 static struct story_path grow_story_path(struct arena *arena, uint32_t paths)
 {
-    struct story_path path = {.point_count = 2 + below(4), .timed = coin(), .next = -1};
+    struct story_path path = {
+        .point_count = (coin() ? 2 : 64) + below(4), .timed = coin(), .next = -1};
     path.points = take(arena, path.point_count, sizeof *path.points);
     for (uint32_t i = 0; i < path.point_count; i++) {
         path.points[i] =
@@ -749,6 +751,75 @@ static void random_records_come_back(void)
     }
 }
 
+/* Decodes a document on what earlier ones had and expects its text once more; returns the JSON of
+ * its first path. */
+static json_t *expect_text_on(const struct scenario_shared *shared, const struct scenario *scenario,
+                              const char *text)
+{
+    struct arena arena;
+    struct scenario decoded;
+    struct error error = {0};
+    json_t *json = scenario_encode_on(scenario, shared);
+    arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
+    EXPECT_OK(scenario_decode_on("shared", json, shared, &arena, &decoded, NULL, &error), error);
+    json_t *again = scenario_encode_on(&decoded, shared);
+    char *again_text = json_canonical_text(again);
+    EXPECT_TEXT(again_text, text);
+    json_t *paths = json_object_get(json_object_get(again, "storyboard"), "paths");
+    json_t *first = json_incref(json_array_get(paths, 0));
+    free(again_text);
+    json_decref(again);
+    json_decref(json);
+    arena_finish(&arena);
+    return first;
+}
+
+/* Goal: a scenario has the same text where paths were kept of it and of others before, a long path
+ * that was kept is not encoded again, and a path that goes on in one that a document lacks is
+ * refused there as it is without. */
+static void shared_paths_change_no_text(void)
+{
+    struct story_paths *paths = story_paths_create();
+    const struct scenario_shared shared = {.paths = paths};
+    uint32_t kept = 0;
+    EXPECT(paths != NULL);
+    for (seed = 1; seed <= SAMPLES / 4; seed++) {
+        struct arena arena;
+        struct scenario scenario;
+        draws = 0;
+        arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
+        grow_scenario(&arena, &scenario);
+        json_t *json = scenario_encode(&scenario);
+        char *text = json_canonical_text(json);
+        json_t *first = expect_text_on(&shared, &scenario, text);
+        json_t *second = expect_text_on(&shared, &scenario, text);
+        bool is_long =
+            scenario.storyboard != NULL && scenario.storyboard->paths[0].point_count >= 64;
+        EXPECT(!is_long || first == second);
+        kept += is_long;
+        if (is_long && scenario.storyboard->paths[0].next > 0) {
+            struct scenario decoded;
+            struct error error = {0};
+            json_t *root = scenario_encode_on(&scenario, &shared);
+            json_t *list = json_object_get(json_object_get(root, "storyboard"), "paths");
+            while (json_array_size(list) > 1) {
+                json_array_remove(list, 1);
+            }
+            EXPECT(scenario_decode_on("less", root, &shared, &arena, &decoded, NULL, &error) !=
+                   STATUS_OK);
+            EXPECT_CONTAINS(error.text, "less: $.storyboard.paths[0].next");
+            json_decref(root);
+        }
+        json_decref(first);
+        json_decref(second);
+        json_decref(json);
+        free(text);
+        arena_finish(&arena);
+    }
+    EXPECT(kept > 5);
+    story_paths_destroy(paths);
+}
+
 static void expect_defaults(const struct scenario *s)
 {
     EXPECT_INT(s->horizon_ticks, 10);
@@ -829,6 +900,6 @@ static void small_arenas_are_refused(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(random_records_come_back), TEST(defaults_are_as_documented),
-                    TEST(small_arenas_are_refused));
+    return TEST_RUN(TEST(random_records_come_back), TEST(shared_paths_change_no_text),
+                    TEST(defaults_are_as_documented), TEST(small_arenas_are_refused));
 }

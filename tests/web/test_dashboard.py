@@ -233,8 +233,23 @@ def trend_of_runs(chromium, server, suite, walls):
     for width in (1400, 420):
         page.size(width, 900)
         check(page.evaluate("document.documentElement.scrollWidth") <= width, f"the trend fits into {width} pixels")
+    names = page.evaluate("[...document.querySelectorAll('.legend span')].map((line) => line.innerText)")
+    check([name.strip("\u25cf ") for name in names] == ["object"], f"runs of one name, planner, rig and world are one line ({names})")
     seen = document_of(opened(chromium, f"{server.url}/#/trend?name=nobody"))
     check("No run with a rate is meant" in seen, "a name without runs is said to have none")
+
+
+def another_planner_is_another_line(chromium, work, store):
+    subprocess.run([SWERVE, "run", str(work / "cruise.json"), "--world", "object", "--store", store, "--name", "night", "--tag", "nightly",
+                    "--planner", "builtin:maintain"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = Server(store)
+    page = opened(chromium, f"{server.url}/#/trend?tag=nightly")
+    page.wait("document.querySelector('svg.trend') !== null")
+    names = page.evaluate("[...document.querySelectorAll('.legend span')].map((line) => line.innerText)")
+    check(len(names) == 2 and "builtin:maintain, object" in names[1], f"which is named ({names})")
+    lines = page.evaluate("[...document.querySelectorAll('svg.trend polyline')].map((l) => l.getAttribute('points').split(' ').length)")
+    check(lines == [2, 1], f"and joined with no other ({lines})")
+    check(server.stop() == 0, "the server ends in order")
 
 
 def keys_and_news(chromium, server, suite):
@@ -440,7 +455,7 @@ def main():
         (work / "walls.json").write_text(json.dumps({"id": "walls", "scenarios": [{"file": "wall.json"}, {
             "file": "cruise.json", "id": "cruise"}]}), encoding="utf-8")
         for name, note in (("walls.json", "as it was"), ("cruise.json", HOSTILE)):
-            subprocess.run([SWERVE, "run", str(work / name), "--world", "object", "--store", store, "--tag", "nightly", "--note", note],
+            subprocess.run([SWERVE, "run", str(work / name), "--world", "object", "--store", store, "--name", "night", "--tag", "nightly", "--note", note],
                            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         server = Server(store)
         suite, walls = json.loads(server.ask("/v1/suites")[2])["suites"]
@@ -452,6 +467,7 @@ def main():
         keys_and_news(chromium, server, suite)
         behind_a_prefix(chromium, server, suite)
         check(server.stop() == 0, "the server ends in order")
+        another_planner_is_another_line(chromium, work, store)
         with_tokens(chromium, work, store, suite)
         trust(chromium, work)
     sys.exit(failures > 0)

@@ -22,8 +22,10 @@ struct driver_stream {
     struct driver_server *server;
     char path[96];
     uint8_t in[1 << 16], out[1 << 14];
+    uint8_t *long_out; /* instead of out; freed with the stream */
     size_t in_bytes, out_bytes, sent;
     const char *status, *sentence;
+    bool odd; /* its session's seed */
 };
 
 static struct driver_session *driver_find(struct driver_server *server, const char *uuid)
@@ -50,6 +52,31 @@ static void driver_put(struct driver_stream *stream, const ProtobufCMessage *mes
     stream->out_bytes = 5 + bytes;
 }
 
+/* An answer with one trajectory of many poses and then many of one each: a reader joins each to
+ * what it has. Or one of poses with nothing in them, which take more memory than bytes. */
+static void driver_put_parts(struct driver_stream *stream, size_t poses, size_t more)
+{
+    const uint8_t one[] = {0x12, 0x02, 0x0a, 0x00}; /* a trajectory of one pose, empty */
+    const size_t first = 2 * poses;
+    const size_t bytes = 1 + 4 + first + more * sizeof one;
+    uint8_t *to = malloc(5 + bytes);
+    CHECK(to != NULL && first < 1 << 28);
+    to[0] = 0;
+    for (int i = 0; i < 4; i++) {
+        to[1 + i] = (uint8_t)(bytes >> (24 - 8 * i));
+        to[6 + i] = (uint8_t)(first >> (7 * i) | (i < 3 ? 0x80 : 0));
+    }
+    to[5] = 0x12;
+    for (size_t i = 0; i < first; i++) {
+        to[10 + i] = i % 2 == 0 ? 0x0a : 0x00;
+    }
+    for (size_t i = 0; i < more; i++) {
+        memcpy(to + 10 + first + i * sizeof one, one, sizeof one);
+    }
+    stream->long_out = to;
+    stream->out_bytes = 5 + bytes;
+}
+
 /* Twenty poses, a tenth of a second apart. */
 static void driver_plan(struct driver_stream *stream, const Ego__Drive *drive)
 {
@@ -57,6 +84,7 @@ static void driver_plan(struct driver_stream *stream, const Ego__Drive *drive)
     struct driver_server *server = stream->server;
     const struct driver_session *session = driver_find(server, drive->session_uuid);
     int manner = server->manner;
+    stream->odd = session->seed % 2 == 1;
     Ego__PoseAtTime at[POSES];
     Ego__Pose poses[POSES];
     Ego__Vec3 vecs[POSES];
@@ -91,7 +119,11 @@ static void driver_plan(struct driver_stream *stream, const Ego__Drive *drive)
     answer.trajectory = &trajectory;
     answer.debug_info = &debug;
     answer.terminate_session = manner == DRIVER_ENDS;
-    if (manner == DRIVER_FAILS && session->seed % 2 == 1) {
+    if (manner == DRIVER_REPEATS) {
+        driver_put_parts(stream, 250000, 200000);
+    } else if (manner == DRIVER_SWELLS) {
+        driver_put_parts(stream, 1500000, 0);
+    } else if (manner == DRIVER_FAILS && stream->odd) {
         stream->status = "13";
         stream->sentence = "the network has no answer%3A out of memory";
     } else {
@@ -161,6 +193,7 @@ static void driver_drive(struct driver_stream *stream)
     CHECK(drive != NULL);
     server->drives++;
     server->dead = server->manner == DRIVER_DIES;
+    server->floods = server->manner == DRIVER_FLOODS;
     driver_plan(stream, drive);
     ego__drive__free_unpacked(drive, NULL);
 }
@@ -172,7 +205,7 @@ static ssize_t driver_give(nghttp2_session *session, int32_t id, uint8_t *to, si
     size_t left = stream->out_bytes - stream->sent;
     size_t now = left < room ? left : room;
     (void)context;
-    memcpy(to, stream->out + stream->sent, now);
+    memcpy(to, (stream->long_out != NULL ? stream->long_out : stream->out) + stream->sent, now);
     stream->sent += now;
     if (stream->sent == stream->out_bytes) {
         const nghttp2_nv trailers[] = {
@@ -218,7 +251,11 @@ static void driver_answer(struct driver_stream *stream, int32_t id)
         stream->sentence = "Camera was not declared";
     }
     server->closes += strcmp(name, "close_session") == 0;
-    if (server->manner == DRIVER_MUTE && strcmp(name, "drive") == 0) {
+    if (server->manner == DRIVER_RESETS && strcmp(name, "drive") == 0 && stream->odd) {
+        nghttp2_submit_rst_stream(server->session, 0, id, NGHTTP2_CANCEL);
+        return;
+    }
+    if ((server->manner == DRIVER_MUTE || server->floods) && strcmp(name, "drive") == 0) {
         return;
     }
     const nghttp2_data_provider provider = {.source.ptr = stream, .read_callback = driver_give};
@@ -285,8 +322,28 @@ static int driver_ended(nghttp2_session *session, int32_t id, uint32_t code, voi
         at = &(*at)->next;
     }
     *at = stream->next;
+    free(stream->long_out);
     free(stream);
     return 0;
+}
+
+/* Sends frames of a type that nobody knows, nine bytes each, until nobody reads them. */
+static void driver_flood(struct driver_server *server, int fd)
+{
+    static const uint8_t frame[9] = {0, 0, 0, 0xfa, 0, 0, 0, 0, 0};
+    uint8_t frames[sizeof frame << 12];
+    for (size_t i = 0; i < sizeof frames; i++) {
+        frames[i] = frame[i % sizeof frame];
+    }
+    size_t at = 0;
+    for (uint32_t tries = 0; !server->dead; tries++) {
+        ssize_t sent = send(fd, frames + at, sizeof frames - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        at = (at + (sent > 0 ? (size_t)sent : 0)) % sizeof frames;
+        if (sent < 0) { /* not waiting for room: what is sent is to be there when it is read */
+            struct pollfd quit = {server->quit_fds[0], POLLIN, 0};
+            server->dead = errno != EAGAIN || (tries % 16 == 0 && poll(&quit, 1, 0) != 0);
+        }
+    }
 }
 
 /* Until the client has closed, or the server is to. */
@@ -303,7 +360,7 @@ static void driver_connection(struct driver_server *server, int fd)
     nghttp2_session_server_new(&server->session, callbacks, server);
     nghttp2_session_callbacks_del(callbacks);
     nghttp2_submit_settings(server->session, 0, NULL, 0);
-    server->dead = false;
+    server->dead = server->floods = false;
     for (;;) {
         const uint8_t *data = NULL;
         ssize_t bytes = 0;
@@ -311,6 +368,9 @@ static void driver_connection(struct driver_server *server, int fd)
             CHECK(send(fd, data, (size_t)bytes, MSG_NOSIGNAL) == bytes || errno == EPIPE);
         }
         struct pollfd watched[2] = {{fd, POLLIN, 0}, {server->quit_fds[0], POLLIN, 0}};
+        if (server->floods) {
+            driver_flood(server, fd);
+        }
         if (server->dead || poll(watched, 2, -1) < 0 || watched[1].revents != 0) {
             break;
         }
@@ -323,6 +383,7 @@ static void driver_connection(struct driver_server *server, int fd)
     while (server->streams != NULL) { /* that never ended */
         struct driver_stream *stream = server->streams;
         server->streams = stream->next;
+        free(stream->long_out);
         free(stream);
     }
     close(fd);

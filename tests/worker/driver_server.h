@@ -26,6 +26,10 @@ enum driver_manner {
     DRIVER_DIES,    /* closes the connection at drive */
     DRIVER_BABBLES, /* answers drive with bytes that are no message */
     DRIVER_FORKS,   /* has a call fork_session */
+    DRIVER_REPEATS, /* with one message of many parts, each of which is joined to those before */
+    DRIVER_SWELLS,  /* with a small message that takes much memory when read */
+    DRIVER_FLOODS,  /* sends frames without end at drive */
+    DRIVER_RESETS,  /* resets drive of sessions with an odd seed */
 };
 
 enum { DRIVER_SESSIONS = 16 };
@@ -42,13 +46,15 @@ struct driver_server {
     atomic_int manner;
     atomic_int starts, images, drives, closes, forks;
     _Atomic float camera_x_m; /* of the first camera that was declared */
+    _Atomic float route_x_m;  /* of the newest route's first point */
+    atomic_int route_points;
     int listen_fd, quit_fds[2];
     pthread_t thread;
     struct driver_session sessions[DRIVER_SESSIONS];
     uint32_t session_count;
     struct nghttp2_session *session;
     struct driver_stream *streams; /* of the connection, that are open */
-    bool dead;                     /* the connection is to be closed */
+    bool dead, floods;             /* the connection is to be closed; filled */
 };
 
 void driver_server_start(struct driver_server *server, enum driver_manner manner);

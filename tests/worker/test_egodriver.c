@@ -289,6 +289,8 @@ static void each_fault_of_a_session_has_its_sentence(void)
         {DRIVER_BLIND, "the driver answers submit_image_observation with INVALID_ARGUMENT: Camera "
                        "was not declared"},
         {DRIVER_BABBLES, "the answer to drive is no DriveResponse"},
+        {DRIVER_REPEATS, "the answer to drive is no DriveResponse"},
+        {DRIVER_SWELLS, "the answer to drive is no DriveResponse"},
         {DRIVER_HOLDS, ""},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -325,6 +327,8 @@ static void each_fault_of_a_connection_has_its_sentence(void)
         const char *sentence;
     } rows[] = {
         {DRIVER_MUTE, "no answer to drive within 300 ms"},
+        {DRIVER_RESETS, "drive ended without a gRPC status (HTTP/2 error 8: CANCEL)"},
+        {DRIVER_FLOODS, "no answer to drive within 300 ms"},
         {DRIVER_DIES, "closed the connection before it answered drive"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

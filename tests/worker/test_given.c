@@ -1,16 +1,19 @@
 /*
  * Goal: planners of version 3 are given what is there, or of that what sensors see, and never more
- * than their outcome says.
+ * than their outcome says; those of version 4 every frame that their sensors take, with its times.
  * Method: a motorway with cars placed by hand: lists against the scene; a car behind a truck, in
  * fog and under dark sensors; yaw rates and accelerations against the motion; the map against the
- * scenario's, its borders against widths.
+ * scenario's, its borders against widths; frames of cameras of two rates, of a shutter that rolls
+ * and of a lidar against where two poles are at the moments that the planner is told.
  */
 #include "tests/worker/rig.h"
 #include "worker/given/given.h"
+#include "worker/given/sensors.h"
 
 #include "base/check.h"
 #include "engine/traffic/signals.h"
 
+#include <malloc.h>
 #include <math.h>
 
 static const struct swerve_object *find(const struct swerve_surroundings *around, uint32_t id)
@@ -48,6 +51,7 @@ static void sources_follow_world_and_wants(void)
     } cases[] = {
         {0, SWERVE_OBJECTS_TRUE, SWERVE_OBJECTS_NONE, "route"},
         {SWERVE_WANTS_BEV, SWERVE_OBJECTS_TRUE, SWERVE_OBJECTS_NONE, "bev"},
+        {2 | GIVEN_LIDARS, SWERVE_OBJECTS_TRUE, SWERVE_OBJECTS_NONE, "cameras,lidars"},
         {16, SWERVE_OBJECTS_TRUE, SWERVE_OBJECTS_TRUE, "objects:true"},
         {16 | 32, SWERVE_OBJECTS_TRUE, SWERVE_OBJECTS_SEEN, "objects:seen"},
         {16, SWERVE_OBJECTS_GENERATED, SWERVE_OBJECTS_GENERATED, "objects:generated"},
@@ -233,9 +237,314 @@ static void signals_say_where_they_stop_ego(void)
     rig_finish(&rig);
 }
 
+/* ---- sensors of a rig ---- */
+
+enum { EYE_WIDTH = 320, EYE_HEIGHT = 200, EYE_BYTES = EYE_WIDTH * EYE_HEIGHT * 3 };
+
+/* A drive in the replay world, and the sensors that look at it. */
+struct eye {
+    struct stand stand;
+    struct world *world;
+    struct sensors *sensors;
+    struct shots *shots;
+};
+
+/* A pole that is driven along by its log, at 10 m/s for a second. */
+static void add_pole(struct eye *eye, uint32_t index, struct pose from)
+{
+    struct agent *agent = &eye->stand.scenario.agents[index];
+    struct trajectory *log = &agent->trajectory;
+    const struct pose to = rig_moved(from, 10.0);
+    agent->kind = AGENT_OBJECT;
+    agent->behaviour = BEHAVIOUR_REPLAY;
+    agent->length_m = agent->width_m = 0.4;
+    agent->height_m = 3.0;
+    agent->pose = from;
+    agent->speed_mps = 10.0;
+    log->point_count = 2;
+    log->points = arena_alloc(&eye->stand.arena, 2, sizeof *log->points);
+    CHECK(log->points != NULL);
+    log->points[0] = (struct trajectory_point){0, from.x_m, from.y_m, from.heading_rad, 10.0};
+    log->points[1] = (struct trajectory_point){1, to.x_m, to.y_m, to.heading_rad, 10.0};
+}
+
+/* Ego stands. With poles, at 0.5 s one crosses its way 10 m ahead, another passes 10 m to its left.
+ */
+static void eye_open(struct eye *eye, const struct rig *rig, const char *choice, bool poles)
+{
+    const struct world_config config = {.slot_count = 1};
+    struct error error = {0};
+    struct rig of = *rig;
+    struct rig_choice chosen;
+    rig_motorway(&eye->stand, 3, (struct pose){100, 0, 0}, 0, poles ? 2 : 0, 100);
+    if (poles) {
+        add_pole(eye, 0, (struct pose){110, -5, PI_RAD / 2});
+        add_pole(eye, 1, (struct pose){95, 10, 0});
+    }
+    rig_start(&eye->stand);
+    EXPECT_OK(rig_choice_decode("test", choice, strlen(choice), &of, &chosen, &error), error);
+    EXPECT_OK(world_replay_ops.open(&config, &eye->world, &error), error);
+    EXPECT_OK(world_replay_ops.slot_reset(eye->world, 0, eye->stand.prepared, 7, &error), error);
+    EXPECT_OK(sensors_create(&of, &chosen, &world_replay_ops, &eye->sensors, &error), error);
+    EXPECT_OK(shots_create(eye->sensors, &eye->shots, &error), error);
+}
+
+/* What is shown at the present tick. */
+static struct swerve_sensors eye_look(struct eye *eye, uint32_t dark)
+{
+    struct error error = {0};
+    const int64_t now_ns = world_replay_ops.slot_scene(eye->world, 0)->tick * TICK_NS;
+    EXPECT_OK(shots_take(eye->shots, eye->world, 0, dark, now_ns, &error), error);
+    return shots_show(eye->shots);
+}
+
+static void eye_step(struct eye *eye)
+{
+    const struct action stand = {0};
+    const uint8_t active = 1;
+    world_replay_ops.step(eye->world, &stand, &active);
+}
+
+static void eye_close(struct eye *eye)
+{
+    shots_destroy(eye->shots);
+    sensors_destroy(eye->sensors);
+    world_replay_ops.close(eye->world);
+    rig_finish(&eye->stand);
+}
+
+static struct rig_camera eye_camera(const char *id, double rate_hz, enum rig_shutter shutter,
+                                    double shutter_ms)
+{
+    struct rig_camera camera = {.width = EYE_WIDTH,
+                                .height = EYE_HEIGHT,
+                                .rate_hz = rate_hz,
+                                .shutter = shutter,
+                                .shutter_ms = shutter_ms,
+                                .pose = {.z_m = 1.5},
+                                .lens = {.fx = 200.0,
+                                         .fy = 200.0,
+                                         .cx = (EYE_WIDTH - 1) / 2.0,
+                                         .cy = (EYE_HEIGHT - 1) / 2.0,
+                                         .max_angle_rad = NAN}};
+    snprintf(camera.id, sizeof camera.id, "%s", id);
+    return camera;
+}
+
+/* Cameras of 10 and 30 Hz, one with a rolling shutter, and a lidar. */
+static const struct rig *eye_rig(void)
+{
+    static struct rig rig = {.id = "eyes", .camera_count = 3, .lidar_count = 1};
+    rig.cameras[0] = eye_camera("slow", 10, SHUTTER_GLOBAL, 0);
+    rig.cameras[1] = eye_camera("fast", 30, SHUTTER_GLOBAL, 0);
+    rig.cameras[2] = eye_camera("rolling", 20, SHUTTER_ROLLING_TOP, 45);
+    rig.lidars[0] = (struct rig_lidar){.id = "roof",
+                                       .rate_hz = 10,
+                                       .pose = {0.5, 0.25, 1.9, 0, 0, 0},
+                                       .azimuths = 3600,
+                                       .elevation_count = 16,
+                                       .range_m = 60};
+    for (int i = 0; i < 16; i++) {
+        rig.lidars[0].elevations_rad[i] = 0.05 - 0.02 * i;
+    }
+    return &rig;
+}
+
+/* The newest frame of a fast camera is the slow one's; packed ones are of the same number. */
+static void fast_cameras_give_every_frame(void)
+{
+    struct eye eye;
+    eye_open(&eye, eye_rig(),
+             "{\"sensors\": [\"slow\", \"fast\", {\"id\": \"rolling\", "
+             "\"encoding\": \"jpeg:90\"}]}",
+             true);
+    for (uint32_t tick = 0; tick < 4; tick++) {
+        const struct swerve_sensors shown = eye_look(&eye, 0);
+        const struct swerve_sensor *slow = &shown.sensors[0];
+        const struct swerve_sensor *fast = &shown.sensors[1];
+        const struct swerve_sensor *packed = &shown.sensors[2];
+        EXPECT_INT(slow->count, 1);
+        EXPECT_INT(fast->count, tick == 0 ? 1 : 3);
+        EXPECT_INT(packed->count, tick == 0 ? 1 : 2);
+        EXPECT(memcmp(fast->frames + (fast->count - 1) * fast->stride, slow->frames, EYE_BYTES) ==
+               0);
+        for (uint32_t i = 0; i < fast->count; i++) {
+            EXPECT_INT(fast->bytes[i], EYE_BYTES);
+            EXPECT_NEAR((double)fast->time_ns[i], 1e8 * tick - (fast->count - 1 - i) * (1e8 / 3.0),
+                        1.0);
+            EXPECT(i == 0 || memcmp(fast->frames + i * fast->stride,
+                                    fast->frames + (i - 1) * fast->stride, EYE_BYTES) != 0);
+        }
+        for (uint32_t i = 0; i < packed->count; i++) {
+            const uint8_t *file = packed->frames + i * packed->stride;
+            EXPECT(file[0] == 0xFF && file[1] == 0xD8 && file[packed->bytes[i] - 1] == 0xD9);
+        }
+        eye_step(&eye);
+    }
+    eye_close(&eye);
+}
+
+/* Middle of the pixels of a row that differ; -1: none. */
+static double middle_of(const uint8_t *found, const uint8_t *expected, int32_t row)
+{
+    double sum = 0.0;
+    double count = 0.0;
+    for (int32_t col = 0; col < EYE_WIDTH; col++) {
+        int change = 0;
+        for (int k = 0; k < 3; k++) {
+            const int at = (row * EYE_WIDTH + col) * 3 + k;
+            change += abs(found[at] - expected[at]);
+        }
+        sum += change * col;
+        count += change;
+    }
+    return count > 100.0 ? sum / count : -1.0;
+}
+
+/* Each row of every frame shows the pole where it is at the row's time by what the planner is told.
+ */
+static void shutters_roll_by_the_times_told(void)
+{
+    struct eye eye;
+    struct eye empty;
+    int rows = 0;
+    eye_open(&eye, eye_rig(), "{\"sensors\": [\"rolling\"]}", true);
+    eye_open(&empty, eye_rig(), "{\"sensors\": [\"rolling\"]}", false);
+    for (uint32_t tick = 0; tick <= 6; tick++) {
+        const struct swerve_sensor *found = eye_look(&eye, 0).sensors;
+        const struct swerve_sensor *without = eye_look(&empty, 0).sensors;
+        EXPECT_INT(found->shutter, 1);
+        EXPECT_INT(found->shutter_ns, 45000000);
+        for (uint32_t i = 0; i < found->count && tick >= 4; i++) {
+            for (int32_t row = 72; row < 118; row++) { /* above the foot and its shadow */
+                double back = 1.0 - row / (EYE_HEIGHT - 1.0);
+                double time_s =
+                    ((double)found->time_ns[i] - back * (double)found->shutter_ns) / 1e9;
+                double y_m = 10.0 * time_s - 5.0;
+                if (fabs(y_m) > 0.6) { /* its side shows, too */
+                    continue;
+                }
+                double u = 159.5 - y_m / (10.0 - 0.2) * 200.0;
+                EXPECT_NEAR(middle_of(found->frames + i * found->stride,
+                                      without->frames + i * without->stride, row),
+                            u, 0.5);
+                rows++;
+            }
+        }
+        eye_step(&eye);
+        eye_step(&empty);
+    }
+    EXPECT_INT(rows, 2 * 46);
+    eye_close(&eye);
+    eye_close(&empty);
+}
+
+/* Points lie on the road and on the sides of poles that face the lidar, at the moment told. */
+static void points_lie_where_bodies_are_at_their_time(void)
+{
+    struct eye eye;
+    int on_poles = 0;
+    eye_open(&eye, eye_rig(), "{\"sensors\": [\"roof\"]}", true);
+    for (uint32_t tick = 0; tick <= 5; tick++) {
+        const struct swerve_sensor *found = eye_look(&eye, 0).sensors;
+        const struct swerve_point *points =
+            (const struct swerve_point *)(const void *)found->frames;
+        const uint32_t count = found->bytes[0] / sizeof *points;
+        EXPECT_INT(found->format, SWERVE_FORMAT_POINTS);
+        EXPECT_INT(found->shutter_ns, TICK_NS);
+        EXPECT_INT(found->time_ns[0], tick * TICK_NS);
+        EXPECT(count > 10000 && count <= found->width * found->height);
+        for (uint32_t i = 0; i < count && tick == 5; i++) {
+            const double time_s = 0.4 + points[i].time_2us * 2e-6;
+            const double x = (double)points[i].x_m + 0.5;
+            const double y = (double)points[i].y_m + 0.25;
+            const double z = (double)points[i].z_m + 1.9;
+            const double slack_m = 10.0 * 4.0 / 3600 * 0.1 + 1e-3; /* half a band of azimuths */
+            EXPECT(points[i].ring < 16);
+            if (fabs(z) < 1e-3) {
+                continue;
+            }
+            if (y > 5.0) { /* the one that passes */
+                EXPECT(fabs(y - 9.8) < 1e-3 || y > 9.8);
+                EXPECT(fabs(x - (10.0 * time_s - 5.0)) < 0.2 + slack_m);
+            } else {
+                EXPECT(fabs(x - 9.8) < 1e-3 || x > 9.8);
+                EXPECT(fabs(y - (10.0 * time_s - 5.0)) < 0.2 + slack_m);
+            }
+            on_poles++;
+        }
+        eye_step(&eye);
+    }
+    EXPECT(on_poles > 200);
+    eye_close(&eye);
+}
+
+/* A sensor that is dark keeps its frames and times; a branch begins with them, and goes on alike.
+ */
+static void dark_sensors_and_forks_keep_frames(void)
+{
+    struct eye eye;
+    struct error error = {0};
+    struct shots *fork = NULL;
+    eye_open(&eye, eye_rig(), "{\"sensors\": [\"fast\", \"roof\"]}", true);
+    const struct swerve_sensor *shown = eye_look(&eye, SENSOR_CAMERA_FRONT | SENSOR_LIDAR).sensors;
+    EXPECT_INT(shown[0].time_ns[0], -1);
+    EXPECT_INT(shown[0].bytes[0], EYE_BYTES);
+    EXPECT_INT(shown[1].time_ns[0], -1);
+    EXPECT_INT(shown[1].bytes[0], 0);
+    eye_step(&eye);
+    shown = eye_look(&eye, 0).sensors;
+    EXPECT_INT(shown[0].count, 3);
+    EXPECT(shown[1].bytes[0] > 0);
+    const uint64_t lit = shots_digest(eye.shots);
+    EXPECT_OK(shots_create(eye.sensors, &fork, &error), error);
+    shots_copy(fork, eye.shots);
+    eye_step(&eye);
+    shown = eye_look(&eye, SENSOR_CAMERA_FRONT | SENSOR_LIDAR).sensors;
+    EXPECT_INT(shown[0].count, 3);
+    EXPECT_INT(shown[0].time_ns[2], TICK_NS);
+    EXPECT_INT(shown[1].time_ns[0], TICK_NS);
+    EXPECT(shots_digest(eye.shots) == lit);
+    EXPECT(shots_digest(fork) == lit);
+    EXPECT(memcmp(shots_show(fork).sensors[0].frames, shown[0].frames, 3 * (size_t)EYE_BYTES) == 0);
+    shown = eye_look(&eye, 0).sensors; /* the same tick again, lit */
+    EXPECT_OK(shots_take(fork, eye.world, 0, 0, 2 * TICK_NS, &error), error);
+    EXPECT(shots_digest(eye.shots) != lit && shots_digest(eye.shots) == shots_digest(fork));
+    shots_destroy(fork);
+    eye_close(&eye);
+}
+
+/* Cameras of 4K that nobody chose take no memory. */
+static void what_is_not_chosen_takes_nothing(void)
+{
+    static struct rig rig = {.id = "many", .camera_count = RIG_CAMERAS_MAX};
+    const size_t chosen_bytes = (size_t)EYE_BYTES;
+    struct eye eye;
+    for (int i = 0; i < RIG_CAMERAS_MAX; i++) {
+        rig.cameras[i] = eye_camera("small", 120, SHUTTER_GLOBAL, 0);
+        if (i > 0) {
+            snprintf(rig.cameras[i].id, sizeof rig.cameras[i].id, "large%d", i);
+            rig.cameras[i].width = rig.cameras[i].height = RIG_SIDE_MAX;
+        }
+    }
+    rig.cameras[0].rate_hz = 10;
+    const struct mallinfo2 before = mallinfo2();
+    eye_open(&eye, &rig, "{\"sensors\": [\"small\"]}", false);
+    eye_look(&eye, 0);
+    const struct mallinfo2 after = mallinfo2();
+    const size_t taken =
+        after.uordblks + after.hblkhd - before.uordblks - before.hblkhd; /* 0 under a sanitizer */
+    EXPECT(taken < ((size_t)64 << 20) + 32 * chosen_bytes);
+    EXPECT_INT(shots_show(eye.shots).count, 1);
+    eye_close(&eye);
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(sources_follow_world_and_wants), TEST(lists_hold_what_is_there),
-                    TEST(what_is_hidden_is_not_seen), TEST(maps_are_the_scenarios),
-                    TEST(signals_say_where_they_stop_ego));
+    return TEST_RUN(
+        TEST(sources_follow_world_and_wants), TEST(lists_hold_what_is_there),
+        TEST(what_is_hidden_is_not_seen), TEST(maps_are_the_scenarios),
+        TEST(signals_say_where_they_stop_ego), TEST(fast_cameras_give_every_frame),
+        TEST(shutters_roll_by_the_times_told), TEST(points_lie_where_bodies_are_at_their_time),
+        TEST(dark_sensors_and_forks_keep_frames), TEST(what_is_not_chosen_takes_nothing));
 }

@@ -141,6 +141,9 @@ static enum status drive_loop(struct world *world, struct rollout *rollout,
             spell_update(&spell, plan->seed, scene);
             action = spell_apply(&spell, scene->tick, action);
         }
+        if (world->ops->slot_commit != NULL) {
+            world->ops->slot_commit(world, 0, &action);
+        }
         world->ops->step(world, &action, &active);
         if (plan->stepped != NULL) {
             plan->stepped(plan->context, &action);

@@ -303,8 +303,9 @@ struct ego_message *ego_message_image(const struct swerve_sensor *sensor, uint32
     Ego__SubmitImage submit = EGO__SUBMIT_IMAGE__INIT;
     Ego__Image image = EGO__IMAGE__INIT;
     const uint8_t *data = sensor->frames + frame * sensor->stride;
-    image.frame_start_us = us_of(sensor->time_ns[frame]);
-    image.frame_end_us = us_of(sensor->time_ns[frame] + sensor->shutter_ns);
+    const int64_t start_ns = sensor->time_ns[frame] - sensor->shutter_ns;
+    image.frame_start_us = us_of(start_ns > 0 ? start_ns : 0); /* at the first tick nothing rolls */
+    image.frame_end_us = us_of(sensor->time_ns[frame]);
     image.logical_id = text_of(sensor->id);
     image.image_bytes = (ProtobufCBinaryData){sensor->bytes[frame], (uint8_t *)(uintptr_t)data};
     submit.session_uuid = text_of(nobody);
@@ -371,6 +372,37 @@ struct ego_message *ego_message_drive(bool carla, const struct swerve_observatio
 
 /* ---- answers ---- */
 
+/* As many bytes as an answer may have that are not read, and 60,000 poses. */
+enum { ANSWER_MEMORY_BYTES_MAX = 2 * GRPC_REPLY_BYTES_MAX };
+
+/* Memory of one answer, all that is ever asked for: a message whose parts are given again and again
+ * is joined anew for each, and one of empty parts takes thirty times its bytes. */
+struct answer_memory {
+    ProtobufCAllocator allocator;
+    size_t left_bytes;
+};
+
+static void *answer_alloc(void *data, size_t bytes)
+{
+    struct answer_memory *memory = data;
+    if (bytes > memory->left_bytes) {
+        return NULL;
+    }
+    memory->left_bytes -= bytes;
+    return malloc(bytes);
+}
+
+static void answer_free(void *data, void *block)
+{
+    (void)data;
+    free(block);
+}
+
+static void answer_memory_init(struct answer_memory *memory)
+{
+    *memory = (struct answer_memory){{answer_alloc, answer_free, memory}, ANSWER_MEMORY_BYTES_MAX};
+}
+
 static bool digest_of(const Ego__Trajectory *trajectory, uint8_t digest[SHA256_BYTES])
 {
     struct sha256 hash;
@@ -391,9 +423,11 @@ static bool digest_of(const Ego__Trajectory *trajectory, uint8_t digest[SHA256_B
 
 bool ego_answer_digest(const uint8_t *data, size_t bytes, uint8_t digest[SHA256_BYTES])
 {
-    Ego__DriveAnswer *read = ego__drive_answer__unpack(NULL, bytes, data);
+    struct answer_memory memory;
+    answer_memory_init(&memory);
+    Ego__DriveAnswer *read = ego__drive_answer__unpack(&memory.allocator, bytes, data);
     bool read_whole = read != NULL && digest_of(read->trajectory, digest);
-    ego__drive_answer__free_unpacked(read, NULL);
+    ego__drive_answer__free_unpacked(read, &memory.allocator);
     return read_whole;
 }
 
@@ -499,7 +533,9 @@ bool ego_answer_read(const uint8_t *data, size_t bytes, const struct ego_frame *
                      uint8_t digest[SHA256_BYTES], struct ego_told *told,
                      char reason[EGODRIVER_REASON_BYTES])
 {
-    Ego__DriveAnswer *read = ego__drive_answer__unpack(NULL, bytes, data);
+    struct answer_memory memory;
+    answer_memory_init(&memory);
+    Ego__DriveAnswer *read = ego__drive_answer__unpack(&memory.allocator, bytes, data);
     bool good = false;
     answer->point_count = 0;
     if (read != NULL && read->debug_info != NULL) {
@@ -527,13 +563,15 @@ bool ego_answer_read(const uint8_t *data, size_t bytes, const struct ego_frame *
         speeds_fill(answer, seen, frame);
         centre(answer, frame);
     }
-    ego__drive_answer__free_unpacked(read, NULL);
+    ego__drive_answer__free_unpacked(read, &memory.allocator);
     return good;
 }
 
 bool ego_version_read(const uint8_t *data, size_t bytes, char *line, size_t line_bytes)
 {
-    Ego__Version *read = ego__version__unpack(NULL, bytes, data);
+    struct answer_memory memory;
+    answer_memory_init(&memory);
+    Ego__Version *read = ego__version__unpack(&memory.allocator, bytes, data);
     if (read == NULL) {
         return false;
     }
@@ -541,6 +579,6 @@ bool ego_version_read(const uint8_t *data, size_t bytes, char *line, size_t line
     snprintf(line, line_bytes, "%s %s %u.%u.%u", read->version_id, read->git_hash,
              api != NULL ? api->major : 0, api != NULL ? api->minor : 0,
              api != NULL ? api->patch : 0);
-    ego__version__free_unpacked(read, NULL);
+    ego__version__free_unpacked(read, &memory.allocator);
     return true;
 }

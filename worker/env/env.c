@@ -5,6 +5,7 @@
  * several. Scenarios are prepared when first driven and kept until the handle is closed.
  */
 #include "worker/env/env_internal.h"
+#include "worker/env/env_scene.h"
 
 #include "base/check.h"
 #include "schemas/outcome_json.h"
@@ -229,6 +230,25 @@ void swerve_env_rows(const struct swerve_env *env, struct swerve_env_rows *out)
         .scenario = rows->scenario,
         .seed = rows->seed,
     };
+}
+
+const struct scene *env_scene(const struct swerve_env *env, uint32_t index)
+{
+    return env->ops->slot_scene(env->world, index);
+}
+
+bool env_picture(const struct swerve_env *env, uint32_t index, const struct raster_rays *rays,
+                 uint8_t *rgb)
+{
+    if (env->ops->slot_picture != NULL) {
+        env->ops->slot_picture(env->world, index, rays, rgb);
+    }
+    return env->ops->slot_picture != NULL;
+}
+
+const struct scenario_document *env_document(const struct swerve_env *env, uint32_t index)
+{
+    return env->suite->entries[index].document;
 }
 
 /* ---- driving ---- */

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "engine/sensors/conditioning.h"
 #include "engine/sensors/prepared.h"
+#include "engine/worlds/foreign.h"
 #include "schemas/outcome.h"
 #include "schemas/planner.h"
 #include "schemas/scene.h"
@@ -30,9 +31,18 @@ enum swerve_objects_source given_of_world(enum tier tier, enum conditioning cond
  * world has: SWERVE_OBJECTS_TRUE, _GENERATED or _NONE. */
 enum swerve_objects_source given_source(uint32_t wants, enum swerve_objects_source of_world);
 
+/* A bit beside enum swerve_planner_wants: points of lidars were shown. */
+enum { GIVEN_LIDARS = 1 << 16 };
+
 /* The outcome's member: "bev,cameras,objects:seen,map" with what was shown, in this order; "route"
  * for ego's state and route alone, which every planner is shown. */
 void given_text(uint32_t wants, enum swerve_objects_source source, char out[LIMIT_ID_BYTES]);
+
+/* What the outcome says besides of a world that makes frames ahead of time, in which a planner's
+ * answer waits for the end of a chunk: ",chunks:9+12@30", frames of the first chunk and of others,
+ * and their rate. "": it makes none, or is NULL. */
+enum { GIVEN_CHUNKS_BYTES = 24 };
+void given_chunks(const struct foreign *world, char out[GIVEN_CHUNKS_BYTES]);
 
 /* One rollout's list. A plain value: a fork copies it. */
 struct given_objects {

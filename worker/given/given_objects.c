@@ -55,6 +55,7 @@ void given_text(uint32_t wants, enum swerve_objects_source source, char out[LIMI
     } parts[] = {
         {SWERVE_WANTS_BEV, "bev"},
         {SWERVE_WANTS_CAMERAS, "cameras"},
+        {GIVEN_LIDARS, "lidars"},
         {SWERVE_WANTS_OBJECTS, sources[source]},
         {SWERVE_WANTS_MAP, "map"},
         {SWERVE_WANTS_SIGNALS, "signals"},
@@ -70,6 +71,15 @@ void given_text(uint32_t wants, enum swerve_objects_source source, char out[LIMI
     }
     if (used == 0) {
         snprintf(out, LIMIT_ID_BYTES, "route");
+    }
+}
+
+void given_chunks(const struct foreign *world, char out[GIVEN_CHUNKS_BYTES])
+{
+    out[0] = '\0';
+    if (world != NULL && world->declared.form == SWERVE_WORLD_FORM_RIG) {
+        snprintf(out, GIVEN_CHUNKS_BYTES, ",chunks:%u+%u@%u", world->declared.first_frames,
+                 world->declared.chunk_frames, world->declared.rate_hz);
     }
 }
 

@@ -3,7 +3,8 @@
  * chose of a rig. What it did not choose is neither drawn nor kept.
  *
  * `struct sensors` is a runner's: which sensors, and what drawing them needs. `struct shots` is a
- * rollout's: the last frame of each. A frame depends on the scene alone, so forks copy frames.
+ * rollout's: the last tick's frames of each. They depend on the scenes of two ticks alone, which
+ * forks copy with the frames.
  */
 #ifndef SWERVE_WORKER_GIVEN_SENSORS_H
 #define SWERVE_WORKER_GIVEN_SENSORS_H
@@ -21,7 +22,8 @@ enum status sensors_create(const struct rig *rig, const struct rig_choice *choic
                            const struct world_ops *ops, struct sensors **out, struct error *error);
 void sensors_destroy(struct sensors *sensors); /* accepts NULL */
 
-/* The grid and the cameras among them: SWERVE_WANTS_BEV, SWERVE_WANTS_CAMERAS; of NULL none. */
+/* Grid, cameras and lidars among them: SWERVE_WANTS_BEV, SWERVE_WANTS_CAMERAS, GIVEN_LIDARS; of
+ * NULL none. */
 uint32_t sensors_wants(const struct sensors *sensors);
 
 /* Whether they are those of the same rig, packed alike. */
@@ -33,7 +35,8 @@ enum status shots_create(const struct sensors *sensors, struct shots **out, stru
 void shots_destroy(struct shots *shots);                     /* accepts NULL */
 void shots_copy(struct shots *to, const struct shots *from); /* of the same sensors */
 
-/* Takes a frame of every sensor that is not dark (enum sensor_mask); the others keep theirs. */
+/* Takes the tick's frames of every sensor that is not dark (enum sensor_mask); the others keep
+ * theirs. */
 enum status shots_take(struct shots *shots, const struct world *world, uint32_t slot, uint32_t dark,
                        int64_t now_ns, struct error *error);
 /* Of all frames as they were drawn, before they were packed. */

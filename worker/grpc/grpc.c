@@ -25,8 +25,10 @@
 
 enum {
     PREFIX_BYTES = 5, /* of a message: whether it is compressed, its length */
+    REPLY_ROOM_MAX = PREFIX_BYTES + GRPC_REPLY_BYTES_MAX,
     OUT_BYTES = 1 << 17,
     IN_BYTES = 1 << 16,
+    ROUNDS_MAX = 16,         /* of reading, between looks at the deadline */
     WINDOW_BYTES = 16 << 20, /* of answers that are on their way */
     CLIENTS_MAX = 64,
     REVISION_BYTES = 32,
@@ -112,13 +114,14 @@ static int take_data(nghttp2_session *session, uint8_t flags, int32_t stream, co
     if (call == NULL) {
         return 0;
     }
-    if (bytes > PREFIX_BYTES + GRPC_REPLY_BYTES_MAX - call->reply_bytes) {
+    if (bytes > REPLY_ROOM_MAX - call->reply_bytes) {
         error_set(&client->why, STATUS_IO, "%s answers with more than %d MiB", call->method,
                   GRPC_REPLY_BYTES_MAX >> 20);
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
     if (call->reply_bytes + bytes > call->reply_room) {
         size_t room = 2 * (call->reply_bytes + bytes);
+        room = room < REPLY_ROOM_MAX ? room : REPLY_ROOM_MAX;
         uint8_t *now = realloc(call->reply, room);
         if (now == NULL) {
             error_set(&client->why, STATUS_NO_MEMORY, "out of memory");
@@ -426,11 +429,11 @@ static void fill_out(struct grpc_client *client)
     }
 }
 
-/* Reads what is there. */
+/* Reads what is there; bounded, so that a server which sends without end cannot keep us here. */
 static void receive(struct grpc_client *client)
 {
     uint8_t in[IN_BYTES];
-    for (;;) {
+    for (int round = 0; round < ROUNDS_MAX; round++) {
         ssize_t got = recv(client->fd, in, sizeof in, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;

@@ -457,7 +457,7 @@ static enum status take_choice(struct planner_exec *exec, struct rig *rig,
         return error->status = STATUS_PLANNER;
     }
     for (uint32_t i = 0; i < choice->count; i++) {
-        exec->plane_bytes[i] = rig_chosen_bytes(rig, &choice->sensors[i]);
+        exec->plane_bytes[i] = rig_chosen_tick_bytes(rig, &choice->sensors[i]);
     }
     size_t needed = wire_slot_bytes(choice->count, exec->plane_bytes);
     exec->slot_bytes = slot_bytes_max(exec);

@@ -27,7 +27,7 @@ static enum status tell(const struct planner *planner, struct planner_trial *tol
     memcpy(told->rig_id, rig->id, sizeof told->rig_id);
     told->sensor_count = choice->count;
     for (uint32_t i = 0; i < choice->count; i++) {
-        told->session_bytes += rig_chosen_bytes(rig, &choice->sensors[i]);
+        told->session_bytes += rig_chosen_tick_bytes(rig, &choice->sensors[i]);
     }
     return rig_hash(rig, told->rig, error);
 }

@@ -205,6 +205,11 @@ enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint3
     }
     job->objects_source = given_source(wants, job->objects_of_world);
     given_text(wants | sensors_wants(job->sensors), job->objects_source, job->given);
+    if (job->chunks[0] != '\0') {
+        size_t used = strlen(job->given);
+        CHECK(used + strlen(job->chunks) < sizeof job->given);
+        strcpy(job->given + used, job->chunks);
+    }
     TRY(allocate(job, wants, &rollout, error));
     rollout->branch = branch;
     rollout->solo = solo;

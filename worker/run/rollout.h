@@ -75,6 +75,7 @@ struct job_run {
     /* Kind that a list of objects would be in its world, for planners that ask for one. */
     enum swerve_objects_source objects_of_world;
     enum swerve_objects_source objects_source; /* what it is for this one */
+    char chunks[GIVEN_CHUNKS_BYTES];           /* of its world; stands behind what is shown */
     const struct sensors *sensors;        /* of its runner, that its planner chose; NULL: none */
     struct given_map *map;                /* NULL: not asked for */
     struct swerve_controls_row *controls; /* of tick 0 on; owned, NULL: not asked for */

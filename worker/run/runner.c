@@ -5,6 +5,7 @@
 #include "worker/run/runner_internal.h"
 
 #include "base/check.h"
+#include "engine/worlds/foreign.h"
 #include "engine/worlds/world.h"
 #include "worker/models/health_world.h"
 #include "worker/planner/planner_spec.h"
@@ -18,11 +19,16 @@
 
 /* Number of rollouts that go on at a time. A device steps all its slots for the price of one; a
  * model on the CPU takes as long for a tick of each, so there the first jobs end the sooner, for
- * the same throughput, the fewer go on beside them: a few, for planners that answer in batches. */
+ * the same throughput, the fewer go on beside them: a few, for planners that answer in batches. A
+ * world of the user's that keeps few states is driven depth first, so many rollouts at a time. */
 static uint32_t width_of(const struct runner_config *config, bool on_device)
 {
     bool ours = config->world->tier >= TIER_STUDENT && config->foreign == NULL;
     uint32_t most = RUNNER_CPU_WIDTH * (config->thread_count > 0 ? config->thread_count : 1);
+    uint32_t kept = config->foreign != NULL ? config->foreign->declared.states_max : 0;
+    if (kept > 0 && kept < config->slot_count) {
+        return kept;
+    }
     return ours && !on_device && most < config->slot_count ? most : config->slot_count;
 }
 
@@ -217,6 +223,7 @@ enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
     job->order = ++runner->orders;
     job->sensors = runner->sensors;
     job->objects_of_world = given_of_world(runner_ops(runner)->tier, runner->config.conditioning);
+    given_chunks(runner->config.foreign, job->chunks);
     job->keyframes_period_ticks =
         runner_ops(runner)->tier >= TIER_STUDENT ? trace_keyframes_period_ticks(job->scenario) : 0;
     if (only != ROLLOUT_ALL) {
@@ -564,6 +571,9 @@ static void drive(struct runner *runner, uint32_t count)
             &rollout->actuation, &answer, scene, prepared_route(rollout->job->prepared),
             rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
         guard(runner, rollout);
+        if (runner_ops(runner)->slot_commit != NULL) {
+            runner_ops(runner)->slot_commit(runner->world, slot, &rollout->action);
+        }
         record(runner, rollout, scene, rollout->action, false);
         runner->actions[slot] = rollout->action;
         runner->active[slot] = 1;

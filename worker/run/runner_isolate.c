@@ -104,6 +104,9 @@ static enum status take_sensors(struct runner *runner, const struct planner *pla
 {
     const struct rig_choice *choice = planner_choice(planner);
     const struct rig *rig = planner_rig(planner);
+    if (!runner->planner_opened && runner_ops(runner)->rig_take != NULL) {
+        TRY(runner_ops(runner)->rig_take(runner->world, rig, error));
+    }
     if (!runner->planner_opened && choice->count > 0) {
         return sensors_create(rig, choice, runner_ops(runner), &runner->sensors, error);
     }

@@ -56,9 +56,7 @@ static enum status choose_model(const struct runner_source *source, const struct
     config->model = model->model;
     config->foreign = model->foreign;
     if (model->foreign != NULL) {
-        config->world =
-            spec->tier == TIER_TEACHER ? &world_foreign_teacher_ops : &world_foreign_student_ops;
-        config->world = model->foreign->native != NULL ? model->foreign->native : config->world;
+        config->world = foreign_world_ops(model->foreign, spec->tier);
     }
     config->conditioning = conditioning;
     config->bounds = &model->bounds;

@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "base/units.h"
+#include "engine/worlds/foreign.h"
+#include "schemas/rig/rig.h"
 #include "worker/models/health_world.h"
 
 #include <stdarg.h>
@@ -18,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OBSERVATION_BYTES = BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES };
+enum { OBSERVATION_BYTES = BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES, TICK_HZ = 10 };
 
 struct record {
     uint32_t ticks;                                           /* entries, tick 0 included */
@@ -69,6 +71,24 @@ static struct action action_of(uint32_t key, uint32_t tick)
                            0.004 * (double)((tick * (key + 3)) % 5) - 0.008};
 }
 
+/* Every frame of the newest tick, of a world that makes those of a rig. */
+static void add_frames(const struct checker *checker, const struct world *world, uint32_t slot,
+                       struct sha256 *hash)
+{
+    const struct world_check_options *options = checker->options;
+    const struct rig *rig = options->config.rig;
+    const uint32_t tick_frames = options->config.foreign->declared.rate_hz / TICK_HZ;
+    for (uint32_t c = 0; c < rig->camera_count; c++) {
+        const size_t bytes = (size_t)rig->cameras[c].width * (size_t)rig->cameras[c].height * 3;
+        for (uint32_t back = tick_frames; back-- > 0;) {
+            const uint8_t *frame = options->ops->slot_frame(world, slot, c, back);
+            if (frame != NULL) {
+                sha256_update(hash, frame, bytes);
+            }
+        }
+    }
+}
+
 static void look(struct checker *checker, struct world *world, uint32_t slot, struct record *record)
 {
     const struct world_ops *ops = checker->options->ops;
@@ -81,6 +101,9 @@ static void look(struct checker *checker, struct world *world, uint32_t slot, st
     ops->slot_observe(world, slot, &buffers);
     sha256_init(&hash);
     sha256_update(&hash, checker->observation, OBSERVATION_BYTES);
+    if (ops->slot_frame != NULL) {
+        add_frames(checker, world, slot, &hash);
+    }
     struct sha256 picture = hash;
     sha256_final(&picture, record->picture[record->ticks]);
     for (uint32_t i = 0; i < scene->agent_count; i++) {
@@ -425,6 +448,20 @@ static double median(double *values, uint32_t count)
     return values[count / 2];
 }
 
+/* What chunks take is no tick's own: the mean of all ticks, of few rollouts, for frames are large.
+ */
+static void tell_chunks(struct checker *checker, const double *tick_ms, int64_t world_ns)
+{
+    const uint32_t ticks = checker->options->ticks;
+    double sum_ms = 0.0;
+    for (uint32_t tick = 0; tick < ticks; tick++) {
+        sum_ms += tick_ms[tick];
+    }
+    tell(checker, "time", WORLD_CHECK_OK,
+         "%.2f ms a tick of %d rollouts in the world, %.2f ms with checks of pictures; means",
+         (double)world_ns / (double)NS_PER_MS / ticks, WORLD_CHECK_SLOTS, sum_ms / ticks);
+}
+
 /* The median of some ticks of a full batch, each with what of it was the world's own. */
 static void check_time(struct checker *checker)
 {
@@ -434,18 +471,19 @@ static void check_time(struct checker *checker)
     uint8_t active[WORLD_CHECK_TIMED];
     double tick_ms[WORLD_CHECK_TICKS_MAX];
     double world_ms[WORLD_CHECK_TICKS_MAX];
-    bool good = open_world(checker, "time", WORLD_CHECK_TIMED, &world);
+    const uint32_t slots = ops->slot_frame != NULL ? WORLD_CHECK_SLOTS : WORLD_CHECK_TIMED;
+    bool good = open_world(checker, "time", slots, &world);
     if (!good) {
         return;
     }
-    for (uint32_t slot = 0; slot < WORLD_CHECK_TIMED && good; slot++) {
+    for (uint32_t slot = 0; slot < slots && good; slot++) {
         active[slot] = 1;
         good = reset(checker, "time", world, slot, slot);
     }
     struct world_cost before = {0};
     for (uint32_t tick = 0; tick < checker->options->ticks && good; tick++) {
         struct world_cost cost = {0};
-        for (uint32_t slot = 0; slot < WORLD_CHECK_TIMED; slot++) {
+        for (uint32_t slot = 0; slot < slots; slot++) {
             actions[slot] = action_of(slot % WORLD_CHECK_SLOTS, tick);
         }
         int64_t start_ns = clock_now_ns(clock_system());
@@ -457,7 +495,9 @@ static void check_time(struct checker *checker)
         world_ms[tick] = (double)(cost.foreign_ns - before.foreign_ns) / (double)NS_PER_MS;
         before = cost;
     }
-    if (good && before.foreign_ns > 0) {
+    if (good && ops->slot_frame != NULL) {
+        tell_chunks(checker, tick_ms, before.foreign_ns);
+    } else if (good && before.foreign_ns > 0) {
         double middle_ms = median(world_ms, checker->options->ticks); /* which sorts them */
         tell(checker, "time", WORLD_CHECK_OK,
              "%.3f ms a tick of %d rollouts in the world (fastest %.3f), %.1f ms with rasters and "

@@ -33,7 +33,7 @@ struct world_check {
 
 struct world_check_options {
     const struct world_ops *ops;
-    struct world_config config;         /* slot_count is the check's */
+    struct world_config config;         /* slot_count is the check's; `rig` is given */
     bool exact;                         /* it says that it is deterministic */
     const struct health_bounds *bounds; /* that `run` applies, borrowed */
     struct prepared *prepared;

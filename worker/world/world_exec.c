@@ -8,6 +8,7 @@
 #include "worker/planner/planner_output.h"
 #include "worker/planner/planner_process.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,10 @@ enum wire_type {
     WIRE_BYE,
     WIRE_PARK,
     WIRE_RESTORE,
+    WIRE_VERSION_2, /* in the place of welcome: the world wants the rig first */
+    WIRE_RIG,
+    WIRE_RESET_RIG,
+    WIRE_STEP_RIG,
 };
 
 enum {
@@ -33,16 +38,18 @@ enum {
     WIRE_ERROR_BYTES_MAX = 4096,
     FILES_MAX = 1024,
     DEATH_BYTES = 960,
-    SESSION = 0, /* what is written to stderr is nobody's in particular */
+    VERSION_FIRST = 1, /* of hello, so that worlds that know no other go on */
+    SESSION = 0,       /* what is written to stderr is nobody's in particular */
 };
 #define EXIT_GRACE_NS (1 * NS_PER_S)
+#define WELCOME_BYTES offsetof(struct swerve_world_declared, rate_hz) /* of version 1 */
 
 struct wire_header {
     uint32_t magic, type, payload_bytes, sequence;
 };
 
 struct wire_hello {
-    uint32_t abi_version, state_count, batch_max, thread_count, conditioning, reserved;
+    uint32_t abi_version, state_count, batch_max, thread_count, conditioning, abi_version_max;
     uint64_t memory_bytes;
 };
 
@@ -52,8 +59,11 @@ struct wire_step {
 
 /* Sent as they are: little-endian, without padding that nobody filled. */
 _Static_assert(sizeof(struct wire_header) == 16 && sizeof(struct wire_hello) == 32 &&
-                   sizeof(struct wire_step) == 8 && sizeof(struct swerve_world_declared) == 96 &&
+                   sizeof(struct wire_step) == 8 && sizeof(struct swerve_world_declared) == 112 &&
+                   offsetof(struct swerve_world_declared, rate_hz) == 96 &&
                    sizeof(struct swerve_world_given) == 464 &&
+                   sizeof(struct swerve_world_chunk) == 1472 &&
+                   sizeof(struct swerve_world_body) == 64 &&
                    sizeof(struct swerve_world_made) == 16 &&
                    sizeof(struct swerve_world_agent) == 40,
                "records of the protocol have no padding");
@@ -123,13 +133,16 @@ static void check_header(const struct world_exec *exec, const struct wire_header
                          size_t bytes)
 {
     bool error = header->type == WIRE_ERROR && header->payload_bytes <= WIRE_ERROR_BYTES_MAX;
+    bool newer = header->type == WIRE_VERSION_2 && want == WIRE_WELCOME &&
+                 want_bytes == WELCOME_BYTES && header->payload_bytes == 0;
     text[0] = '\0';
     if (header->magic != WIRE_MAGIC || header->sequence != exec->sequence) {
         snprintf(text, bytes,
                  "its answer has magic 0x%08x and sequence %u, expected 0x%08x and %u (does it "
                  "write to descriptor 1?)",
                  header->magic, header->sequence, WIRE_MAGIC, exec->sequence);
-    } else if (!error && (header->type != (uint32_t)want || header->payload_bytes != want_bytes)) {
+    } else if (!error && !newer &&
+               (header->type != (uint32_t)want || header->payload_bytes != want_bytes)) {
         snprintf(text, bytes, "its answer has type %u and %u bytes, expected %u and %zu",
                  header->type, header->payload_bytes, (unsigned)want, want_bytes);
     } else if (got_bytes > header->payload_bytes) {
@@ -230,8 +243,11 @@ static struct world_exec *create(const struct swerve_world_setup *setup)
     }
     exec->host = setup->host;
     process_init(&exec->process);
-    exec->question = malloc(sizeof(struct wire_header) + sizeof(struct wire_step) +
-                            setup->batch_max * sizeof(struct swerve_world_given));
+    const size_t text_bytes = setup->rig != NULL ? strlen(setup->rig) : 0;
+    const size_t step_bytes =
+        sizeof(struct wire_step) + setup->batch_max * sizeof(struct swerve_world_chunk);
+    exec->question =
+        malloc(sizeof(struct wire_header) + (text_bytes > step_bytes ? text_bytes : step_bytes));
     exec->answer_bytes_max =
         WIRE_ERROR_BYTES_MAX + setup->batch_max * sizeof(struct swerve_world_made);
     exec->answer = malloc(sizeof(struct wire_header) + exec->answer_bytes_max);
@@ -242,6 +258,34 @@ static struct world_exec *create(const struct swerve_world_setup *setup)
     }
     planner_output_speaker(exec->output, SESSION);
     return exec;
+}
+
+/* Hello, and what the world declares to it; one of version 2 hears of the rig in between. */
+static int greet(struct world_exec *exec, const struct swerve_world_setup *setup,
+                 struct swerve_world_declared *declared, char *error_text, uint32_t error_bytes)
+{
+    const int64_t start_ms = exec->host->start_ms;
+    const struct wire_hello hello = {
+        VERSION_FIRST,       setup->state_count,       setup->batch_max,    setup->thread_count,
+        setup->conditioning, SWERVE_WORLD_ABI_VERSION, setup->memory_bytes,
+    };
+    struct wire_header header;
+    size_t bytes = WELCOME_BYTES;
+    if (ask(exec, compose(exec, WIRE_HELLO, &hello, sizeof hello), WIRE_WELCOME, bytes, start_ms,
+            error_text, error_bytes) != 0) {
+        return 1;
+    }
+    memcpy(&header, exec->answer, sizeof header);
+    if (header.type == WIRE_VERSION_2) {
+        const char *rig = setup->rig != NULL ? setup->rig : "";
+        bytes = sizeof *declared;
+        if (ask(exec, compose(exec, WIRE_RIG, rig, strlen(rig)), WIRE_WELCOME, bytes, start_ms,
+                error_text, error_bytes) != 0) {
+            return 1;
+        }
+    }
+    memcpy(declared, exec->answer + sizeof header, bytes);
+    return 0;
 }
 
 static int exec_open(void **world, const struct swerve_world_setup *setup,
@@ -267,17 +311,10 @@ static int exec_open(void **world, const struct swerve_world_setup *setup,
         return report(text, error_text, error_bytes);
     }
     exec->alive = true;
-    const struct wire_hello hello = {
-        setup->abi_version,  setup->state_count,  setup->batch_max,
-        setup->thread_count, setup->conditioning, 0,
-        setup->memory_bytes,
-    };
-    if (ask(exec, compose(exec, WIRE_HELLO, &hello, sizeof hello), WIRE_WELCOME, sizeof *declared,
-            host->start_ms, error_text, error_bytes) != 0) {
+    if (greet(exec, setup, declared, error_text, error_bytes) != 0) {
         exec_close(exec);
         return 1;
     }
-    memcpy(declared, exec->answer + sizeof(struct wire_header), sizeof *declared);
     *world = exec;
     return 0;
 }
@@ -290,23 +327,31 @@ static int exec_reset(void *world, const struct swerve_world_given *given, char 
                exec->host->start_ms, error_text, error_bytes);
 }
 
-/* Puts the question of a step together; its bytes. */
-static size_t compose_step(struct world_exec *exec, uint32_t count,
-                           const struct swerve_world_given *given)
+static int exec_reset_rig(void *world, const struct swerve_world_chunk *first, char *error_text,
+                          uint32_t error_bytes)
 {
-    const struct wire_step step = {count, sizeof *given};
+    struct world_exec *exec = world;
+    return ask(exec, compose(exec, WIRE_RESET_RIG, first, sizeof *first), WIRE_DONE, 0,
+               exec->host->start_ms, error_text, error_bytes);
+}
+
+/* Puts the question of a step with `count` records together; its bytes. */
+static size_t compose_step(struct world_exec *exec, enum wire_type type, uint32_t count,
+                           const void *records, size_t record_bytes)
+{
+    const struct wire_step step = {count, (uint32_t)record_bytes};
     size_t at = sizeof(struct wire_header);
-    struct wire_header header = header_of(exec, WIRE_STEP, sizeof step + count * sizeof *given);
+    struct wire_header header = header_of(exec, type, sizeof step + count * record_bytes);
     memcpy(exec->question, &header, at);
     memcpy(exec->question + at, &step, sizeof step);
-    memcpy(exec->question + at + sizeof step, given, count * sizeof *given);
+    memcpy(exec->question + at + sizeof step, records, count * record_bytes);
     return at + header.payload_bytes;
 }
 
 void world_exec_announce(void *world, uint32_t count, const struct swerve_world_given *given)
 {
     struct world_exec *exec = world;
-    size_t bytes = compose_step(exec, count, given) - 1;
+    size_t bytes = compose_step(exec, WIRE_STEP, count, given, sizeof *given) - 1;
     struct process_talk talk = {.question = exec->question, .question_bytes = bytes};
     if (!exec->alive) {
         return;
@@ -316,16 +361,30 @@ void world_exec_announce(void *world, uint32_t count, const struct swerve_world_
     exec->sent_bytes = talk.sent_bytes;
 }
 
-static int exec_step(void *world, uint32_t count, const struct swerve_world_given *given,
-                     struct swerve_world_made *made, char *error_text, uint32_t error_bytes)
+/* The composed question of a step, and its answer. */
+static int ask_step(struct world_exec *exec, size_t question_bytes, uint32_t count,
+                    struct swerve_world_made *made, char *error_text, uint32_t error_bytes)
 {
-    struct world_exec *exec = world;
-    if (ask(exec, compose_step(exec, count, given), WIRE_MADE, count * sizeof *made,
-            exec->host->step_ms, error_text, error_bytes) != 0) {
+    if (ask(exec, question_bytes, WIRE_MADE, count * sizeof *made, exec->host->step_ms, error_text,
+            error_bytes) != 0) {
         return 1;
     }
     memcpy(made, exec->answer + sizeof(struct wire_header), count * sizeof *made);
     return 0;
+}
+
+static int exec_step(void *world, uint32_t count, const struct swerve_world_given *given,
+                     struct swerve_world_made *made, char *error_text, uint32_t error_bytes)
+{
+    size_t bytes = compose_step(world, WIRE_STEP, count, given, sizeof *given);
+    return ask_step(world, bytes, count, made, error_text, error_bytes);
+}
+
+static int exec_step_rig(void *world, uint32_t count, const struct swerve_world_chunk *chunks,
+                         struct swerve_world_made *made, char *error_text, uint32_t error_bytes)
+{
+    size_t bytes = compose_step(world, WIRE_STEP_RIG, count, chunks, sizeof *chunks);
+    return ask_step(world, bytes, count, made, error_text, error_bytes);
 }
 
 static int exec_fork(void *world, uint32_t from, uint32_t to, char *error_text,
@@ -372,4 +431,6 @@ const struct swerve_world_ops world_exec_ops = {
     .drop = exec_drop,
     .park = exec_park,
     .restore = exec_restore,
+    .reset_rig = exec_reset_rig,
+    .step_rig = exec_step_rig,
 };

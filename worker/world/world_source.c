@@ -13,13 +13,17 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ONNX_BYTES_MAX = INT32_MAX }; /* of one protocol buffer */
+enum {
+    ONNX_BYTES_MAX = INT32_MAX, /* of one protocol buffer */
+    ABI_OLDEST = 1,
+};
 
 #define ONNX_PREFIX "onnx:"
 #define CONTROLS_NAME "tinyphysics"
@@ -69,15 +73,18 @@ bool world_spec_is(const char *spec)
 static enum status check_table(const char *file, const struct swerve_world_ops *ops,
                                struct error *error)
 {
-    if (ops->abi_version != SWERVE_WORLD_ABI_VERSION) {
-        return error_set(error, STATUS_DEVICE, "world plugin %s: expected ABI version %u, found %u",
-                         file, SWERVE_WORLD_ABI_VERSION, ops->abi_version);
+    if (ops->abi_version < ABI_OLDEST || ops->abi_version > SWERVE_WORLD_ABI_VERSION) {
+        return error_set(error, STATUS_DEVICE,
+                         "world plugin %s: expected ABI version %d to %u, found %u", file,
+                         ABI_OLDEST, SWERVE_WORLD_ABI_VERSION, ops->abi_version);
     }
-    if (ops->open == NULL || ops->close == NULL || ops->reset == NULL || ops->step == NULL ||
-        ops->fork == NULL || ops->drop == NULL) {
+    const bool chunks =
+        ops->abi_version > ABI_OLDEST && ops->reset_rig != NULL && ops->step_rig != NULL;
+    if (ops->open == NULL || ops->close == NULL || ops->fork == NULL || ops->drop == NULL ||
+        (!chunks && (ops->reset == NULL || ops->step == NULL))) {
         return error_set(error, STATUS_DEVICE,
                          "world plugin %s: open, close, reset, step, fork and drop must all be "
-                         "given",
+                         "given; of the form RIG reset_rig and step_rig in the place of two",
                          file);
     }
     return STATUS_OK;
@@ -291,7 +298,10 @@ static enum status make_hash(struct world_source *source, const char *spec, stru
     } else {
         TRY(add_identity(&hash, spec, error));
     }
-    sha256_update(&hash, &source->foreign.declared, sizeof source->foreign.declared);
+    const struct swerve_world_declared *declared = &source->foreign.declared;
+    const bool rig = declared->form == SWERVE_WORLD_FORM_RIG;
+    sha256_update(&hash, declared,
+                  rig ? sizeof *declared : offsetof(struct swerve_world_declared, rate_hz));
     sha256_final(&hash, digest);
     sha256_to_hex(digest, source->hash);
     return STATUS_OK;

@@ -8,12 +8,14 @@
 #include "scenarios/import/openscenario/openscenario.h"
 
 #include "base/dmath.h"
+#include "base/rng.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "scenarios/import/openscenario/osc_internal.h"
 #include "scenarios/resolve.h"
 #include "scenarios/scenarios.h"
 #include "schemas/scenario_id.h"
+#include "schemas/storyboard/storyboard_paths.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -72,6 +74,7 @@ struct osc_roads {
     char path[LIMIT_PATH_BYTES];
     struct opendrive_network *network; /* owned; NULL: none so far */
     struct osc_tracks *tracks;         /* owned */
+    struct story_paths *paths;         /* written before; owned */
     struct arena arena;                /* of the map */
     bool is_cut;
     struct opendrive_cut cut; /* that the map is made for */
@@ -458,8 +461,9 @@ static enum status hand_out(struct osc_context *context, const struct scenario *
     bool shared = roads->is_cut && scenario->map.lanes == roads->map.map.lanes;
     json_t *own = NULL;
     json_t *document;
-    enum status status = scenario_write_json(
-        context->path, scenario, shared ? &roads->written : &own, &document, context->error);
+    enum status status =
+        scenario_write_json(context->path, scenario, shared ? &roads->written : &own, roads->paths,
+                            &document, context->error);
     json_decref(own);
     TRY(status);
     return import->take(import->taker, document, context->error);
@@ -538,7 +542,16 @@ static enum status read_grid(struct osc_context *context, struct osc_grid *grid)
     return distribution != NULL ? osc_grid_read(context, distribution, grid) : STATUS_OK;
 }
 
-/* A scenario, or one for each point of the grid. */
+/* The point that is taken of the part-th of `parts` stretches of a grid, the same each time; drawn,
+ * because every so many points the last axes would have the same values. */
+static uint64_t point_of_part(uint64_t points, uint64_t parts, uint64_t part)
+{
+    uint64_t first = points * part / parts;
+    uint64_t next = points * (part + 1) / parts;
+    return first + rng_mix(part) % (next - first);
+}
+
+/* A scenario, or one for each point of the grid, or of each part of it. */
 static enum status import_points(const struct osc_import *import, const char *path,
                                  const struct osc_grid *grid, struct error *error)
 {
@@ -548,8 +561,10 @@ static enum status import_points(const struct osc_import *import, const char *pa
         return import_one(import, path, NULL, 0, "", error);
     }
     scenario_id_make(slash != NULL ? slash + 1 : path, "", stem);
-    for (uint64_t i = 0; i < grid->count; i++) {
-        TRY(import_point(import, grid, stem, i, error));
+    uint64_t some = import->options->combinations;
+    uint64_t taken = some != 0 && some < grid->count ? some : grid->count;
+    for (uint64_t i = 0; i < taken; i++) {
+        TRY(import_point(import, grid, stem, point_of_part(grid->count, taken, i), error));
     }
     return STATUS_OK;
 }
@@ -559,16 +574,18 @@ enum status import_openscenario(const char *path, const struct osc_options *opti
 {
     struct arena arena;
     struct osc_grid grid = {0};
-    struct osc_roads roads = {.path = "", .tracks = osc_tracks_create()};
+    struct osc_roads roads = {
+        .path = "", .tracks = osc_tracks_create(), .paths = story_paths_create()};
     struct error local = {0};
     error = error != NULL ? error : &local;
     struct osc_context *context = calloc(1, sizeof *context);
     char *lines = calloc(1, NOTES_BYTES);
     arena_init(&arena, OSC_ARENA_BYTES);
     arena_init(&roads.arena, OSC_ARENA_BYTES);
-    enum status status = context == NULL || lines == NULL || roads.tracks == NULL
-                             ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path)
-                             : STATUS_OK;
+    enum status status =
+        context == NULL || lines == NULL || roads.tracks == NULL || roads.paths == NULL
+            ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path)
+            : STATUS_OK;
     if (status == STATUS_OK) {
         *context =
             (struct osc_context){.arena = &arena, .error = error, .path = path, .options = options};
@@ -583,6 +600,7 @@ enum status import_openscenario(const char *path, const struct osc_options *opti
     }
     roads_drop(&roads);
     free(roads.tracks);
+    story_paths_destroy(roads.paths);
     arena_finish(&roads.arena);
     arena_finish(&arena);
     free(context);

@@ -14,13 +14,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct osc_options {
-    const char *ego;    /* entity; NULL: "Ego", else the first vehicle */
-    double horizon_s;   /* NAN: by the file's stop trigger, else 30 */
-    double goal_m;      /* along ego's lane from its start, to be reached; NAN: none */
-    bool fit_speed;     /* ego starts no faster than its bend holds */
-    const char *search; /* folder below which files are that are not beside the one that names
+    const char *ego;       /* entity; NULL: "Ego", else the first vehicle */
+    double horizon_s;      /* NAN: by the file's stop trigger, else 30 */
+    double goal_m;         /* along ego's lane from its start, to be reached; NAN: none */
+    bool fit_speed;        /* ego starts no faster than its bend holds */
+    uint32_t combinations; /* of a distribution that has more, one of each part of it; 0: all */
+    const char *search;    /* folder below which files are that are not beside the one that names
                            them; NULL: none */
 };
 

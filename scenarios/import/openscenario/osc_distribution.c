@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define GRID_MAX 1000000000000LL /* of which some may be taken */
+
 enum { AXES_MAX = 64, ROWS_MAX = 4096 };
 
 static enum status add_row(struct osc_context *context, const struct osc_element *element,
@@ -145,9 +147,15 @@ enum status osc_grid_read(struct osc_context *context, const struct osc_element 
             return osc_fail(context, at, "expected at least one value, found none");
         }
         out->count *= axis->row_count;
-        if (out->count > LIMIT_SUITE_SCENARIOS) {
-            return osc_fail(context, at, "expected at most %d combinations, found more",
+        if (out->count > LIMIT_SUITE_SCENARIOS && context->options->combinations == 0) {
+            return osc_fail(context, at,
+                            "expected at most %d combinations or --combinations N, which takes N "
+                            "of them, found more",
                             LIMIT_SUITE_SCENARIOS);
+        }
+        if (out->count > GRID_MAX) {
+            return osc_fail(context, at, "expected at most %lld combinations, found more",
+                            GRID_MAX);
         }
     }
     return STATUS_OK;

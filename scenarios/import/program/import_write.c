@@ -19,6 +19,7 @@
 enum {
     PARTS_MAX = 1024,    /* that are told apart: variations have few of each */
     WAITING_MAX = 4,     /* documents */
+    SEEN_MAX = 8,        /* parts as they were handed in, which documents may share */
     PATH_POINTS_MIN = 64 /* below them a path is no longer than most of what refers to it */
 };
 
@@ -48,8 +49,11 @@ struct import_writer {
     struct waiting waiting[WAITING_MAX]; /* from `first` on, round */
     size_t first;
     size_t waiting_count;
-    json_t *map_seen; /* the last one, whose part is map_part */
-    struct part *map_part;
+    struct {
+        json_t *value; /* owned, NULL: empty */
+        struct part *part;
+    } seen[SEEN_MAX];                /* the last ones, not looked at again */
+    size_t seen_next;                /* to be replaced */
     uint32_t files[PART_KIND_COUNT]; /* so far */
     size_t part_count;
     struct part parts[PARTS_MAX];
@@ -151,8 +155,8 @@ static void add_value(struct sha256 *hash, const json_t *value)
     }
 }
 
-/* The part that the value is, now of one document more; NULL: there are too many. */
-static struct part *find_part(struct import_writer *writer, int kind, const json_t *value)
+/* The part of a kind that has the value; NULL: there are too many. */
+static struct part *look_up_part(struct import_writer *writer, int kind, const json_t *value)
 {
     uint8_t digest[SHA256_BYTES];
     struct sha256 hash;
@@ -174,14 +178,24 @@ static struct part *find_part(struct import_writer *writer, int kind, const json
     return part;
 }
 
-static struct part *find_map(struct import_writer *writer, json_t *map)
+/* The same, which is now of one document more. */
+static struct part *find_part(struct import_writer *writer, int kind, json_t *value)
 {
-    if (writer->map_seen != map) {
-        writer->map_part = find_part(writer, PART_MAP, map);
-        json_decref(writer->map_seen);
-        writer->map_seen = json_incref(map);
+    struct part *part = NULL;
+    for (size_t i = 0; part == NULL && i < SEEN_MAX; i++) {
+        part = writer->seen[i].value == value ? writer->seen[i].part : NULL;
     }
-    return writer->map_part;
+    if (part == NULL) {
+        part = look_up_part(writer, kind, value);
+        json_decref(writer->seen[writer->seen_next].value);
+        writer->seen[writer->seen_next].value = json_incref(value);
+        writer->seen[writer->seen_next].part = part;
+        writer->seen_next = (writer->seen_next + 1) % SEEN_MAX;
+    }
+    if (part != NULL) {
+        part->documents++;
+    }
+    return part;
 }
 
 static json_t *paths_of(const json_t *document)
@@ -193,21 +207,15 @@ static enum status find_parts(struct import_writer *writer, struct waiting *wait
                               struct error *error)
 {
     const json_t *paths = paths_of(waiting->document);
-    waiting->map = find_map(writer, json_object_get(waiting->document, "map"));
+    waiting->map = find_part(writer, PART_MAP, json_object_get(waiting->document, "map"));
     waiting->paths = calloc(json_array_size(paths) + 1, sizeof *waiting->paths);
     if (waiting->paths == NULL) {
         return no_memory(writer, error);
     }
     for (size_t i = 0; i < json_array_size(paths); i++) {
-        const json_t *path = json_array_get(paths, i);
+        json_t *path = json_array_get(paths, i);
         bool is_long = json_array_size(json_object_get(path, "points")) >= PATH_POINTS_MIN;
         waiting->paths[i] = is_long ? find_part(writer, PART_PATH, path) : NULL;
-        if (waiting->paths[i] != NULL) {
-            waiting->paths[i]->documents++;
-        }
-    }
-    if (waiting->map != NULL) {
-        waiting->map->documents++;
     }
     return STATUS_OK;
 }
@@ -299,8 +307,10 @@ void import_writer_destroy(struct import_writer *writer)
     for (size_t i = 0; writer != NULL && i < WAITING_MAX; i++) {
         waiting_finish(&writer->waiting[i]);
     }
+    for (size_t i = 0; writer != NULL && i < SEEN_MAX; i++) {
+        json_decref(writer->seen[i].value);
+    }
     if (writer != NULL) {
-        json_decref(writer->map_seen);
         json_decref(writer->taken);
         json_decref(writer->suite);
     }

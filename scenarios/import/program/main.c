@@ -13,12 +13,12 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/program/cli_options.h"
+#include "base/program/streams.h"
 #include "base/text.h"
 #include "schemas/limits.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +79,7 @@ struct road_options {
     const char *reach;
     const char *horizon;
     const char *goal;
+    int64_t combinations;
     bool priority_to_the_right;
     char from_text[LIMIT_TEXT_BYTES];
     char to_text[LIMIT_TEXT_BYTES];
@@ -201,11 +202,17 @@ static enum status parse_road_options(const struct importer *importer, struct ro
                          "import: --horizon is for opendrive and openscenario; other formats say "
                          "how long they last");
     }
-    if (!story &&
-        (options->story.ego != NULL || options->goal != NULL || options->story.search != NULL)) {
+    if (!story && (options->story.ego != NULL || options->goal != NULL ||
+                   options->story.search != NULL || options->combinations != 0)) {
         return error_set(error, STATUS_USAGE,
-                         "import: --ego, --goal and --search are for openscenario");
+                         "import: --ego, --goal, --search and --combinations are for openscenario");
     }
+    if (options->combinations > LIMIT_SUITE_SCENARIOS) {
+        return error_set(error, STATUS_USAGE,
+                         "import: --combinations: expected at most %d, found %lld",
+                         LIMIT_SUITE_SCENARIOS, (long long)options->combinations);
+    }
+    options->story.combinations = (uint32_t)options->combinations;
     if (!story && !roads && options->story.fit_speed) {
         return error_set(
             error, STATUS_USAGE,
@@ -257,7 +264,7 @@ static int fail(const struct error *error)
     return status_exit_code(error->status);
 }
 
-int main(int argc, char **argv)
+static int import_command(int argc, char **argv)
 {
     const char *out = NULL;
     struct road_options options = {0};
@@ -280,6 +287,8 @@ int main(int argc, char **argv)
         {"--fit-speed", NULL, "openscenario, opendrive: ego starts no faster than its bend holds",
          .flag = &options.story.fit_speed},
         {"--goal", "M", "openscenario: how far ego is to get (nowhere)", .text = &options.goal},
+        {"--combinations", "N", "openscenario: of a distribution, N of them (all)",
+         .number = &options.combinations},
         {"--search", "FOLDER", "openscenario: where else files are that others name",
          .text = &options.story.search},
     };
@@ -296,8 +305,6 @@ int main(int argc, char **argv)
     static const char *arguments[FILES_MAX];
     uint32_t count = 0;
     struct error error;
-    signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write() */
-    signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow any more */
     if (argc > 1 && strcmp(argv[1], "controls") == 0) {
         error_set(&error, STATUS_USAGE,
                   "swerve-import has no controls: run swerve import controls");
@@ -315,4 +322,10 @@ int main(int argc, char **argv)
     }
     enum status status = import_all(importer, &options, arguments + 1, count - 1, out, &error);
     return status == STATUS_OK ? 0 : fail(&error);
+}
+
+int main(int argc, char **argv)
+{
+    streams_begin();
+    return streams_end(import_command(argc, argv));
 }

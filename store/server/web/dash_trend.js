@@ -1,7 +1,7 @@
 /*
  * The rate of a name, tag or planner over its runs, drawn and as a table. Runs are those of the newest
- * pages of suites; a line joins the runs of one world, and a bar at a point is the range in which the
- * rate lies where main lines have no result.
+ * pages of suites; a line joins runs of one name by one planner with one rig in one world, and no others;
+ * a bar at a point is the range in which the rate lies where main lines have no result.
  */
 import {el, get, told, renewer, suiteLink, page} from './dash.js';
 import {count, names, share, rateText, when, table} from './dash_parts.js';
@@ -9,10 +9,11 @@ import {count, names, share, rateText, when, table} from './dash_parts.js';
 const PAGES_MAX = 10;
 const PAGE_SUITES = 100;
 const WIDTH = 1000;
-const HEIGHT = 260;
+const HEIGHT = 240;
 const LEFT = 46;      /* of the plot, for the percents */
 const BOTTOM = 230;
 const TOP = 12;
+const COLOURS = 4;    /* .world0 and on; further lines have them again */
 
 const NS = 'http://www.w3.org/2000/svg';
 
@@ -38,14 +39,30 @@ async function runsOf(context, wanted) {
   return {runs: runs.reverse(), whole: false};
 }
 
-/* One row for each world of a run that has a rate. */
+/* Parts that runs of one line share: "nightly-78370180" is a run of "nightly". */
+const partsOf = (run, world) => [run.suite.replace(/-[0-9a-f]{8}(-.*)?$/, ''), run.planner,
+  run.rig ? 'rig ' + run.rig.slice(0, 12) : 'the built-in rig', world];
+
+/* One row for each world of a run that has a rate, with the line that it belongs to. */
 function ratesOf(runs) {
   const before = {};
   return runs.flatMap((run, at) => Object.entries(run.mains).filter(([, m]) => typeof m.rate === 'number').map(([world, m]) => {
-    const moved = world in before ? m.rate - before[world] : null;
-    before[world] = m.rate;
-    return {...m, run, at, world, moved};
+    const parts = partsOf(run, world);
+    const key = JSON.stringify(parts);
+    const moved = key in before ? m.rate - before[key] : null;
+    before[key] = m.rate;
+    return {...m, run, at, world, parts, key, moved};
   }));
+}
+
+/* Lines by key: their number, and a name of the parts in which they differ, the world at least. */
+function linesOf(rates) {
+  const lines = new Map();
+  for (const r of rates) if (!lines.has(r.key)) lines.set(r.key, {number: lines.size % COLOURS, parts: r.parts});
+  const all = [...lines.values()].map((line) => line.parts);
+  const shown = all.length ? all[0].map((part, i) => i === all[0].length - 1 || all.some((other) => other[i] !== part)) : [];
+  for (const line of lines.values()) line.name = line.parts.filter((part, i) => shown[i]).join(', ');
+  return lines;
 }
 
 function put(parent, tag, attributes, text) {
@@ -56,7 +73,7 @@ function put(parent, tag, attributes, text) {
   return node;
 }
 
-function picture(rates, runs) {
+function picture(rates, lines, runs) {
   const least = Math.max(0, Math.floor(10 * Math.min(...rates.map((r) => r.worst))) / 10);
   const span = Math.max(0.1, 1 - least);
   const x = (at) => LEFT + 12 + (runs > 1 ? at * (WIDTH - LEFT - 24) / (runs - 1) : (WIDTH - LEFT - 24) / 2);
@@ -69,28 +86,29 @@ function picture(rates, runs) {
     put(svg, 'line', {x1: LEFT, x2: WIDTH, y1: y(rate), y2: y(rate), class: 'grid'});
     put(svg, 'text', {x: LEFT - 6, y: y(rate) + 5, 'text-anchor': 'end'}, (100 * rate).toFixed(0) + '%');
   }
-  const worlds = [...new Set(rates.map((r) => r.world))];
-  worlds.forEach((world, number) => {
-    const own = rates.filter((r) => r.world === world);
+  for (const [key, line] of lines) {
+    const own = rates.filter((r) => r.key === key);
     const points = own.map((r) => `${x(r.at)},${y(r.rate)}`).join(' ');
-    put(svg, 'polyline', {points, class: 'world' + number % 4});
+    put(svg, 'polyline', {points, class: 'world' + line.number});
     for (const r of own) {
       if (r.best > r.worst) put(svg, 'line', {x1: x(r.at), x2: x(r.at), y1: y(r.worst), y2: y(r.best), class: 'range'});
       const link = put(svg, 'a', {href: suiteLink(r.run.suite)});
-      const point = put(link, 'circle', {cx: x(r.at), cy: y(r.rate), r: 6, class: 'world' + number % 4});
-      put(point, 'title', {}, `${r.run.suite}, ${world}: ${share(r.rate)}` + (r.run.note ? '\n' + r.run.note : ''));
+      const point = put(link, 'circle', {cx: x(r.at), cy: y(r.rate), r: 6, class: 'world' + line.number});
+      put(point, 'title', {}, `${r.run.suite}, ${r.parts.slice(1).join(', ')}: ${share(r.rate)}` + (r.run.note ? '\n' + r.run.note : ''));
     }
-    put(svg, 'text', {x: LEFT + 12 + 110 * number, y: HEIGHT - 6, class: 'world' + number % 4}, '\u25cf ' + world);
-  });
+  }
   return svg;
 }
+
+const legend = (lines) => el('p', {class: 'small legend'},
+  [...lines.values()].map((line) => el('span', {class: 'world' + line.number, title: line.parts.join(', ')}, '\u25cf ' + line.name)));
 
 const columns = [
   ['Run', 'suite', (r) => el('a', {href: suiteLink(r.run.suite)}, r.run.suite)],
   ['Submitted', 'nowrap', (r) => when(r.run.submitted_s)],
   ['Planner', 'mono', (r) => (r.run.planner_hash || '').slice(0, 12)],
   ['Commit', 'mono', (r) => (r.run.commit || '').slice(0, 12) + (/with changes$/.test(r.run.commit || '') ? ' +' : '')],
-  ['World', '', (r) => r.world],
+  ['Line', 'words', (r) => r.parts.slice(1).join(', ')],
   ['Scenarios', 'n', (r) => count(r.scenarios)],
   ['Main lines pass', 'n', rateText],
   ['Points', 'n', (r) => (r.moved === null ? '\u2013' : (r.moved > 0 ? '+' : '') + (100 * r.moved).toFixed(1))],
@@ -117,9 +135,10 @@ export async function trendView(context) {
   const draw = async () => {
     const {runs, whole} = await runsOf(context, wanted);
     const rates = ratesOf(runs);
+    const lines = linesOf(rates);
     if (!context.current()) return;
     place.replaceChildren(
-      rates.length ? el('div', {class: 'card'}, picture(rates, runs.length)) : '',
+      rates.length ? el('div', {class: 'card'}, picture(rates, lines, runs.length), legend(lines)) : '',
       el('div', {class: 'card'}, table(columns, [...rates].reverse(), 'No run with a rate is meant.')),
       whole ? '' : el('p', {class: 'note'}, `Of the newest ${count(PAGES_MAX * PAGE_SUITES)} suites alone.`));
   };

@@ -989,6 +989,14 @@ static enum status label(const char *suite, enum label_kind kind, const char *te
     return store->ops->label_add(store, &made, &error);
 }
 
+static enum status unlabel(const char *suite, enum label_kind kind, const char *text)
+{
+    struct label made = {.kind = kind};
+    snprintf(made.suite, sizeof made.suite, "%s", suite);
+    snprintf(made.text, sizeof made.text, "%s", text);
+    return store->ops->label_drop(store, &made, &error);
+}
+
 static void labels_are_what_their_kind_says(void)
 {
     struct store_suite_status status;
@@ -1056,6 +1064,21 @@ static void labels_are_what_their_kind_says(void)
     EXPECT_OK(store->ops->labels(store, NULL, 0, found, 8, &count, &error), error);
     EXPECT_INT(count, 8);
     EXPECT_INT(store->ops->labels(store, "tags", 0, found, 8, &count, &error), STATUS_BAD_INPUT);
+    for (int i = 0; i < 2; i++) { /* what is not there is gone, and nothing else goes with it */
+        EXPECT_OK(unlabel("new", LABEL_BASELINE, "nightly"), error);
+        EXPECT_OK(unlabel("new", LABEL_TAG, "rain"), error);
+        EXPECT_OK(unlabel("new", LABEL_NOTE, i == 0 ? "first" : "second, \xc3\xa4"), error);
+        EXPECT_OK(unlabel("old", LABEL_BASELINE, "main"), error);
+    }
+    EXPECT_INT(unlabel("new", LABEL_COMMIT, "abc with changes"), STATUS_BAD_INPUT);
+    EXPECT_INT(unlabel("new", LABEL_FILES, files), STATUS_BAD_INPUT);
+    EXPECT_INT(unlabel("none", LABEL_TAG, "fog"), STATUS_NOT_FOUND);
+    EXPECT_OK(store->ops->suite_status(store, "new", &status, &error), error);
+    EXPECT_TEXT(status.baselines, "main");
+    EXPECT_TEXT(status.tags, "fog, t2, t3, t4, t5, t6, t7");
+    EXPECT_TEXT(status.note, "");
+    EXPECT_TEXT(status.commit, "abc with changes");
+    EXPECT_OK(label("new", LABEL_TAG, "more"), error);
     close_store();
 }
 

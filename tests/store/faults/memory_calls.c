@@ -374,6 +374,19 @@ static enum status label_is_there(struct memory_caller *caller, struct error *er
     return same("labels", count, 1, error);
 }
 
+static enum status drop_label(struct memory_caller *caller, struct error *error)
+{
+    const struct label label = {.suite = "suite", .kind = LABEL_TAG, .text = "night"};
+    return caller->store->ops->label_drop(caller->store, &label, error);
+}
+
+static enum status label_is_gone(struct memory_caller *caller, struct error *error)
+{
+    uint32_t count = 0;
+    TRY(count_labels(caller, &count, error));
+    return same("labels", count, 0, error);
+}
+
 static enum status drop_golden(struct memory_caller *caller, struct error *error)
 {
     return caller->store->ops->golden_drop(caller->store, "g1", error);
@@ -776,6 +789,7 @@ const struct memory_call memory_calls[] = {
     {"goldens", add_golden_before, look_goldens, memory_nothing, true},
     {"golden_drop", add_golden_before, drop_golden, golden_is_gone, false},
     {"label_add", memory_nothing, add_label, label_is_there, false},
+    {"label_drop", add_label, drop_label, label_is_gone, false},
     {"labels", add_label, look_labels, memory_nothing, true},
     {"cancel", memory_nothing, cancel, memory_nothing, false},
     {"artifact_put", new_artifact, put_artifact, artifact_is_there, false},

@@ -484,6 +484,14 @@ static enum status fake_label_add(struct store *store, const struct label *label
     return end(fake, STATUS_OK, error);
 }
 
+static enum status fake_label_drop(struct store *store, const struct label *label,
+                                   struct error *error)
+{
+    struct fake *fake = begin(store);
+    fake->label.id = strcmp(fake->label.text, label->text) == 0 ? 0 : fake->label.id;
+    return end(fake, STATUS_OK, error);
+}
+
 static enum status fake_labels(struct store *store, const char *kind, int64_t after_id,
                                struct label *out, uint32_t max, uint32_t *count,
                                struct error *error)
@@ -656,6 +664,7 @@ static const struct store_ops fake_ops = {
     .goldens = fake_goldens,
     .golden_drop = fake_golden_drop,
     .label_add = fake_label_add,
+    .label_drop = fake_label_drop,
     .labels = fake_labels,
     .model_event = fake_model_event,
     .model_events = fake_model_events,

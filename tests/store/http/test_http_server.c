@@ -245,6 +245,9 @@ static void pages_go_on_or_are_refused(void)
     EXPECT_TEXT(labels[0].suite, label.suite);
     EXPECT_TEXT(labels[0].text, label.text);
     EXPECT_OK(ops->labels(store, NULL, labels[0].id, labels, 2, &count, &error), error);
+    EXPECT_OK(ops->label_drop(store, &label, &error), error);
+    EXPECT_OK(ops->labels(store, "note", 0, labels, 2, &count, &error), error);
+    EXPECT_INT(count, 0);
     EXPECT_INT(count, 0);
     struct trust_event floor = {.kind = TRUST_FLOOR, .audit_rate = 0.25, .evidence = "a test"};
     struct trust_event trusted[2];

@@ -410,6 +410,7 @@ bool model_check_status(struct model *model, const char *suite_id,
     sum.planner_count = status->planner_count;
     sum.submitted_s = status->submitted_s;
     memcpy(sum.planner_hash, status->planner_hash, sizeof sum.planner_hash);
+    memcpy(sum.rig, status->rig, sizeof sum.rig);
     sum.ticks_planned = status->ticks_planned;
     sum.ticks_ended = status->ticks_ended;
     sum.ticks_running = status->ticks_running;

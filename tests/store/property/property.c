@@ -675,7 +675,9 @@ static bool call_label(struct property_play *play)
         snprintf(label.text, sizeof label.text, "%s %s", play->artifacts[0], play->artifacts[1]);
     }
     perhaps(play, 3, &label_fields, &label);
-    return note(play, "label_add", store->ops->label_add(store, &label, &play->error));
+    return chance(play, 4)
+               ? note(play, "label_drop", store->ops->label_drop(store, &label, &play->error))
+               : note(play, "label_add", store->ops->label_add(store, &label, &play->error));
 }
 
 static bool call_cancel(struct property_play *play)

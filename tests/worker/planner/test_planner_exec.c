@@ -572,7 +572,7 @@ static void sensors_of_a_rig_reach_planners(void)
     config.sensor_bytes_max = 0;
     snprintf(spec[1], sizeof spec[1], "exec:%s -S %seyes.py rear", python(), SCRIPTS);
     EXPECT_INT(planner_open(spec[1], &config, &planner, &error), STATUS_PLANNER);
-    EXPECT_CONTAINS(error.text, "$.sensors[0]: expected a sensor of the rig eyes, found \"rear\"");
+    EXPECT_CONTAINS(error.text, "$.sensors[0]: expected a sensor of the rig eyes (");
     snprintf(spec[1], sizeof spec[1], "exec:%s -S %ssession.py good", python(), SCRIPTS);
     EXPECT_INT(planner_open(spec[1], &config, &planner, &error), STATUS_PLANNER);
     EXPECT_CONTAINS(error.text, "the built-in rig alone, the job's rig is eyes");

@@ -6,11 +6,13 @@ show, in honest worlds and in lying ones.
 
 ONNX Runtime is a double here (runtime_double.c), since no Debian package has it.
 
-Usage: test_world.py SWERVE SOURCE_ROOT EXAMPLE_SO LIAR_SO RUNTIME_SO DAMAGED_SO PART: contract, or student (copies of the
-shipped student that drive or are damaged: minutes where the engine is instrumented)
+Usage: test_world.py SWERVE SOURCE_ROOT EXAMPLE_SO LIAR_SO RUNTIME_SO DAMAGED_SO PART: contract; rigs (pictures of
+any rig, in chunks); or student (copies of the shipped student that drive or are damaged: minutes where the engine is
+instrumented)
 """
 import csv
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -485,6 +487,104 @@ def a_damaged_student_is_caught_in_its_slice():
         assert found == expected, (kind, found)
 
 
+RIG = {"id": "small", "cameras": [{"id": "front", "width": 64, "height": 36, "rate_hz": 30,
+                                   "pose": {"x_m": 0.8, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 42}}]}
+SEES = """
+import hashlib, sys
+sys.path.insert(0, sys.argv[1])
+import swerve_planner
+class Sees(swerve_planner.Planner):
+    sensors = ["front"]
+    past = 0
+    def act(self, observation):
+        frame = bytes(observation.sensors["front"].frame)
+        self.past = (self.past * 31 + hashlib.sha256(frame).digest()[0]) % 997
+        return 0.5 + self.past / 997, 0.002 * (self.past % 3 - 1)
+swerve_planner.run(Sees)
+"""
+CHUNK_LIAR = """
+import ctypes, sys
+import swerve_world, chunks
+class Liar(chunks.Chunks):
+    name = "liar"
+    calls = 0
+    def continued(self, state, chunk):
+        state = super().continued(state, chunk)
+        frames = chunk.frames["front"]
+        self.calls += 1
+        if LIE == "dark" and chunk.first_frame == 9:
+            frames[2] = 0
+        elif LIE == "beyond" and chunk.first_frame == 9:
+            ctypes.memset(frames.ctypes.data + frames.nbytes, 1, 4)
+        elif LIE == "forgets":
+            frames[0, 0, 0, 0] = self.calls % 256
+        return state
+LIE = sys.argv[1]
+swerve_world.run(Liar(8, 8, 1 if LIE == "forgets" else 0))
+"""
+
+
+def chunks_of(spec, *options, code=0):
+    world = f"exec:{sys.executable} {spec}"
+    text = swerve("world", "check", world, "--suite", "suite.json", "--rig", "rig.json", "--ticks", "8", "--json", *options, code=code)
+    return json.loads(text)
+
+
+def drive_chunks(store, spec, code=0):
+    planner = f"exec:{sys.executable} sees.py {ROOT}/scripts"
+    swerve("run", "suite.json", "--world", f"exec:{sys.executable} {spec}", "--rig", "rig.json", "--planner", planner, "--audit", "off",
+           "--workers", "1", "--models", "models", "--store", store, code=code)
+    return [json.loads(line) for line in swerve("show", "--all", "--store", store).splitlines()]
+
+
+def worlds_make_pictures_of_any_rig():
+    """Chunks of 8 frames, which tick 3 has two of, of 9 and then 12, and of one state alone: the same bits forked, parked and
+    made anew. What a planner does follows from the frames that it was shown, so that equal traces mean equal frames."""
+    driven = {}
+    for spec in ("chunks.py 8", "chunks.py 12 9", "chunks.py 8 8 1"):
+        store = f"rig{len(driven)}.db"
+        rows = drive_chunks(store, spec)
+        assert [(row["verdict"], row["ticks"]) for row in rows] == [("pass", 12), ("pass", 12)], rows
+        assert rows[1]["prefix_ticks"] == 6 and rows[0]["rig"] == rows[1]["rig"] != "", rows
+        driven[spec] = [row["trace_hash"] for row in rows], {row["given"] for row in rows}
+    eight, twelve, alone = driven.values()
+    assert eight == alone and eight[0] != twelve[0], driven
+    assert eight[1] == {"cameras,chunks:8+8@30"} and twelve[1] == {"cameras,chunks:9+12@30"}, driven
+    world = f"exec:{sys.executable} chunks.py 8"
+    replayed = swerve("replay", "--all", "--world", world, "--models", "models", "--store", "rig0.db")
+    assert "2 identical, 0 different" in replayed, replayed
+    swerve("check", "--store", "rig0.db")
+    result = chunks_of("chunks.py 8 8 1")
+    assert result["ok"] and result["declared"]["form"] == "rig" and result["declared"]["deterministic"], result
+
+
+def ego_is_committed_to_the_end_of_a_chunk():
+    """Chunks of 8: frames to tick 2.67 follow from the answer at tick 0, those to 5.33 from tick 2's, and so on."""
+    actions = [json.loads(line) for line in swerve("show", "1", "--trace", "--store", "rig0.db").splitlines()]
+    accel = [tick["action_accel_mps2"] for tick in actions[:12]]
+    runs = [len(list(group)) for _, group in itertools.groupby(accel)]
+    assert runs == [3, 3, 2, 3, 1], (runs, accel)
+
+
+def pictures_that_cannot_be_are_flagged():
+    for lie, words in (("dark", "camera front, frame 11: dark"), ("beyond", "frame 9: it wrote beyond its frames")):
+        result = chunks_of(f"lies.py {lie}", code=1)
+        assert f"world liar 1.0: {words}" in result["checks"][0]["text"], (lie, result)
+    rows = drive_chunks("forgets.db", "lies.py forgets", code=6)
+    found = [(row["ticks"], row["health_check"]) for row in rows]
+    assert found == [(12, ""), (9, "world")], rows  # the main line went on alone to its end
+    assert "world liar 1.0: its past made anew: frames 1 to 8 differ" in rows[1]["error"], rows
+    path = pathlib.Path("rig.json")
+    for change, words in (({"rate_hz": 10}, "expected cameras of 30 Hz, which it makes, found camera front of the rig small with 10 Hz"),
+                          ({"lens": {"model": "fisheye", "fx": 42}}, "does not open: camera front: expected a pinhole lens, found fisheye")):
+        path.write_text(json.dumps({**RIG, "cameras": [{**RIG["cameras"][0], **change}]}))
+        result = chunks_of("chunks.py 8", code=1)
+        assert words in result["checks"][0]["text"], result
+    path.write_text(json.dumps(RIG))
+    result = chunks_of("chunks.py 8 9", code=1)
+    assert "declares chunks of 8 frames, the first of 9, at 30 Hz" in result["checks"][0]["text"], result
+
+
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["PYTHONPATH"] = str(ROOT / "scripts/world")
 CONTRACT = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named,
@@ -493,6 +593,7 @@ CONTRACT = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_
             shared_memory_keeps_its_size, agents_are_somewhere, outcomes_are_as_of_any_model,
             liars_leave_evidence_and_no_results, a_process_that_ends_between_ticks_is_started_again,
             what_varies_replays_by_verdict, the_check_says_what_run_would_flag, one_world_audits_another, onnx_files_are_worlds]
+RIGS = [worlds_make_pictures_of_any_rig, ego_is_committed_to_the_end_of_a_chunk, pictures_that_cannot_be_are_flagged]
 STUDENT = [a_damaged_student_is_caught_in_its_slice, the_student_in_numpy_drives_as_the_engines]
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
@@ -503,6 +604,9 @@ with tempfile.TemporaryDirectory() as directory:
     for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES), ("deaf.py", DEAF), ("varies.py", VARIES),
                        ("shrinks.py", SHRINKS), ("far.py", FAR), ("raises.py", RAISES), ("trouble.py", TROUBLE), ("chatters.py", CHATTERS)):
         pathlib.Path(name).write_text(text)
-    failed = tap.run({"contract": CONTRACT, "student": STUDENT}[PART])
+    for name, text in (("rig.json", json.dumps(RIG)), ("sees.py", SEES), ("lies.py", CHUNK_LIAR)):
+        pathlib.Path(name).write_text(text)
+    shutil.copy(ROOT / "scripts/world/chunks.py", "chunks.py")
+    failed = tap.run({"contract": CONTRACT, "student": STUDENT, "rigs": RIGS}[PART])
     os.chdir("/")
 sys.exit(failed > 0)

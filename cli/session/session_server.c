@@ -1,0 +1,356 @@
+/*
+ * HTTP and the upgrade to WebSockets, by libmicrohttpd. See session_server.h.
+ *
+ * A connection that was upgraded has a thread of its own until it ends; the server waits for all of
+ * them when it stops.
+ */
+#include "cli/session/session_server.h"
+
+#include "base/base64.h"
+#include "base/check.h"
+#include "base/embedded.h"
+#include "base/sha256.h"
+#include "report/drive_json.h"
+#include "store/server/web/web.h"
+
+#include <gnutls/crypto.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+extern const struct embedded_text wheel_files[];
+extern const size_t wheel_files_count;
+
+enum { CONNECTIONS_MAX = 128, IDLE_S = 30, HEADER_BYTES = 16 << 10, SHA1_BYTES = 20 };
+
+/* What a key of the client is answered with (RFC 6455, section 1.3). */
+#define HANDSHAKE "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+/* A connection that was upgraded. */
+struct link {
+    struct session_server *server;
+    struct MHD_UpgradeResponseHandle *handle;
+    struct wire *wire;
+    struct talk *talk;
+    struct link *next;
+};
+
+struct session_server {
+    struct MHD_Daemon *daemon;
+    struct talk_options talk;
+    const struct logger *logger;
+    char key[SESSION_KEY_BYTES];
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    struct link *links;
+    bool stopping;
+};
+
+/* ---- sessions ---- */
+
+static void remove_link(struct session_server *server, const struct link *link)
+{
+    pthread_mutex_lock(&server->lock);
+    for (struct link **at = &server->links; *at != NULL; at = &(*at)->next) {
+        if (*at == link) {
+            *at = link->next;
+            break;
+        }
+    }
+    pthread_cond_broadcast(&server->ended);
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* Ends what is left of a link that runs no more. */
+static void end_link(struct link *link)
+{
+    struct session_server *server = link->server;
+    talk_destroy(link->talk);
+    MHD_upgrade_action(link->handle, MHD_UPGRADE_ACTION_CLOSE);
+    remove_link(server, link); /* while the wire can still be told to stop */
+    wire_destroy(link->wire);
+    free(link);
+}
+
+static void *run_link(void *context)
+{
+    struct link *link = context;
+    wire_run(link->wire);
+    log_event(link->server->logger, LOG_DEBUG, "a client has gone");
+    end_link(link);
+    return NULL;
+}
+
+static enum status make_link(struct session_server *server, MHD_socket socket, const char *begin,
+                             size_t begin_bytes, struct link *link, struct error *error)
+{
+    TRY(talk_create(&server->talk, &link->talk, error));
+    return wire_create(socket, begin, begin_bytes, talk_message, link->talk, &link->wire, error);
+}
+
+static bool run_apart(struct link *link)
+{
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    bool started = pthread_create(&thread, NULL, run_link, link) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (started) {
+        pthread_detach(thread);
+    }
+    return started;
+}
+
+static void on_upgrade(void *context, struct MHD_Connection *connection, void *request,
+                       const char *begin, size_t begin_bytes, MHD_socket socket,
+                       struct MHD_UpgradeResponseHandle *handle)
+{
+    struct session_server *server = context;
+    struct error error;
+    struct link *link = calloc(1, sizeof *link);
+    (void)connection;
+    (void)request;
+    if (link == NULL) {
+        MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+        return;
+    }
+    link->server = server;
+    link->handle = handle;
+    bool good = make_link(server, socket, begin, begin_bytes, link, &error) == STATUS_OK;
+    if (good) {
+        pthread_mutex_lock(&server->lock);
+        good = !server->stopping;
+        link->next = server->links;
+        server->links = link;
+        pthread_mutex_unlock(&server->lock);
+        talk_attach(link->talk, link->wire);
+        good = good && run_apart(link);
+    } else {
+        log_event(server->logger, LOG_ERROR, "%s", error.text);
+    }
+    if (!good) {
+        end_link(link);
+    }
+}
+
+/* ---- replies ---- */
+
+static enum MHD_Result reply(struct MHD_Connection *connection, unsigned code, const char *type,
+                             const void *bytes, size_t count, enum MHD_ResponseMemoryMode mode)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(count, (void *)(uintptr_t)bytes, mode);
+    if (response == NULL) {
+        return MHD_NO;
+    }
+    MHD_add_response_header(response, "Content-Type", type);
+    MHD_add_response_header(response, "Content-Security-Policy", WEB_POLICY);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    enum MHD_Result result = MHD_queue_response(connection, code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned code,
+                              const char *sentence)
+{
+    return reply(connection, code, "text/plain; charset=utf-8", sentence, strlen(sentence),
+                 MHD_RESPMEM_MUST_COPY);
+}
+
+static enum MHD_Result reply_file(struct MHD_Connection *connection, const char *name)
+{
+    for (size_t i = 0; i < wheel_files_count; i++) {
+        if (strcmp(wheel_files[i].name, name) == 0) {
+            const char *end = strrchr(name, '.');
+            const char *type = strcmp(end, ".js") == 0    ? "text/javascript; charset=utf-8"
+                               : strcmp(end, ".css") == 0 ? "text/css; charset=utf-8"
+                                                          : "text/html; charset=utf-8";
+            return reply(connection, MHD_HTTP_OK, type, wheel_files[i].text,
+                         strlen(wheel_files[i].text), MHD_RESPMEM_PERSISTENT);
+        }
+    }
+    return refuse(connection, MHD_HTTP_NOT_FOUND, "there is no such page\n");
+}
+
+/* The map and the boxes of a scenario, as the page draws them. */
+static enum MHD_Result reply_scenario(const struct session_server *server,
+                                      struct MHD_Connection *connection)
+{
+    struct error error;
+    struct json_text text = {0};
+    const char *id = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "scenario");
+    for (uint32_t i = 0; id != NULL && i < interactive_scenarios(server->talk.pool); i++) {
+        const struct scenario_document *document = interactive_document(server->talk.pool, i);
+        if (strcmp(document->scenario.id, id) != 0) {
+            continue;
+        }
+        if (drive_json_begin(document, &text, &error) != STATUS_OK) {
+            free(text.data);
+            return refuse(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, error.text);
+        }
+        return reply(connection, MHD_HTTP_OK, "application/json", text.data, text.bytes,
+                     MHD_RESPMEM_MUST_FREE);
+    }
+    return refuse(connection, MHD_HTTP_NOT_FOUND, "?scenario=: there is no such scenario\n");
+}
+
+/* ---- who may speak ---- */
+
+/* Digits are compared in a time that does not depend on where they differ. */
+static bool has_key(const struct session_server *server, struct MHD_Connection *connection)
+{
+    const char *given = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "key");
+    unsigned differs = given == NULL || strlen(given) != sizeof server->key - 1;
+    for (size_t i = 0; !differs && i < sizeof server->key - 1; i++) {
+        differs |= (unsigned char)(given[i] ^ server->key[i]);
+    }
+    return differs == 0;
+}
+
+/* A browser names the page that opens a WebSocket: it is to be ours. Programs name none. */
+static bool is_own_page(struct MHD_Connection *connection)
+{
+    const char *origin = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin");
+    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    static const char scheme[] = "http://";
+    return origin == NULL || (host != NULL && strncmp(origin, scheme, strlen(scheme)) == 0 &&
+                              strcmp(origin + strlen(scheme), host) == 0);
+}
+
+static enum MHD_Result upgrade(struct session_server *server, struct MHD_Connection *connection)
+{
+    const char *version =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-WebSocket-Version");
+    const char *key = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-WebSocket-Key");
+    const char *to = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Upgrade");
+    char text[128];
+    unsigned char digest[SHA1_BYTES];
+    char accept[64];
+    if (to == NULL || strcasecmp(to, "websocket") != 0 || key == NULL || strlen(key) > 64 ||
+        version == NULL || strcmp(version, "13") != 0) {
+        return refuse(connection, MHD_HTTP_UPGRADE_REQUIRED,
+                      "expected the upgrade to a WebSocket of version 13\n");
+    }
+    if (!is_own_page(connection)) {
+        return refuse(connection, MHD_HTTP_FORBIDDEN, "another site's page may not drive here\n");
+    }
+    int bytes = snprintf(text, sizeof text, "%s%s", key, HANDSHAKE);
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA1, text, (size_t)bytes, digest) != 0) {
+        return MHD_NO;
+    }
+    base64_encode(digest, sizeof digest, accept);
+    struct MHD_Response *response = MHD_create_response_for_upgrade(on_upgrade, server);
+    if (response == NULL) {
+        return MHD_NO;
+    }
+    MHD_add_response_header(response, "Upgrade", "websocket");
+    MHD_add_response_header(response, "Sec-WebSocket-Accept", accept);
+    enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_SWITCHING_PROTOCOLS, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_bytes, void **request)
+{
+    struct session_server *server = context;
+    static int seen; /* marks a request whose headers alone were given so far */
+    (void)version;
+    (void)upload;
+    if (*request == NULL) {
+        *request = &seen;
+        return MHD_YES;
+    }
+    if (*upload_bytes > 0 || strcmp(method, "GET") != 0) {
+        *upload_bytes = 0;
+        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "expected GET\n");
+    }
+    bool speaks = strncmp(url, "/v1/", 4) == 0;
+    if (speaks && !has_key(server, connection)) {
+        return refuse(connection, MHD_HTTP_UNAUTHORIZED,
+                      "expected ?key= with the key that the server printed when it began\n");
+    }
+    if (strcmp(url, "/v1/sessions") == 0) {
+        return upgrade(server, connection);
+    }
+    if (strcmp(url, "/v1/scenario") == 0) {
+        return reply_scenario(server, connection);
+    }
+    return reply_file(connection, strcmp(url, "/") == 0 ? "wheel.html" : url + 1);
+}
+
+/* ---- starting and stopping ---- */
+
+static void make_key(char key[SESSION_KEY_BYTES])
+{
+    uint8_t random[(SESSION_KEY_BYTES - 1) / 2];
+    CHECK(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
+    for (size_t i = 0; i < sizeof random; i++) {
+        snprintf(key + 2 * i, 3, "%02x", random[i]);
+    }
+}
+
+enum status session_server_start(int listen_fd, const struct talk_options *talk,
+                                 const struct logger *logger, struct session_server **out,
+                                 struct error *error)
+{
+    struct session_server *server = calloc(1, sizeof *server);
+    sigset_t all;
+    sigset_t before;
+    TRY(memory_check(server, error, "sessions: out of memory"));
+    server->talk = *talk;
+    server->logger = logger;
+    make_key(server->key);
+    pthread_mutex_init(&server->lock, NULL);
+    pthread_cond_init(&server->ended, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    server->daemon = MHD_start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_UPGRADE, 0, NULL,
+        NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_END);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (server->daemon == NULL) {
+        session_server_stop(server);
+        return error_set(error, STATUS_IO, "sessions: the server cannot be started");
+    }
+    *out = server;
+    return STATUS_OK;
+}
+
+const char *session_server_key(const struct session_server *server)
+{
+    return server->key;
+}
+
+void session_server_stop(struct session_server *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&server->lock);
+    server->stopping = true;
+    for (struct link *link = server->links; link != NULL; link = link->next) {
+        wire_stop(link->wire);
+    }
+    while (server->links != NULL) {
+        pthread_cond_wait(&server->ended, &server->lock);
+    }
+    pthread_mutex_unlock(&server->lock);
+    if (server->daemon != NULL) {
+        MHD_stop_daemon(server->daemon);
+    }
+    pthread_cond_destroy(&server->ended);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}

@@ -1,0 +1,378 @@
+/*
+ * Messages of a session. See session_talk.h.
+ *
+ * A message that is wrong is answered with a sentence and changes nothing.
+ */
+#include "cli/session/session_talk.h"
+
+#include "base/check.h"
+#include "base/jpeg/jpeg_encode.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 65, SAVES_MAX = 1000, JPEG_QUALITY = 85, JPEG_BYTES = 512 << 10 };
+
+struct talk {
+    struct talk_options options;
+    struct wire *wire;
+    struct seat *seat; /* NULL: no session yet */
+    uint64_t seed;
+    uint8_t pictures[SWERVE_ENV_CAMERA_BYTES + JPEG_BYTES];
+};
+
+/* ---- to the client ---- */
+
+/* Takes the object; NULL: out of memory. */
+static void say(struct talk *talk, json_t *object)
+{
+    wire_say(talk->wire, object != NULL ? json_dumps(object, JSON_COMPACT) : NULL);
+    json_decref(object);
+}
+
+static void say_error(struct talk *talk, const char *sentence)
+{
+    say(talk, json_pack("{s:s,s:s}", "type", "error", "text", sentence));
+}
+
+static json_t *scenarios_of(const struct talk *talk)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < interactive_scenarios(talk->options.pool); i++) {
+        const struct scenario *scenario = &interactive_document(talk->options.pool, i)->scenario;
+        json_array_append_new(list,
+                              json_pack("{s:s,s:s}", "id", scenario->id, "title", scenario->title));
+    }
+    return list;
+}
+
+void talk_attach(struct talk *talk, struct wire *wire)
+{
+    talk->wire = wire;
+    say(talk, json_pack("{s:s,s:s,s:o}", "type", "hello", "world", talk->options.world, "scenarios",
+                        scenarios_of(talk)));
+}
+
+static json_t *agents_of(const struct scene *scene)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < scene->agent_count; i++) {
+        const struct agent_state *agent = &scene->agents[i];
+        const struct pose *pose = &agent->pose;
+        json_array_append_new(list, agent->present ? json_pack("[f,f,f,f]", pose->x_m, pose->y_m,
+                                                               pose->heading_rad, agent->speed_mps)
+                                                   : json_null());
+    }
+    return list;
+}
+
+/* The cameras, and behind them the windscreen as JPEG where there is one. */
+static void show_pictures(struct talk *talk, char *text, const struct interactive_frame *frame)
+{
+    struct error error;
+    size_t jpeg_bytes = 0;
+    memcpy(talk->pictures, frame->cameras, SWERVE_ENV_CAMERA_BYTES);
+    if (frame->windscreen != NULL &&
+        jpeg_encode(frame->windscreen, WINDSCREEN_WIDTH, WINDSCREEN_HEIGHT, JPEG_QUALITY,
+                    talk->pictures + SWERVE_ENV_CAMERA_BYTES, JPEG_BYTES, &jpeg_bytes,
+                    &error) != STATUS_OK) {
+        say_error(talk, error.text);
+        jpeg_bytes = 0;
+    }
+    wire_show(talk->wire, text, talk->pictures, SWERVE_ENV_CAMERA_BYTES + jpeg_bytes);
+}
+
+static void show_frame(void *context, const struct interactive_frame *frame)
+{
+    static const char *const ends[] = {"", "horizon", "collision", "sick", "empty"};
+    struct talk *talk = context;
+    const struct ego_state *ego = &frame->scene->ego;
+    json_t *object = json_pack(
+        "{s:s,s:i,s:[f,f,f,f,f,f],s:[f,f],s:o,s:s,s:b,s:b,s:i}", "type", "frame", "tick",
+        (int)frame->scene->tick, "ego", ego->pose.x_m, ego->pose.y_m, ego->pose.heading_rad,
+        ego->speed_mps, ego->accel_mps2, ego->steer_rad, "action", frame->action.accel_mps2,
+        frame->action.steer_rad, "agents", agents_of(frame->scene), "end", ends[frame->end],
+        "touched", frame->touched, "paused", frame->paused, "lines", (int)frame->lines);
+    json_t *timing = json_pack("{s:s,s:i,s:b,s:f,s:f,s:f}", "tier", frame->tier, "steps",
+                               (int)frame->steps, "late", frame->late, "wait_ms", frame->wait_ms,
+                               "compute_ms", frame->compute_ms, "slack_ms", frame->slack_ms);
+    bool whole = object != NULL && timing != NULL && json_object_update(object, timing) == 0;
+    char *text = whole ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(timing);
+    json_decref(object);
+    show_pictures(talk, text, frame);
+}
+
+static void show_failure(void *context, const char *sentence)
+{
+    say_error(context, sentence);
+}
+
+/* ---- from the client ---- */
+
+/* The number of a message, `fallback` where it has none. */
+static enum status number_of(const json_t *message, const char *key, double low, double high,
+                             double fallback, double *out, struct error *error)
+{
+    const json_t *value = json_object_get(message, key);
+    *out = value == NULL ? fallback : json_is_number(value) ? json_number_value(value) : NAN;
+    return *out >= low && *out <= high
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT, "$.%s: expected a number from %g to %g", key,
+                           low, high);
+}
+
+static enum status scenario_of(const struct talk *talk, const json_t *message, uint32_t *out,
+                               struct error *error)
+{
+    const char *id = json_string_value(json_object_get(message, "scenario"));
+    for (uint32_t i = 0; id != NULL && i < interactive_scenarios(talk->options.pool); i++) {
+        if (strcmp(interactive_document(talk->options.pool, i)->scenario.id, id) == 0) {
+            *out = i;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_BAD_INPUT,
+                     "$.scenario: expected the id of a scenario of the suite, found \"%.200s\"",
+                     id != NULL ? id : "");
+}
+
+static enum status begin(struct talk *talk, const json_t *message, struct error *error)
+{
+    double seed, rate, limit_ms;
+    struct interactive_wish wish = {0};
+    const struct interactive_listener listener = {show_frame, show_failure, talk};
+    TRY(scenario_of(talk, message, &wish.scenario, error));
+    TRY(number_of(message, "seed", 0, 9007199254740991.0, 0, &seed, error));
+    TRY(number_of(message, "rate", 0.1, 1, 1, &rate, error));
+    TRY(number_of(message, "deadline_ms", 1, 1000, 100, &limit_ms, error));
+    wish.seed = (uint64_t)seed;
+    wish.rate = rate;
+    wish.limit_ms = limit_ms;
+    const struct scenario_document *document =
+        interactive_document(talk->options.pool, wish.scenario);
+    interactive_leave(talk->seat);
+    talk->seat = NULL;
+    talk->seed = wish.seed;
+    say(talk, json_pack("{s:s,s:s,s:i,s:f,s:f}", "type", "begun", "scenario", document->scenario.id,
+                        "ticks", (int)document->scenario.horizon_ticks, "rate", rate, "deadline_ms",
+                        limit_ms));
+    return interactive_sit(talk->options.pool, &wish, &listener, &talk->seat, error);
+}
+
+static enum status act(struct talk *talk, const json_t *message, struct error *error)
+{
+    struct action action;
+    TRY(number_of(message, "accel", -50, 50, 0, &action.accel_mps2, error));
+    TRY(number_of(message, "steer", -2, 2, 0, &action.steer_rad, error));
+    interactive_act(talk->seat, action);
+    return STATUS_OK;
+}
+
+static enum status go(struct talk *talk, const json_t *message, struct error *error)
+{
+    (void)message;
+    (void)error;
+    interactive_pause(talk->seat, false);
+    return STATUS_OK;
+}
+
+static enum status pause_it(struct talk *talk, const json_t *message, struct error *error)
+{
+    (void)message;
+    (void)error;
+    interactive_pause(talk->seat, true);
+    return STATUS_OK;
+}
+
+static enum status back(struct talk *talk, const json_t *message, struct error *error)
+{
+    double ticks;
+    TRY(number_of(message, "ticks", 0, LIMIT_HORIZON_TICKS, LIMIT_HORIZON_TICKS, &ticks, error));
+    return interactive_back(talk->seat, (uint32_t)ticks,
+                            json_is_true(json_object_get(message, "keep")), error);
+}
+
+static enum status tell_outcome(struct talk *talk, const json_t *message, struct error *error)
+{
+    char text[SWERVE_ENV_OUTCOME_BYTES];
+    (void)message;
+    TRY(interactive_outcome(talk->seat, text, error));
+    say(talk, json_pack("{s:s,s:o}", "type", "outcome", "outcome", json_loads(text, 0, NULL)));
+    return STATUS_OK;
+}
+
+/* ---- saving ---- */
+
+static enum status check_name(const char *name, struct error *error)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    bool good = name != NULL && name[0] != '\0' && name[0] != '-' && strlen(name) < NAME_BYTES &&
+                strspn(name, allowed) == strlen(name);
+    return good
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "$.name: expected 1 to %d letters, digits, '_' and '-'", NAME_BYTES - 1);
+}
+
+/* Creates FOLDER/NAME.json, or with a number behind the name where there is such a file; `name`
+ * [strlen(wanted) + 8] becomes what it was called. */
+static enum status create_file(const char *folder, const char *wanted, char *name,
+                               char path[LIMIT_PATH_BYTES], int *fd, struct error *error)
+{
+    for (int number = 1; number <= SAVES_MAX; number++) {
+        char tail[8] = "";
+        if (number > 1) {
+            snprintf(tail, sizeof tail, "-%d", number);
+        }
+        snprintf(name, strlen(wanted) + sizeof tail, "%s%s", wanted, tail);
+        snprintf(path, LIMIT_PATH_BYTES, "%s/%s.json", folder, name);
+        *fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (*fd >= 0) {
+            return STATUS_OK;
+        }
+        if (errno != EEXIST) {
+            break;
+        }
+    }
+    return error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+static enum status write_whole(int fd, const char *path, const char *text, struct error *error)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        ssize_t count = write(fd, text, left);
+        if (count < 0 && errno != EINTR) {
+            break;
+        }
+        text += count > 0 ? count : 0;
+        left -= count > 0 ? (size_t)count : 0;
+    }
+    bool good = close(fd) == 0 && left == 0;
+    if (!good) {
+        enum status status =
+            error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+        unlink(path);
+        return status;
+    }
+    return STATUS_OK;
+}
+
+/* A suite of the scenario under the session's seed, beside it. */
+static enum status save_suite(const struct talk *talk, const char *name,
+                              char path[LIMIT_PATH_BYTES], struct error *error)
+{
+    char text[512];
+    char whole[NAME_BYTES + 16];
+    char unused[NAME_BYTES + 24];
+    int fd = -1;
+    snprintf(whole, sizeof whole, "%s.suite", name);
+    TRY(create_file(talk->options.folder, whole, unused, path, &fd, error));
+    snprintf(text, sizeof text,
+             "{\n \"id\": \"%s\",\n \"seeds\": [%llu],\n \"scenarios\": [{\"file\": "
+             "\"%s.json\"}]\n}\n",
+             name, (unsigned long long)talk->seed, name);
+    return write_whole(fd, path, text, error);
+}
+
+static enum status save_scenario(struct talk *talk, const char *wanted, char name[NAME_BYTES + 8],
+                                 char path[LIMIT_PATH_BYTES], struct error *error)
+{
+    char *text = NULL;
+    int fd = -1;
+    TRY(create_file(talk->options.folder, wanted, name, path, &fd, error));
+    enum status status = interactive_scenario(talk->seat, name, &text, error);
+    if (status != STATUS_OK) { /* nothing driven leaves nothing */
+        close(fd);
+        unlink(path);
+        return status;
+    }
+    status = write_whole(fd, path, text, error);
+    free(text);
+    return status;
+}
+
+static enum status save(struct talk *talk, const json_t *message, struct error *error)
+{
+    const char *wanted = json_string_value(json_object_get(message, "name"));
+    char name[NAME_BYTES + 8];
+    char path[LIMIT_PATH_BYTES];
+    char command[LIMIT_PATH_BYTES + 64];
+    TRY(check_name(wanted, error));
+    TRY(save_scenario(talk, wanted, name, path, error));
+    if (talk->seed != 0) {
+        TRY(save_suite(talk, name, path, error));
+    }
+    snprintf(command, sizeof command, "swerve run %s%s --world %s", path,
+             talk->seed == 0 ? " --nominal" : "", talk->options.world);
+    say(talk, json_pack("{s:s,s:s,s:s,s:s}", "type", "saved", "name", name, "path", path, "command",
+                        command));
+    return STATUS_OK;
+}
+
+/* ---- one message ---- */
+
+static enum status obey(struct talk *talk, const json_t *message, struct error *error)
+{
+    static const struct {
+        const char *type;
+        enum status (*obey)(struct talk *talk, const json_t *message, struct error *error);
+        bool wants_session;
+    } orders[] = {
+        {"begin", begin, false},   {"act", act, true},   {"go", go, true},
+        {"pause", pause_it, true}, {"back", back, true}, {"outcome", tell_outcome, true},
+        {"save", save, true},
+    };
+    const char *type = json_string_value(json_object_get(message, "type"));
+    for (size_t i = 0; type != NULL && i < COUNT_OF(orders); i++) {
+        if (strcmp(orders[i].type, type) == 0) {
+            return orders[i].wants_session && talk->seat == NULL
+                       ? error_set(error, STATUS_CONFLICT, "%s: no session has begun", type)
+                       : orders[i].obey(talk, message, error);
+        }
+    }
+    return error_set(error, STATUS_BAD_INPUT,
+                     "$.type: expected begin, act, go, pause, back, outcome or save");
+}
+
+void talk_message(void *context, const char *text, size_t bytes)
+{
+    struct talk *talk = context;
+    struct error error;
+    json_error_t wrong;
+    json_t *message = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &wrong);
+    if (message == NULL) {
+        say_error(talk, "expected a JSON object in a text message");
+        return;
+    }
+    if (obey(talk, message, &error) != STATUS_OK) {
+        say_error(talk, error.text);
+    }
+    json_decref(message);
+}
+
+enum status talk_create(const struct talk_options *options, struct talk **out, struct error *error)
+{
+    struct talk *talk = calloc(1, sizeof *talk);
+    TRY(memory_check(talk, error, "session: out of memory"));
+    talk->options = *options;
+    *out = talk;
+    return STATUS_OK;
+}
+
+void talk_destroy(struct talk *talk)
+{
+    if (talk != NULL) {
+        interactive_leave(talk->seat);
+        free(talk);
+    }
+}

@@ -1,0 +1,26 @@
+/*
+ * Messages that a client and the server of sessions say to each other, in JSON: one session a
+ * connection. docs/interactive.md has the messages.
+ */
+#ifndef SWERVE_CLI_SESSION_SESSION_TALK_H
+#define SWERVE_CLI_SESSION_SESSION_TALK_H
+
+#include "cli/session/session_wire.h"
+#include "worker/interactive/interactive.h"
+
+struct talk;
+
+struct talk_options {
+    struct interactive *pool; /* borrowed */
+    const char *world;
+    const char *folder; /* that saved scenarios are written to */
+};
+
+/* The wire's messages are to be given to talk_message() with the talk as context; it is set before
+ * the wire runs and outlives it. */
+enum status talk_create(const struct talk_options *options, struct talk **out, struct error *error);
+void talk_attach(struct talk *talk, struct wire *wire); /* and greets the client */
+wire_message talk_message;
+void talk_destroy(struct talk *talk); /* accepts NULL; before the wire is destroyed */
+
+#endif

@@ -1,0 +1,308 @@
+/*
+ * One tick of a world of the form RIG, and the chunks that it needs: who has no frames for the tick
+ * yet is driven ahead, the world is asked, and what it gives back is checked, copied out of the
+ * shared memory and judged picture by picture. See foreign_rig_internal.h.
+ */
+#include "engine/worlds/foreign_rig_internal.h"
+
+#include "base/clock.h"
+#include "engine/rigs/frames.h"
+#include "engine/sensors/raster.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CONTEXT_SEED 0 /* of the first frame, which rollouts of a scenario share */
+
+/* ---- what is given ---- */
+
+void rig_address(const struct rig_world *self, uint32_t place, struct swerve_world_chunk *chunk)
+{
+    const uint64_t base = place * self->place_bytes;
+    chunk->bodies = base + self->bodies_at;
+    for (uint32_t c = 0; c < self->rig.camera_count; c++) {
+        chunk->frames[c] = base + self->camera_at[c] * chunk->frame_count;
+    }
+}
+
+void rig_clear_place(struct rig_world *self, uint32_t place, uint32_t frame_count)
+{
+    uint8_t *memory = rig_place(self, place);
+    memset(memory, 0, frame_count * self->frame_bytes);
+    memset(memory + self->guard_at, FOREIGN_GUARD, FOREIGN_GUARD_BYTES);
+    memset(memory + self->bodies_guard_at, FOREIGN_GUARD, FOREIGN_GUARD_BYTES);
+}
+
+/* Ego and agents at a time, as frame `index` of the chunk. */
+static void put_frame(const struct rig_world *self, uint32_t place, const struct drive *drive,
+                      const struct scene *scene, double time_s, uint32_t index,
+                      struct swerve_world_chunk *chunk)
+{
+    const struct scenario *scenario = drive->prepared->scenario;
+    uint8_t *bodies = rig_place(self, place) + self->bodies_at;
+    chunk->poses[index] =
+        (struct swerve_world_pose){time_s, scene->ego.pose.x_m, scene->ego.pose.y_m,
+                                   scene->ego.pose.heading_rad, scene->ego.speed_mps};
+    for (uint32_t i = 0; i < chunk->body_count; i++) {
+        const struct agent_state *agent = &scene->agents[i];
+        const struct agent *as = &scenario->agents[i];
+        const struct swerve_world_body body = {
+            agent->present,
+            (uint32_t)as->kind,
+            agent->pose.x_m,
+            agent->pose.y_m,
+            agent->pose.heading_rad,
+            agent->speed_mps,
+            as->length_m,
+            as->width_m,
+            as->height_m,
+        };
+        memcpy(bodies + (index * (size_t)chunk->body_count + i) * sizeof body, &body, sizeof body);
+    }
+}
+
+static struct swerve_world_chunk chunk_of(const struct rig_world *self, const struct drive *drive,
+                                          uint32_t first, uint32_t count)
+{
+    const struct conditions *conditions = &drive->scene.conditions;
+    return (struct swerve_world_chunk){
+        .first_frame = first,
+        .frame_count = count,
+        .camera_count = self->rig.camera_count,
+        .body_count = drive->scene.agent_count,
+        .weather = (uint32_t)conditions->weather,
+        .light = (uint32_t)conditions->light,
+        .seed = drive->seed,
+        .friction = conditions->friction,
+        .visibility_m = conditions->visibility_m,
+    };
+}
+
+void rig_draw_first(struct rig_world *self, const struct drive *drive, uint32_t place,
+                    struct swerve_world_chunk *out)
+{
+    const struct prepared *prepared = drive->prepared;
+    *out = chunk_of(self, drive, 0, 1);
+    rig_clear_place(self, place, 1);
+    rig_address(self, place, out);
+    put_frame(self, place, drive, &drive->scene, 0.0, 0, out);
+    for (uint32_t c = 0; c < self->rig.camera_count; c++) {
+        raster_rays_draw(prepared->layers, prepared->scenario, &drive->scene, CONTEXT_SEED,
+                         self->rays[c], self->memory + out->frames[c]);
+    }
+}
+
+/* The tick at whose end, or on the way to which, a frame is seen. */
+static uint32_t tick_of(const struct rig_world *self, uint32_t frame)
+{
+    return (frame + self->tick_frames - 1) / self->tick_frames;
+}
+
+static uint32_t frames_of_next(const struct rig_world *self, const struct rig_slot *slot)
+{
+    return slot->last == 0 ? self->declared.first_frames : self->declared.chunk_frames;
+}
+
+/* Drives ahead of the slot until its next chunk's last frame, and fills the record. */
+static void look_ahead(struct rig_world *self, const struct rig_slot *slot, uint32_t place,
+                       struct swerve_world_chunk *out)
+{
+    const uint32_t count = frames_of_next(self, slot);
+    const uint32_t end = slot->last + 1 + count;
+    struct scene *before = &self->scenes[0];
+    struct drive *ahead = &self->ahead;
+    *out = chunk_of(self, &slot->drive, slot->last + 1, count);
+    rig_clear_place(self, place, count);
+    rig_address(self, place, out);
+    out->state = (uint32_t)self->cells[slot->cell].state;
+    drive_copy(ahead, &slot->drive);
+    for (uint32_t frame = slot->last + 1; frame < end;) {
+        const uint32_t tick = ahead->scene.tick;
+        *before = ahead->scene;
+        drive_step(ahead, tick < slot->committed_until ? &slot->committed : &slot->wanted, true);
+        for (; frame < end && tick_of(self, frame) == ahead->scene.tick; frame++) {
+            const uint32_t part = frame - tick * self->tick_frames;
+            frames_scene(before, &ahead->scene, (double)part / self->tick_frames, &self->scenes[1]);
+            put_frame(self, place, ahead, &self->scenes[1], (double)frame / self->declared.rate_hz,
+                      frame - slot->last - 1, out);
+        }
+    }
+    drive_release(ahead);
+}
+
+/* ---- what came back ---- */
+
+bool rig_check_made(const struct rig_world *self, struct rig_slot *slot, uint32_t place,
+                    const struct swerve_world_chunk *chunk, const struct swerve_world_made *made)
+{
+    const uint8_t *memory = rig_place(self, place);
+    const uint32_t first = chunk->first_frame;
+    if (made->state != chunk->state) {
+        rig_lose(self, slot, "frame %u: answers for state %u, asked about %u", first, made->state,
+                 chunk->state);
+    } else if (made->result == SWERVE_WORLD_NOT_FINITE) {
+        rig_lose(self, slot, "frame %u: its chunk has a NaN or an infinity", first);
+    } else if (made->result != SWERVE_WORLD_OK) {
+        rig_lose(self, slot, "frame %u: it could make no chunk (result %u)", first, made->result);
+    } else if (made->agent_count > 0 || made->places > 0) {
+        rig_lose(self, slot, "frame %u: %u agents and places %u, expected 0 of the form RIG", first,
+                 made->agent_count, made->places);
+    } else if (!foreign_guarded(memory + self->guard_at) ||
+               !foreign_guarded(memory + self->bodies_guard_at)) {
+        rig_lose(self, slot, "frame %u: it wrote beyond its frames or its bodies", first);
+    }
+    return slot->frame_stats.fault[0] == '\0';
+}
+
+static double between(double x_m, double y_m)
+{
+    return sqrt(x_m * x_m + y_m * y_m);
+}
+
+/* Judges a camera's frames of a chunk, each by the one before it and by its first second. */
+static void judge(const struct rig_world *self, struct rig_slot *slot, uint32_t c,
+                  const struct swerve_world_chunk *chunk)
+{
+    const struct rig_camera *camera = &self->rig.cameras[c];
+    const size_t bytes = self->camera_at[c + 1] - self->camera_at[c];
+    const uint8_t *frames = slot->reel->bytes + self->camera_at[c] * chunk->frame_count;
+    for (uint32_t i = 0; i < chunk->frame_count; i++) {
+        const struct swerve_world_pose *pose = &chunk->poses[i];
+        double moved_m = 0.0; /* into a chunk's first frame: that of the next, near enough */
+        double found;
+        double expected;
+        if (chunk->frame_count > 1) {
+            const struct swerve_world_pose *from = &chunk->poses[i > 0 ? i - 1 : 1];
+            moved_m = between(pose->x_m - from->x_m, pose->y_m - from->y_m);
+        }
+        enum watch_fault fault = watch_picture(&slot->watches[c], frames + i * bytes, bytes,
+                                               pose->time_s, moved_m, &found, &expected);
+        if (fault != WATCH_FINE) {
+            rig_lose(self, slot, "camera %s, frame %u: %s, found %.3g, expected %.3g", camera->id,
+                     chunk->first_frame + i, watch_fault_names[fault], found, expected);
+            return;
+        }
+    }
+}
+
+/* The chunk's frames, out of the memory that the world can write at any time. */
+static void take_chunk(struct rig_world *self, struct rig_slot *slot, uint32_t place,
+                       const struct swerve_world_chunk *chunk)
+{
+    const uint8_t *memory = rig_place(self, place);
+    struct rig_reel *reel = rig_reel_create(self, chunk->first_frame, chunk->frame_count);
+    if (reel == NULL) {
+        rig_lose(self, slot, "frame %u: no memory for %u frames of %zu bytes", chunk->first_frame,
+                 chunk->frame_count, self->frame_bytes);
+        return;
+    }
+    memcpy(reel->bytes, memory, chunk->frame_count * self->frame_bytes);
+    rig_reel_leave(slot->before);
+    slot->before = slot->reel;
+    slot->reel = reel;
+    slot->last = chunk->first_frame + chunk->frame_count - 1;
+    slot->committed = slot->wanted;
+    slot->committed_until = tick_of(self, slot->last);
+    for (uint32_t c = 0; c < self->rig.camera_count; c++) {
+        judge(self, slot, c, chunk);
+    }
+    uint64_t hash = 0;
+    if (self->state_count < self->cell_count) {
+        hash = rig_hash_frames(self, reel->bytes, chunk->frame_count);
+    }
+    if (!rig_log_keep(self, slot, chunk,
+                      (const struct swerve_world_body *)(memory + self->bodies_at), hash)) {
+        rig_lose(self, slot, "frame %u: no memory for its log", chunk->first_frame);
+    }
+}
+
+/* Chunks of as many slots as the world keeps states at once. */
+static void make_chunks(struct rig_world *self, struct rig_slot **due, uint32_t due_count)
+{
+    char text[RIG_CALL_TEXT_BYTES] = "";
+    const uint64_t started = self->uses;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < due_count; i++) {
+        if (!rig_lost(self, due[i]) && rig_own(self, due[i], started)) {
+            due[count++] = due[i];
+        }
+    }
+    if (count == 0 || self->instance == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        look_ahead(self, due[i], i, &self->chunks[i]);
+        self->made[i] =
+            (struct swerve_world_made){self->chunks[i].state, SWERVE_WORLD_FAILED, 0, 0};
+    }
+    int64_t start_ns = clock_now_ns(clock_system());
+    int failed = self->foreign->ops->step_rig(self->instance, count, self->chunks, self->made, text,
+                                              sizeof text);
+    self->step_ns += clock_now_ns(clock_system()) - start_ns;
+    if (failed != 0) {
+        text[sizeof text - 1] = '\0';
+        for (uint32_t i = 0; i < count; i++) {
+            rig_lose(self, due[i], "frame %u: %s", self->chunks[i].first_frame, text);
+        }
+        rig_die(self);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (rig_check_made(self, due[i], i, &self->chunks[i], &self->made[i])) {
+            take_chunk(self, due[i], i, &self->chunks[i]);
+        }
+    }
+}
+
+/* ---- a tick ---- */
+
+void rig_commit(struct world *world, uint32_t index, struct action *action)
+{
+    struct rig_slot *slot = rig_occupied(world, index);
+    const uint32_t tick = slot->drive.scene.tick;
+    slot->wanted = *action;
+    slot->wanted_for = tick + 1;
+    slot->now = tick < slot->committed_until ? slot->committed : slot->wanted;
+    *action = slot->now;
+}
+
+/* Moves ego and traffic of a slot whose frames are made. */
+static void advance(struct rig_world *self, struct rig_slot *slot)
+{
+    const struct pose before = slot->drive.scene.ego.pose;
+    drive_step(&slot->drive, &slot->now, true);
+    const struct pose *now = &slot->drive.scene.ego.pose;
+    slot->frame_stats.tick = slot->drive.scene.tick;
+    slot->frame_stats.ego_step_m = between(now->x_m - before.x_m, now->y_m - before.y_m);
+    if (!rig_lost(self, slot)) {
+        self->ticks++;
+    }
+}
+
+void rig_step_world(struct world *world, const struct action *actions, const uint8_t *active)
+{
+    struct rig_world *self = rig_world_of(world);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < world->slot_count; i++) {
+        if (!active[i]) {
+            continue;
+        }
+        struct rig_slot *slot = rig_occupied(world, i);
+        const uint32_t tick = slot->drive.scene.tick;
+        if (slot->wanted_for != tick + 1) { /* nobody asked what ego is committed to */
+            struct action action = actions[i];
+            rig_commit(world, i, &action);
+        }
+        if (slot->last < (tick + 1) * self->tick_frames && !rig_lost(self, slot)) {
+            self->due[count++] = slot;
+        }
+    }
+    for (uint32_t i = 0; i < count; i += self->batch_max) {
+        make_chunks(self, self->due + i, count - i < self->batch_max ? count - i : self->batch_max);
+    }
+    for (uint32_t i = 0; i < world->slot_count; i++) {
+        if (active[i]) {
+            advance(self, rig_occupied(world, i));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+"""A session at the wheel from a program: real time, or as fast as its deadline allows.
+
+    from swerve.session import Session
+
+    with Session("http://127.0.0.1:8090/#KEY") as session:    # as `swerve session serve` prints it
+        frame = session.begin("cut_in")
+        session.act(accel=1.0)
+        session.go()
+        while not frame["end"]:
+            frame = session.frame()
+            session.act(accel=-3.0 if frame["tick"] > 20 else 1.0)
+        print(session.outcome()["verdict"], session.save("mine"))
+
+docs/interactive.md has the messages and their members. Needs Python's library alone.
+"""
+
+import base64
+import json
+import os
+import socket
+import struct
+import urllib.parse
+
+_TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
+CAMERA_BYTES = 3 * 64 * 96 * 3
+
+
+class SessionError(RuntimeError):
+    """Sentence of the server about a message that it does not obey, or of a connection that has ended."""
+
+
+class _Socket:
+    """The client's side of a WebSocket (RFC 6455): whole messages, no extension."""
+
+    def __init__(self, host, port, path, timeout_s):
+        self.socket = socket.create_connection((host, port), timeout_s)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.left = b""
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+        while b"\r\n\r\n" not in self.left:
+            self._more()
+        head, self.left = self.left.split(b"\r\n\r\n", 1)
+        if b" 101 " not in head.split(b"\r\n")[0]:
+            raise SessionError(f"{host}:{port}: {(self.left or head.splitlines()[0]).decode(errors='replace').strip()}")
+
+    def _more(self):
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise SessionError("the server has ended the connection")
+        self.left += data
+
+    def _take(self, count):
+        while len(self.left) < count:
+            self._more()
+        data, self.left = self.left[:count], self.left[count:]
+        return data
+
+    def send(self, opcode, data):
+        mask = os.urandom(4)
+        size = len(data)
+        length = bytes([0x80 | size]) if size < 126 else bytes([0x80 | 126]) + struct.pack(">H", size)
+        masked = bytes(byte ^ mask[i % 4] for i, byte in enumerate(data))
+        self.socket.sendall(bytes([0x80 | opcode]) + length + mask + masked)
+
+    def receive(self):
+        """(opcode, bytes) of the next message of text or bytes."""
+        whole, kind = b"", 0
+        while True:
+            first, size = self._take(2)
+            size &= 0x7f
+            size = struct.unpack(">H", self._take(2))[0] if size == 126 else size
+            size = struct.unpack(">Q", self._take(8))[0] if size == 127 else size
+            data = self._take(size)
+            opcode = first & 15
+            if opcode == _PING:
+                self.send(_PONG, data)
+            elif opcode == _CLOSE:
+                raise SessionError("the server has ended the session")
+            elif opcode != _PONG:
+                kind = opcode or kind
+                whole += data
+                if first & 0x80:
+                    return kind, whole
+
+    def close(self):
+        self.socket.close()
+
+
+class Session:
+    """One connection, one drive at a time. `cameras` are the bytes of the newest frame's cameras (left, front,
+    right; 64 x 96 x 3), `windscreen` its JPEG, or b"" where the world shows none."""
+
+    def __init__(self, url, timeout_s=30):
+        place = urllib.parse.urlsplit(url)
+        if place.scheme != "http" or place.port is None or not place.fragment:
+            raise ValueError(f"expected http://ADDR:PORT/#KEY, found {url!r}")
+        self.socket = _Socket(place.hostname, place.port, f"/v1/sessions?key={place.fragment}", timeout_s)
+        self.cameras = self.windscreen = b""
+        hello = self._want("hello")
+        self.world = hello["world"]
+        self.scenarios = [one["id"] for one in hello["scenarios"]]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, kind, **members):
+        self.socket.send(_TEXT, json.dumps({"type": kind, **members}).encode())
+
+    def _next(self):
+        """The next message; pictures behind a frame are kept."""
+        while True:
+            kind, data = self.socket.receive()
+            if kind == _BINARY:
+                self.cameras, self.windscreen = data[:CAMERA_BYTES], data[CAMERA_BYTES:]
+                continue
+            message = json.loads(data)
+            if message["type"] == "error":
+                raise SessionError(message["text"])
+            return message
+
+    def _want(self, kind):
+        while True:
+            message = self._next()
+            if message["type"] == kind:
+                return message
+
+    def begin(self, scenario, seed=0, rate=1.0, deadline_ms=100):
+        """A new drive, paused at its first frame, which is returned."""
+        self.send("begin", scenario=scenario, seed=seed, rate=rate, deadline_ms=deadline_ms)
+        self._want("begun")
+        return self.frame()
+
+    def frame(self):
+        return self._want("frame")
+
+    def act(self, accel=0.0, steer=0.0):
+        """Tells what ego does from the next tick on: m/s2 along its heading, rad of the front wheels, left positive."""
+        self.send("act", accel=accel, steer=steer)
+
+    def go(self):
+        self.send("go")
+
+    def pause(self):
+        """The frame at which it stands."""
+        self.send("pause")
+        return self._paused()
+
+    def _paused(self):
+        frame = self.frame()
+        while not frame["paused"]:
+            frame = self.frame()
+        return frame
+
+    def back(self, ticks, keep=False):
+        """Goes back, paused; with `keep` the line that is left stays. Returns the frame there."""
+        self.send("back", ticks=ticks, keep=keep)
+        return self._paused()
+
+    def outcome(self):
+        """Of a line that has ended, as `swerve show --json` prints it."""
+        self.send("outcome")
+        return self._want("outcome")["outcome"]
+
+    def save(self, name):
+        """Writes the lines as a scenario where the server keeps them; returns path and command."""
+        self.send("save", name=name)
+        return self._want("saved")

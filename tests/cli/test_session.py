@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Goal: a session at the wheel is a drive of `swerve run` under the same actions: what it saves is driven there to the
+same figures, whatever was gone back over; ticks come in real time and say what they cost; nobody gets in without the
+key, from another site's page, or in the clear from other machines; wrong messages are answered and change nothing.
+Method: sessions of a small scenario over WebSockets, by the Python client and by bytes of its own.
+
+Usage: test_session.py SWERVE SOURCE_ROOT
+"""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+SWERVE = os.path.realpath(sys.argv[1])
+ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
+sys.path.insert(0, str(ROOT / "python"))
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import tap  # noqa: E402
+from swerve.session import Session, SessionError  # noqa: E402
+
+ROAD = {"lanes": [{"id": "east", "centre_line": [[0, 0], [500, 0]], "width_m": 3.5, "speed_limit_mps": 15}]}
+WALL = {"id": "wall", "title": "a parked car ahead", "map": ROAD, "horizon_s": 3,
+        "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]},
+        "agents": [{"id": "parked", "kind": "car", "pose": {"lane": "east", "s_m": 50}, "behaviour": "static"}],
+        "branches": [{"id": "old", "at_tick": 5, "interventions": [{"kind": "ego_brake", "tick": 5, "decel_mps2": 2}]}]}
+
+
+@contextlib.contextmanager
+def served(*options):
+    """The address of a server of the scenario, with its key."""
+    server = subprocess.Popen([SWERVE, "session", "serve", "wall.json", "--listen", "127.0.0.1:0", "--save", ".", *options],
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        yield server.stdout.readline().strip()
+    finally:
+        server.send_signal(signal.SIGTERM)
+        said = server.communicate(timeout=30)[1]
+        assert server.returncode == 0 and "late" in said, (server.returncode, said)
+
+
+def drive(session, accel, steer=0.0, until=1000):
+    """Goes on under one action; the frame of that tick or of the end, and all until then."""
+    session.act(accel, steer)
+    session.go()
+    frames = [session.frame()]
+    while not frames[-1]["end"] and frames[-1]["tick"] < until:
+        frames.append(session.frame())
+    return frames
+
+
+def outcomes(path, *options):
+    store = str(path) + ".db"
+    subprocess.run([SWERVE, "run", str(path), "--world", "object", "--store", store, *options], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    shown = subprocess.run([SWERVE, "show", "--all", "--store", store], check=True, stdout=subprocess.PIPE, text=True)
+    return {one["branch_id"]: one for one in map(json.loads, shown.stdout.splitlines())}
+
+
+OWN = {"id", "job_id", "suite_id", "scenario_id", "scenario_hash", "branch_id", "planner", "planner_hash", "pool", "backend",
+       "metres_mm", "device_ns", "trace_hash", "artifact_hash", "given"}  # of the job, not of the drive
+
+
+def a_saved_drive_is_the_same_drive():
+    for seed in (0, 3):
+        with served() as url, Session(url) as session:
+            session.begin("wall", seed=seed)
+            drive(session, 0.0, until=7)
+            hit = drive(session, -1.0, 0.01)[-1]
+            assert hit["end"] == "collision" and hit["touched"], hit
+            first = session.outcome()
+            assert first["verdict"] == "fail"
+            back = session.back(12, keep=True)
+            assert back["tick"] == hit["tick"] - 12 and back["lines"] == 2 and not back["touched"], back
+            end = drive(session, -7.0)[-1]
+            assert end["end"] == "horizon" and end["tick"] == 30, end
+            second = session.outcome()
+            assert second["verdict"] == "pass", second
+            saved = session.save(f"drive{seed}")
+        path = pathlib.Path(saved["path"])
+        assert json.loads(pathlib.Path(f"drive{seed}.json").read_text())["branches"][0]["id"] == "wheel-1"
+        assert saved["command"].startswith(f"swerve run ./{path}")
+        found = outcomes(path, *(["--nominal"] if seed == 0 else []))
+        assert sorted(found) == ["", "wheel-1", "wheel-2"], sorted(found)
+        for mine, name in ((first, "wheel-1"), (second, "wheel-2")):
+            differs = {key for key in mine if key not in OWN and mine[key] != found[name].get(key)}
+            assert not differs, {key: (mine[key], found[name].get(key)) for key in differs}
+
+
+def a_line_that_stopped_goes_on_with_the_planner():
+    with served() as url, Session(url) as session:
+        session.begin("wall")
+        drive(session, -6.0, until=5)
+        tick = session.pause()["tick"]
+        saved = session.save("stopped")
+        again = session.save("stopped")  # never over a file that is there
+    assert again["name"] == "stopped-2" and pathlib.Path("stopped-2.json").exists()
+    branch = json.loads(pathlib.Path(saved["path"]).read_text())["branches"][0]
+    assert len(branch["interventions"][0]["actions"]) == tick
+    assert branch["interventions"][1] == {"kind": "ego_planner", "tick": tick}, branch["interventions"][1]
+    assert outcomes(pathlib.Path(saved["path"]), "--nominal")["wheel-1"]["ticks"] == 30
+
+
+def ticks_come_in_time_and_say_what_they_cost():
+    with served() as url, Session(url) as session:
+        begin = time.monotonic()
+        session.begin("wall", rate=0.5, deadline_ms=150)
+        frames = drive(session, -8.0, until=10)
+        took_s = time.monotonic() - begin
+    assert took_s > 9 * 0.2, took_s  # ten ticks at half of the rate
+    timed = [frame for frame in frames if frame["tier"]]
+    assert timed and all(frame["tier"] == "object" and frame["compute_ms"] > 0 for frame in timed)
+    for frame in timed:
+        assert abs(frame["wait_ms"] + frame["compute_ms"] + frame["slack_ms"] - 150) < 1e-3, frame
+        assert frame["late"] == (frame["slack_ms"] < 0), frame
+    assert len(session.cameras) == 3 * 64 * 96 * 3 and session.windscreen[:2] == b"\xff\xd8"
+
+
+def refused(url, path, headers=""):
+    """The status line of an upgrade that is asked for."""
+    host, port = url[7:].split("/")[0].split(":")
+    with socket.create_connection((host, int(port)), 10) as link:
+        link.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                     f"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n".encode())
+        return link.recv(4096).decode(errors="replace").split("\r\n")[0]
+
+
+def nobody_gets_in_without_the_key():
+    with served() as url:
+        place, key = url.split("/#")
+        assert " 401 " in refused(url, "/v1/sessions")
+        assert " 401 " in refused(url, "/v1/sessions?key=" + "0" * len(key))
+        assert " 401 " in refused(url, "/v1/scenario?scenario=wall")
+        assert " 403 " in refused(url, f"/v1/sessions?key={key}", "Origin: http://elsewhere.example\r\n")
+        assert " 101 " in refused(url, f"/v1/sessions?key={key}", f"Origin: {place}\r\n")
+        try:
+            Session(place + "/#" + "0" * len(key))
+            raise AssertionError("it got in")
+        except SessionError as error:
+            assert "key" in str(error), error
+    done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--listen", "0.0.0.0:0"], text=True, capture_output=True)
+    assert done.returncode == 2 and "--allow-remote" in done.stderr, done.stderr
+
+
+def wrong_messages_change_nothing():
+    def complaint(send):
+        try:
+            send()
+            session.frame()
+        except SessionError as error:
+            return str(error)
+        return ""
+
+    with served() as url, Session(url) as session:
+        assert "no session has begun" in complaint(lambda: session.act(1))
+        session.begin("wall")
+        for send, part in [
+                (lambda: session.send("begin", scenario="nowhere"), "$.scenario"),
+                (lambda: session.send("begin", scenario="wall", rate=2), "$.rate"),
+                (lambda: session.send("begin", scenario="wall", deadline_ms=0), "$.deadline_ms"),
+                (lambda: session.act(accel=51), "$.accel"),
+                (lambda: session.send("act", accel="much"), "$.accel"),
+                (lambda: session.send("act", steer=None), "$.steer"),
+                (lambda: session.send("fly"), "$.type"),
+                (lambda: session.send("save", name="../x"), "$.name"),
+                (lambda: session.save("early"), "nothing has been driven"),
+                (lambda: session.send("outcome"), "has not ended"),
+                (lambda: session.socket.send(1, b"[1]"), "$.type"),
+                (lambda: session.socket.send(1, b"{"), "JSON")]:
+            assert part in complaint(send), part
+        assert not pathlib.Path("early.json").exists()
+        assert drive(session, -8.0, until=3)[-1]["tick"] >= 3
+
+
+def a_client_that_breaks_off_leaves_its_seat():
+    with served("--sessions", "1") as url:
+        first = Session(url)
+        first.begin("wall")
+        first.go()
+        with Session(url) as second:
+            try:
+                second.begin("wall")
+                raise AssertionError("there was one seat")
+            except SessionError as error:
+                assert "every seat is taken" in str(error), error
+        first.socket.socket.close()
+        for _ in range(100):
+            with Session(url) as third:
+                try:
+                    assert third.begin("wall")["tick"] == 0
+                    break
+                except SessionError:
+                    time.sleep(0.05)
+        else:
+            raise AssertionError("the seat stayed taken")
+        with Session(url) as hostile:  # too long, and a client that never reads
+            hostile.socket.send(1, b"x" * 5000)
+            try:
+                hostile.frame()
+                raise AssertionError("a message of 5,000 bytes was taken")
+            except (SessionError, ConnectionError):
+                pass
+
+
+def sessions_side_by_side_do_not_meet():
+    results = {}
+
+    def one(name, url, accel):
+        with Session(url) as session:
+            session.begin("wall", rate=0.5, deadline_ms=1000)
+            results[name] = drive(session, accel, until=15)[-1]["ego"][:4]
+
+    with served() as url:
+        for names in (["alone"], ["a", "b", "c"]):
+            threads = [threading.Thread(target=one, args=(name, url, -4.0)) for name in names]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    assert results["a"] == results["b"] == results["c"] == results["alone"], results
+
+
+TESTS = [a_saved_drive_is_the_same_drive, a_line_that_stopped_goes_on_with_the_planner,
+         ticks_come_in_time_and_say_what_they_cost, nobody_gets_in_without_the_key, wrong_messages_change_nothing,
+         a_client_that_breaks_off_leaves_its_seat, sessions_side_by_side_do_not_meet]
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="swerve-session-") as work:
+        os.chdir(work)
+        pathlib.Path("wall.json").write_text(json.dumps(WALL))
+        failed = tap.run(TESTS)
+    sys.exit(1 if failed else 0)
+
+
+main()

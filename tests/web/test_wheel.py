@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Goal: somebody can drive in a browser: a key sets the scenario going, frames come to the windscreen, the cameras and
+the road from above, going back keeps what was driven when asked to, and what is saved is driven by `swerve run`.
+Method: `swerve session serve` and Chromium; keys are held down as fingers do.
+
+Usage: test_wheel.py SWERVE SOURCE_ROOT
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import browser
+
+SWERVE = os.path.realpath(sys.argv[1])
+ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
+LIT = """(() => { const c = document.getElementById('%s'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+let low = 255, high = 0; for (let i = 1; i < d.length; i += 4) { low = Math.min(low, d[i]); high = Math.max(high, d[i]); } return high - low; })()"""
+CODES = {"ArrowUp": 38, "ArrowDown": 40, "ArrowLeft": 37, "ArrowRight": 39}
+
+
+class Stage:
+    def __init__(self, work, chromium, url):
+        self.work = work
+        self.browser = chromium
+        self.url = url
+
+    def open(self, scenario, **kind):
+        page = self.browser.page(self.url, **kind)
+        page.wait("document.querySelectorAll('#scenario option').length === 8")
+        page.evaluate(f"(() => {{ const s = document.getElementById('scenario'); s.value = '{scenario}'; s.onchange(); }})()")
+        page.wait("document.getElementById('time').textContent.startsWith('0.0 of') && "
+                  "document.getElementById('told').textContent.startsWith('Press')")
+        return page
+
+
+def hold(page, name, down):
+    page.call("Input.dispatchKeyEvent", type="rawKeyDown" if down else "keyUp", key=name, code=name, windowsVirtualKeyCode=CODES[name])
+
+
+def leave(page):
+    """Its seat is free then."""
+    assert not page.problems, page.problems
+    page.go("about:blank")
+
+
+def until(page, seconds):
+    page.wait(f"parseFloat(document.getElementById('time').textContent) >= {seconds}")
+
+
+def a_key_drives_and_a_drive_is_saved(stage):
+    page = stage.open("following")
+    before = page.text("#speed")
+    hold(page, "ArrowUp", True)
+    until(page, 1.5)
+    hold(page, "ArrowUp", False)
+    hold(page, "ArrowLeft", True)
+    page.wait("parseFloat(document.getElementById('steer').textContent) > 0.3")
+    hold(page, "ArrowLeft", False)
+    until(page, 2.5)
+    page.wait("parseFloat(document.getElementById('speed').textContent) > parseFloat('%s')" % before)
+    for canvas in ("windscreen", "front", "left", "right", "scene"):
+        assert page.evaluate(LIT % canvas) > 60, canvas
+    assert page.text("#tier") == "object" and "of 100 ms" in page.text("#slack"), page.text("#figures")
+    page.key("f")  # and from there otherwise
+    page.wait("document.getElementById('told').textContent.includes('pale') && document.getElementById('go').textContent === 'Go'")
+    hold(page, "ArrowDown", True)
+    page.wait("document.getElementById('speed').textContent === '0 km/h'")
+    hold(page, "ArrowDown", False)
+    page.key(" ")
+    page.wait("document.getElementById('go').textContent === 'Go'")
+    page.click("#save")
+    page.wait("!document.getElementById('command').hidden")
+    words = page.text("#command").split()
+    assert words[:2] == ["swerve", "run"], words
+    branches = json.loads((stage.work / words[2]).read_text())["branches"]
+    assert [branch["id"] for branch in branches] == ["wheel-1", "wheel-2"], branches
+    done = subprocess.run([SWERVE, *words[1:], "--store", "wheel.db"], cwd=stage.work, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0 and " of 2 " in done.stdout, done.stdout
+    leave(page)
+
+
+def it_fits_a_narrow_screen(stage):
+    for width, height in ((1400, 900), (420, 900)):
+        page = stage.open("cut_in", width=width, height=height)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.getElementById('windscreen').getBoundingClientRect().width") > 250
+        leave(page)
+
+
+def who_has_no_key_is_told_so(stage):
+    page = stage.browser.page(stage.url.split("#")[0])
+    page.wait("document.getElementById('told').textContent.includes('open the address that it printed')")
+
+
+def stage():
+    with tempfile.TemporaryDirectory(prefix="swerve-wheel-") as work, browser.Browser() as chromium:
+        server = subprocess.Popen([SWERVE, "session", "serve", str(ROOT / "scenarios/smoke.json"), "--listen", "127.0.0.1:0"],
+                                  cwd=work, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            yield Stage(pathlib.Path(work), chromium, server.stdout.readline().strip())
+        finally:
+            server.terminate()
+            server.wait()
+
+
+browser.tests([a_key_drives_and_a_drive_is_saved, it_fits_a_narrow_screen, who_has_no_key_is_told_so], stage)

@@ -1,0 +1,97 @@
+/*
+ * The interactive pool: sessions that go on in real time, on one thread that keeps their deadlines
+ * (scheduler/deadline.h). Every tick takes the newest control input of its session, none is queued;
+ * every frame says by which tier it was made, how long it waited and took, and whether it was late.
+ *
+ * Functions may be called from any thread. Those that take a seat are called by its holder alone,
+ * one at a time.
+ */
+#ifndef SWERVE_WORKER_INTERACTIVE_INTERACTIVE_H
+#define SWERVE_WORKER_INTERACTIVE_INTERACTIVE_H
+
+#include "base/clock.h"
+#include "scenarios/scenarios.h"
+#include "worker/interactive/session.h"
+
+enum { WINDSCREEN_WIDTH = 640, WINDSCREEN_HEIGHT = 360 };
+
+struct interactive;
+struct seat; /* a session in the pool */
+
+struct interactive_options {
+    const char *suite; /* file or folder of a suite or scenario */
+    const char *world; /* "object" or "replay" */
+    uint32_t seats;    /* at once, 1 to DEADLINE_SESSIONS_MAX */
+    const struct clock *clock;
+};
+
+/* State after a tick, or after an order. Borrowed during the call. */
+struct interactive_frame {
+    const struct scene *scene;
+    const uint8_t *cameras;    /* [SWERVE_ENV_CAMERA_BYTES] */
+    const uint8_t *windscreen; /* [height][width][3] of WINDSCREEN_..; NULL: the world shows none */
+    struct action action;      /* that was driven in the last tick */
+    enum swerve_env_end end;
+    bool touched;
+    bool paused;
+    uint32_t lines;
+    /* Of the tick; 0 and "" after an order. */
+    const char *tier;
+    uint32_t steps; /* of a sampler; 0: it has none */
+    bool late;
+    double wait_ms;    /* from its moment until it was begun */
+    double compute_ms; /* from then until this */
+    double slack_ms;   /* left until the deadline; below 0: late */
+};
+
+/* Who is told. Calls come from the pool's thread, or from that of an order. */
+struct interactive_listener {
+    void (*frame)(void *context, const struct interactive_frame *frame);
+    /* A session that cannot go on; it stays where it is. */
+    void (*failed)(void *context, const char *sentence);
+    void *context;
+};
+
+/* Counts since the pool was opened. */
+struct interactive_counts {
+    uint64_t sessions, refused;
+    uint64_t ticks, lates;
+    uint32_t seated;
+    double load; /* share of the thread that its sessions need */
+};
+
+enum status interactive_open(const struct interactive_options *options, struct interactive **out,
+                             struct error *error);
+void interactive_close(struct interactive *pool); /* accepts NULL; nobody sits any more */
+
+uint32_t interactive_scenarios(const struct interactive *pool);
+const struct scenario_document *interactive_document(const struct interactive *pool,
+                                                     uint32_t scenario);
+struct interactive_counts interactive_counts(struct interactive *pool);
+
+struct interactive_wish {
+    uint32_t scenario; /* of the suite */
+    uint64_t seed;
+    double rate;     /* of time, 1: real time; 0.1 to 1 */
+    double limit_ms; /* from a tick's moment to its deadline, 1 to 1,000 */
+};
+
+/* A seat, paused at tick 0; the listener, copied, is given the first frame before this returns.
+ * BUSY: no room, or the deadlines of those who sit would not be kept. BAD_INPUT. */
+enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
+                            const struct interactive_listener *listener, struct seat **out,
+                            struct error *error);
+void interactive_leave(struct seat *seat); /* accepts NULL; the listener is called no more */
+
+/* Tells what ego is to do from the next tick on. */
+void interactive_act(struct seat *seat, struct action action);
+void interactive_pause(struct seat *seat, bool paused);
+/* As session_back(); paused afterwards. The listener is given the frame there. */
+enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struct error *error);
+/* As session_outcome() and session_scenario(). */
+enum status interactive_outcome(struct seat *seat, char json[SWERVE_ENV_OUTCOME_BYTES],
+                                struct error *error);
+enum status interactive_scenario(struct seat *seat, const char *id, char **text,
+                                 struct error *error);
+
+#endif
