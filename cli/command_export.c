@@ -130,8 +130,8 @@ static enum status run_export(const struct export_options *options, const struct
                                      .field = options->field};
     static struct rig rig;
     if (options->rig != NULL) {
-        TRY(rig_read(options->rig, &rig, error));
-        TRY(draw_rig_check(&rig, error));
+        TRY(rig_read(options->rig, &rig, NULL, error));
+        TRY(draw_rig_check(options->rig, &rig, NULL, error));
         request.rig = &rig;
     }
     TRY(cli_store_open(options->store_url, &store, error));

@@ -126,7 +126,7 @@ static enum status print_nuscenes(const struct rig_command *command, const char 
         }
     }
     TRY(rig_nuscenes_read(folder, command->sample, rear_axle_m, rig, error));
-    TRY(draw_rig_check(rig, error));
+    TRY(draw_rig_check(folder, rig, NULL, error));
     text_print(stderr,
                "swerve: %u cameras, %u lidars, at 10 Hz; no radars. Moved by %.3f m from the rear "
                "axle to the middle of ego's box (--rear-axle)\n",

@@ -190,7 +190,7 @@ static enum status run(struct world_command *command, struct world_check *check,
     TRY(models_parse_conditioning(command->layout, &options.config.conditioning, error));
     rig_swerve(&command->rig);
     if (command->rig_file != NULL) {
-        TRY(rig_read(command->rig_file, &command->rig, error));
+        TRY(rig_read(command->rig_file, &command->rig, NULL, error));
     }
     TRY(cli_suite_load(command->suite != NULL ? command->suite : "smoke", &suite, error));
     enum status status = find_scenario(suite, &scenario, error);

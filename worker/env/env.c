@@ -240,10 +240,14 @@ const struct scene *env_scene(const struct swerve_env *env, uint32_t index)
 bool env_picture(const struct swerve_env *env, uint32_t index, const struct raster_rays *rays,
                  uint8_t *rgb)
 {
-    if (env->ops->slot_picture != NULL) {
-        env->ops->slot_picture(env->world, index, rays, rgb);
+    struct world_sight sight;
+    if (env->ops->slot_sight == NULL) {
+        return false;
     }
-    return env->ops->slot_picture != NULL;
+    env->ops->slot_sight(env->world, index, &sight);
+    raster_rays_draw(sight.layers, sight.scenario, env->ops->slot_scene(env->world, index),
+                     sight.seed, rays, rgb);
+    return true;
 }
 
 const struct scenario_document *env_document(const struct swerve_env *env, uint32_t index)
