@@ -98,7 +98,7 @@ int main(int argc, char **argv)
         return 2;
     }
     snprintf(binding, sizeof binding, "policy=%s", argv[1]);
-    enum status status = rig_read(argv[3], &rig, &error);
+    enum status status = rig_read(argv[3], &rig, NULL, &error);
     if (status == STATUS_OK && argc != 4 + (int)rig.camera_count) {
         status = error_set(&error, STATUS_USAGE, "expected a picture for each camera of the rig");
     }

@@ -61,7 +61,7 @@ class Recorder(RouteFollowerPolicy):
 
 
 def recorded(folder, call):
-    """What the recorder was given while `call` drove it."""
+    """All that the recorder was given while `call` drove it."""
     folder.mkdir()
     port = egodriver.free_port()
     environment = os.environ | {"EGODRIVER_RECORD": str(folder), "PYTHONPATH": str(pathlib.Path(__file__).parent)}

@@ -153,6 +153,18 @@ static void driver_start(struct driver_stream *stream)
     ego__start_session__free_unpacked(start, NULL);
 }
 
+static void driver_route(struct driver_stream *stream)
+{
+    Ego__SubmitRoute *submit =
+        ego__submit_route__unpack(NULL, stream->in_bytes - 5, stream->in + 5);
+    CHECK(submit != NULL && submit->route != NULL);
+    stream->server->route_points = (int)submit->route->n_waypoints;
+    if (submit->route->n_waypoints > 0) {
+        stream->server->route_x_m = submit->route->waypoints[0]->x;
+    }
+    ego__submit_route__free_unpacked(submit, NULL);
+}
+
 /* A copy of a session; a server that has no such call says so. */
 static void driver_fork(struct driver_stream *stream)
 {
@@ -237,6 +249,8 @@ static void driver_answer(struct driver_stream *stream, int32_t id)
         driver_put(stream, &version.base);
     } else if (strcmp(name, "start_session") == 0) {
         driver_start(stream);
+    } else if (strcmp(name, "submit_route") == 0) {
+        driver_route(stream);
     } else if (strcmp(name, "fork_session") == 0) {
         driver_fork(stream);
     } else if (strcmp(name, "submit_egomotion_observation") == 0) {

@@ -118,6 +118,8 @@ static void drives_and_forks(void)
     EXPECT_NEAR(answer->points[10].speed_mps, 8, 1e-3);
     EXPECT_NEAR(answer->points[10].t_s, 1, 1e-9);
     EXPECT_INT(server.images, 18);
+    EXPECT_INT(server.route_points, 3); /* it begins beside the rear axle, not the box's centre */
+    EXPECT_NEAR(server.route_x_m, 0, 1e-6);
     EXPECT_NEAR(server.camera_x_m, camera_calibrations[0].x_m + WHEELBASE_M / 2, 1e-6);
 
     EXPECT_INT(planner_fork(planner, 0, 2, &error), STATUS_OK);
