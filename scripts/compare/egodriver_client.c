@@ -1,7 +1,8 @@
 /*
  * Ticks of a planner behind the egodriver contract, for scripts/compare/egodriver_client.py:
  * ADDRESS, TICKS, RIG.json and a JPEG file for each of its cameras. Prints the milliseconds of
- * processor that this process took a tick: messages, HTTP/2, the answer, the tracker.
+ * processor that this process took a tick (messages, HTTP/2, the answer, the tracker), of a session
+ * that may be forked, and of one that is not.
  */
 #include "base/units.h"
 #include "worker/planner/planner.h"
@@ -41,7 +42,7 @@ static enum status picture_read(const char *path, uint32_t camera, struct error 
     return STATUS_OK;
 }
 
-static enum status drive(struct planner *planner, uint32_t ticks, double *tick_ms,
+static enum status drive(struct planner *planner, bool forks, uint32_t ticks, double *tick_ms,
                          struct error *error)
 {
     struct swerve_route_point route[SWERVE_ROUTE_POINTS] = {{.x_m = 0}};
@@ -58,6 +59,9 @@ static enum status drive(struct planner *planner, uint32_t ticks, double *tick_m
         route[i].x_m = (float)(ROUTE_STEP_M * i);
     }
     TRY(planner_reset(planner, &episode, error));
+    if (!forks) {
+        planner_end_forks(planner, 0);
+    }
     for (uint32_t tick = 0; tick < WARM_TICKS + ticks; tick++) {
         struct swerve_action action;
         uint8_t failed = 0;
@@ -92,7 +96,7 @@ int main(int argc, char **argv)
                                           .open_deadline_ms = 60000,
                                           .confinement = &places,
                                           .rig = &rig};
-    double tick_ms = 0;
+    double tick_ms[2] = {0};
     if (argc < 5) {
         fprintf(stderr, "usage: egodriver_client ADDRESS TICKS RIG.json PICTURE.jpeg ..\n");
         return 2;
@@ -106,7 +110,10 @@ int main(int argc, char **argv)
         status = picture_read(argv[4 + i], i, &error);
     }
     THEN(status, planner_open("egodriver:policy", &config, &planner, &error));
-    THEN(status, drive(planner, (uint32_t)strtoul(argv[2], NULL, 10), &tick_ms, &error));
+    for (int i = 0; i < 2; i++) {
+        THEN(status,
+             drive(planner, i == 0, (uint32_t)strtoul(argv[2], NULL, 10), &tick_ms[i], &error));
+    }
     planner_close(planner);
     for (uint32_t i = 0; i < rig.camera_count; i++) {
         free((void *)(uintptr_t)sensors[i].frames);
@@ -115,6 +122,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "egodriver_client: %s\n", error.text);
         return 1;
     }
-    printf("%.6f\n", tick_ms);
+    printf("%.6f %.6f\n", tick_ms[0], tick_ms[1]);
     return 0;
 }

@@ -99,15 +99,16 @@ def main():
             for _ in range(options.rounds):
                 ours = subprocess.run([folder / "client", f"127.0.0.1:{port}", str(options.ticks), RIG, *pictures], check=True, text=True,
                                       stdout=subprocess.PIPE)
-                rounds.append((float(ours.stdout), drive_python(port, pictures, options.ticks)))
+                forked, ours_ms = map(float, ours.stdout.split())
+                rounds.append((ours_ms, forked, drive_python(port, pictures, options.ticks)))
     finally:
         server.kill()
         server.wait()
-    ours_ms = statistics.median(ours for ours, _ in rounds)
-    theirs_ms = statistics.median(theirs for _, theirs in rounds)
-    ratio = statistics.median(ours / theirs for ours, theirs in rounds)
+    ours_ms, forked_ms, theirs_ms = (statistics.median(column) for column in zip(*rounds))
+    ratio = statistics.median(ours / theirs for ours, _, theirs in rounds)
     print(f"a tick with {sizes} KB of JPEG, {options.rounds} rounds of {options.ticks} ticks: Swerve {ours_ms:.3f} ms of processor "
-          f"({min(ours for ours, _ in rounds):.3f} to {max(ours for ours, _ in rounds):.3f}), Python {theirs_ms:.3f} ms, ratio {ratio:.3f}")
+          f"({min(ours for ours, *_ in rounds):.3f} to {max(ours for ours, *_ in rounds):.3f}; {forked_ms:.3f} ms where forks may follow), "
+          f"Python {theirs_ms:.3f} ms, ratio {ratio:.3f}")
     sys.exit(0 if ours_ms <= BOUND_MS else 1)
 
 

@@ -271,6 +271,15 @@ static void a_result_says_that_its_driver_varies(void)
         EXPECT(job->results[i].verdict != VERDICT_PLANNER_ERROR);
     }
     job_run_destroy(job);
+    server.manner = DRIVER_GOOD; /* its past is kept until the last fork */
+    server.drives = 0;
+    jobs_add(runner, &s, 0, 2);
+    jobs_run(runner, &job, 1);
+    EXPECT_INT(runner_stats(runner)->fork_refusals, 2);
+    EXPECT_INT(job->results[1].prefix_ticks, 5);
+    EXPECT_INT(job->results[2].prefix_ticks, 8);
+    EXPECT_INT(server.drives, 12 + 5 + 7 + 8 + 4);
+    job_run_destroy(job);
     runner_destroy(runner);
     driver_server_stop(&server);
     jobs_scenario_finish(&s);

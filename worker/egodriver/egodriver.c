@@ -35,7 +35,7 @@ struct options {
 };
 
 struct session {
-    bool open;
+    bool open, forkable;
     uint32_t server;
     char uuid[EGODRIVER_UUID_BYTES];
     struct ego_frame frame;
@@ -299,6 +299,11 @@ const char *egodriver_reason(const struct egodriver *ego, uint32_t session)
     return ego->sessions[session].reason;
 }
 
+void egodriver_end_forks(struct egodriver *ego, uint32_t session)
+{
+    ego->sessions[session].forkable = false;
+}
+
 bool egodriver_varies(const struct egodriver *ego, uint32_t session)
 {
     return ego->sessions[session].varies;
@@ -398,6 +403,7 @@ static void session_begin(struct session *session, struct ego_message *start)
 {
     session->start = start;
     session->reason[0] = '\0';
+    session->forkable = true;
     session->varies = false;
     session->told.bytes = 0;
     session->told.text[0] = '\0';
@@ -536,7 +542,7 @@ static void take_answer(struct egodriver *ego, const struct swerve_observation *
         *failed = 1;
     }
     free_calls(ego, session);
-    ego_log_bound(&session->log);
+    ego_log_bound(&session->log, session->forkable ? EGODRIVER_LOG_BYTES_MAX : 0);
 }
 
 static enum status plan_all(struct egodriver *ego, uint32_t count,
@@ -662,6 +668,7 @@ static int ego_fork(void *planner, uint32_t from, uint32_t to, char *text, uint3
     const struct session *parent = &ego->sessions[from];
     struct session *session = &ego->sessions[to];
     session_end(ego, session);
+    CHECK(parent->forkable);
     parent->start->references++;
     session_begin(session, parent->start);
     session->frame = parent->frame;

@@ -67,6 +67,9 @@ const char *egodriver_loaded(const struct egodriver *ego);
 /* Why a session's last answer was marked as failed; "" if it was not. */
 const char *egodriver_reason(const struct egodriver *ego, uint32_t session);
 
+/* A session is not forked any more until it is reset: what it is sent is not kept. */
+void egodriver_end_forks(struct egodriver *ego, uint32_t session);
+
 /* Whether the last fork to a session was refused because the driver answered otherwise than when it
  * was sent the same first. */
 bool egodriver_varies(const struct egodriver *ego, uint32_t session);

@@ -70,8 +70,8 @@ struct ego_log {
 /* Takes a message over; it is freed with the log, or by ego_log_bound. NO_MEMORY: the caller keeps
  * it. */
 enum status ego_log_add(struct ego_log *log, struct ego_message *message, struct error *error);
-/* Drops what is too much to keep, when nothing of it is on its way. */
-void ego_log_bound(struct ego_log *log);
+/* Drops messages that are more than these bytes, when none of them is on its way. */
+void ego_log_bound(struct ego_log *log, uint64_t bytes_max);
 enum status ego_log_copy(const struct ego_log *from, struct ego_log *to, struct error *error);
 void ego_log_clear(struct ego_log *log);
 bool ego_log_is_whole(const struct ego_log *log);

@@ -45,9 +45,9 @@ enum status ego_log_add(struct ego_log *log, struct ego_message *message, struct
     return STATUS_OK;
 }
 
-void ego_log_bound(struct ego_log *log)
+void ego_log_bound(struct ego_log *log, uint64_t bytes_max)
 {
-    if (!ego_log_is_whole(log)) {
+    if (log->bytes > bytes_max) {
         forget(log);
     }
 }

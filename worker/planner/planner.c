@@ -604,6 +604,13 @@ enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, st
     return STATUS_OK;
 }
 
+void planner_end_forks(struct planner *planner, uint32_t session)
+{
+    if (planner->ego != NULL) {
+        egodriver_end_forks(planner->ego, session);
+    }
+}
+
 bool planner_varies(const struct planner *planner, uint32_t session)
 {
     return planner->ego != NULL && egodriver_varies(planner->ego, session);

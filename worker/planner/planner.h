@@ -152,6 +152,9 @@ const struct swerve_answer *planner_answer(const struct planner *planner, uint32
 
 enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, struct error *error);
 
+/* Says that a session is not forked any more until it is reset: what only forks need may go. */
+void planner_end_forks(struct planner *planner, uint32_t session);
+
 /* Whether the last fork to a session was refused because the planner answered the same past
  * otherwise: what it does then is another result each time. */
 bool planner_varies(const struct planner *planner, uint32_t session);

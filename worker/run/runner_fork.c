@@ -94,15 +94,21 @@ static bool fork_branch(struct runner *runner, const struct rollout *parent, int
     return true;
 }
 
+/* Whether branches of this rollout are still to come. */
+static bool forks_later(const struct rollout *rollout)
+{
+    const struct job_run *job = rollout->job;
+    bool later = false;
+    for (uint32_t b = 0; b < job->scenario->branch_count && !later; b++) {
+        later = !job->results[b + 1].started;
+    }
+    return later && rollout->branch == ROLLOUT_MAIN && !job->no_forks;
+}
+
 /* A main line that was driven again for its past alone leaves when nothing more forks from it. */
 static void leave_past(struct runner *runner, struct rollout *parent, uint32_t tick)
 {
-    struct job_run *job = parent->job;
-    bool wanted = job->results[0].kept == NULL;
-    for (uint32_t b = 0; b < job->scenario->branch_count && !wanted; b++) {
-        wanted = !job->results[b + 1].started;
-    }
-    if (!wanted) {
+    if (parent->job->results[0].kept != NULL && !forks_later(parent)) {
         rollout_finish(parent, tick, "");
         runner_discard(runner, parent);
     }
@@ -111,6 +117,9 @@ static void leave_past(struct runner *runner, struct rollout *parent, uint32_t t
 void runner_fork_due(struct runner *runner, uint32_t slot)
 {
     struct rollout *parent = runner->slots[slot];
+    if (parent != NULL && !forks_later(parent)) {
+        planner_end_forks(runner->planner, parent->session);
+    }
     if (parent == NULL || parent->branch != ROLLOUT_MAIN || parent->job->no_forks) {
         return;
     }
