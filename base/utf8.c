@@ -52,3 +52,18 @@ bool utf8_valid(const char *text)
     }
     return true;
 }
+
+void utf8_repair(char *text)
+{
+    size_t left = strlen(text);
+
+    while (left > 0) {
+        size_t bytes = utf8_sequence_bytes((const unsigned char *)text, left);
+        if (bytes == 0) {
+            *text = '?';
+            bytes = 1;
+        }
+        text += bytes;
+        left -= bytes;
+    }
+}

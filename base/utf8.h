@@ -14,4 +14,7 @@ size_t utf8_sequence_bytes(const unsigned char *text, size_t bytes);
 /* The whole text, to its NUL, is made of such sequences. */
 bool utf8_valid(const char *text);
 
+/* Writes "?" over each byte that belongs to no such sequence. */
+void utf8_repair(char *text);
+
 #endif

@@ -114,23 +114,6 @@ static enum status try_planners(const struct submission *submission,
     return STATUS_OK;
 }
 
-/* Planners' files, tried on the first scenario that each is to drive. */
-static enum status pack_planners(const struct submission *submission,
-                                 const struct planner_confinement *confinement,
-                                 struct kept_list *kept, struct error *error)
-{
-    uint32_t count = submission->kind_count;
-    const struct scenario **examples = calloc(count + 1, sizeof *examples);
-    TRY(memory_check(examples, error, "--keep-planner: out of memory"));
-    for (uint32_t i = 0; i < count; i++) {
-        const struct scenario_document *document = submission_example(submission, i);
-        examples[i] = document != NULL ? &document->scenario : NULL;
-    }
-    enum status status = kept_pack(submission->kinds, examples, count, confinement, kept, error);
-    free(examples);
-    return status;
-}
-
 /* On a terminal one line that changes, elsewhere a line each time. The store said how long it takes
  * `since_ms` ago. */
 static void show_progress(const struct store_suite_status *status, int64_t since_ms, bool terminal)
@@ -530,11 +513,14 @@ static int run(const struct run_options *options, const char *path)
     THEN(status, try_planners(&submission, options->confinement, &error));
     struct kept_list kept = {0};
     if (options->keep_planner) {
-        THEN(status, pack_planners(&submission, options->confinement, &kept, &error));
+        THEN(status, kept_pack(&submission, options->confinement, &kept, &error));
     }
     THEN(status, open_store(options, &store_config, &opened, &error));
     struct store *store = opened.store;
     THEN(status, pool_check_rights(store, &error));
+    if (options->keep_planner) {
+        THEN(status, kept_ask(store, &error));
+    }
     THEN(status, submission_send(&submission, store, (uint32_t)options->suite.weight, &error));
     bool sent = status == STATUS_OK;
     THEN(status, label_options_send(&options->labels, store, submission.suite_id, &error));
@@ -638,8 +624,7 @@ int command_run(int argc, char **argv)
         {"--summary", "FILE.md", "write Markdown for a CI page", .text = &options.summary},
         {"--junit", "FILE.xml", "write JUnit for a CI system", .text = &options.junit},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
-        {"--keep-planner", NULL,
-         "keep the planner's files with the suite, up to 8 MiB, for replay; a store that is a path",
+        {"--keep-planner", NULL, "keep the planner's files with the suite, up to 8 MiB, for replay",
          .flag = &options.keep_planner},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
         GATE_OPTION_ROWS(options.gate),

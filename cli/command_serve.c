@@ -38,6 +38,7 @@ struct serve_options {
     const char *store_path;
     int64_t connections_max;
     int64_t peer_connections_max;
+    int64_t planners_kept_max;
     const char *notify; /* NULL: nobody is told */
     bool verbose;
 };
@@ -203,6 +204,20 @@ static enum status serve(const struct serving_options *options, const struct rou
     return status;
 }
 
+static enum status check_limits(const struct serve_options *options, struct error *error)
+{
+    if (options->connections_max < 1 || options->connections_max > 65536 ||
+        options->peer_connections_max > 65536) {
+        return error_set(error, STATUS_USAGE,
+                         "expected --connections 1 to 65536 and --peer-connections 0 to 65536");
+    }
+    if (options->planners_kept_max < 0 || options->planners_kept_max > 100000) {
+        return error_set(error, STATUS_USAGE, "--keep-planners: expected 0 to 100000, found %lld",
+                         (long long)options->planners_kept_max);
+    }
+    return STATUS_OK;
+}
+
 int command_serve(int argc, char **argv)
 {
     struct serve_options options = {
@@ -225,6 +240,9 @@ int command_serve(int argc, char **argv)
          .number = &options.peer_connections_max},
         {"--scaling", "FILE", "how many workers pools should have, for /v1/scaling (docs/fleet.md)",
          .text = &options.serving.scaling_path},
+        {"--keep-planners", "N",
+         "planners whose files suites may keep here for their tenant, 12 MiB each (0)",
+         .number = &options.planners_kept_max},
         {"--insecure", NULL, "allow other machines in the clear",
          .flag = &options.serving.insecure},
         {"--trust", "FILE", "policy: which slices are frozen, when a canary is rolled back",
@@ -241,10 +259,7 @@ int command_serve(int argc, char **argv)
     };
     struct error error;
     CLI_PARSE(&command, argc, argv, NULL, NULL);
-    if (options.connections_max < 1 || options.connections_max > 65536 ||
-        options.peer_connections_max > 65536) {
-        error_set(&error, STATUS_USAGE,
-                  "expected --connections 1 to 65536 and --peer-connections 0 to 65536");
+    if (check_limits(&options, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     const char *url = cli_store_url(options.store_path);
@@ -261,6 +276,7 @@ int command_serve(int argc, char **argv)
     options.serving.store_path = cli_store_url(options.store_path);
     options.serving.connections_max = (size_t)options.connections_max;
     options.serving.peer_connections_max = (size_t)options.peer_connections_max;
+    options.serving.planners_kept_max = (uint32_t)options.planners_kept_max;
     const struct logger logger = {STDERR_FILENO, options.verbose ? LOG_INFO : LOG_WARNING,
                                   "swerve serve"};
     struct rounds rounds = {.logger = &logger};

@@ -6,6 +6,7 @@
 #include "cli/careful_answers.h"
 #include "cli/cli.h"
 #include "engine/trace/trace.h"
+#include "report/draw/draw_rig.h"
 #include "report/draw/draw_video.h"
 #include "report/outcome_text.h"
 
@@ -31,6 +32,7 @@ struct show {
     bool json;
     bool output;          /* what the planner wrote */
     const char *video;    /* file to write the drive to */
+    const char *rig;      /* file, whose cameras it shows */
     const char *snapshot; /* file to write the flagged frame to */
     const char *suite;
     bool reader_left; /* stdout is a pipe that nobody reads any more */
@@ -254,9 +256,15 @@ static enum status write_video(struct show *show, struct error *error)
     struct report_drive drive = {0};
     char written[LIMIT_PATH_BYTES];
     bool instead = false;
+    static struct rig rig;
+    if (show->rig != NULL) {
+        TRY(rig_read(show->rig, &rig, NULL, error));
+        TRY(draw_rig_check(show->rig, &rig, NULL, error));
+    }
     enum status status = report_drive_open(&drive, show->store, show->outcome.scenario_hash,
                                            show->outcome.artifact_hash, error);
-    THEN(status, draw_video(&drive, &show->outcome, show->video, written, &instead, error));
+    THEN(status, draw_video(&drive, &show->outcome, show->rig != NULL ? &rig : NULL, show->video,
+                            written, &instead, error));
     report_drive_close(&drive);
     if (status == STATUS_OK && instead) {
         text_print(stdout,
@@ -319,6 +327,8 @@ int command_show(int argc, char **argv)
         {"--evidence", "FILE.png", "the frame that a health check flagged", .text = &show.snapshot},
         {"--video", "FILE", "the drive as FILE.mp4 or .gif (by ffmpeg) or an animated .png",
          .text = &show.video},
+        {"--rig", "FILE", "with --video: its cameras, drawn again, in place of the road",
+         .text = &show.rig},
         {"--all", NULL, "every outcome, one JSON object a line", .flag = &show.all},
         {"--suite", "ID", "with --all: only this suite's", .text = &show.suite},
     };
@@ -337,10 +347,10 @@ int command_show(int argc, char **argv)
     int parts = show.json + show.trace + show.scenario + show.output + (show.snapshot != NULL) +
                 (show.video != NULL);
     if ((count == 1) == show.all || (show.all && parts > show.json) || parts > 1 ||
-        (!show.all && show.suite != NULL)) {
+        (!show.all && show.suite != NULL) || (show.rig != NULL && show.video == NULL)) {
         status = error_set(&error, STATUS_USAGE,
                            "expected one OUTCOME with --json, --trace, --scenario, --stderr, "
-                           "--evidence or --video, or --all with --suite");
+                           "--evidence or --video (with --rig), or --all with --suite");
     } else if (count == 1) {
         status = cli_parse_id(argument, &id, &error);
     }

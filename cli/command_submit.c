@@ -6,6 +6,8 @@
  * own, driven by the planner as it is now; the first suite stays as it is.
  */
 #include "cli/cli.h"
+#include "cli/confinement_options.h"
+#include "cli/kept/kept_pack.h"
 #include "cli/label/label_options.h"
 #include "cli/suite_options.h"
 #include "worker/submission/submission.h"
@@ -18,8 +20,20 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Files of the planners, packed and tried on this machine. */
+static enum status pack_planners(const struct submission *submission, const char *url,
+                                 struct kept_list *kept, struct error *error)
+{
+    struct confinement_options options = CONFINEMENT_OPTIONS_DEFAULT;
+    const struct planner_confinement *confinement = NULL;
+    options.level = "off"; /* the copies are in the sandbox all the same */
+    TRY(kept_check_store(url, error));
+    TRY(confinement_options_settle(&options, url, &confinement, error));
+    return kept_pack(submission, confinement, kept, error);
+}
+
 static int submit(const struct suite_options *options, const struct label_options *labels,
-                  const char *url, const char *tenant, const char *path, bool json)
+                  const char *url, const char *tenant, const char *path, bool keep, bool json)
 {
     struct error error;
     struct suite *suite = NULL;
@@ -30,13 +44,19 @@ static int submit(const struct suite_options *options, const struct label_option
     static const struct logger logger = {STDERR_FILENO, LOG_ERROR, "swerve submit"};
     const struct store_config config = {.logger = &logger};
     struct store *store = NULL;
-    enum status status = store_open(cli_store_url(url), &config, &store, &error);
+    struct kept_list kept = {0};
+    enum status status =
+        keep ? pack_planners(&submission, cli_store_url(url), &kept, &error) : STATUS_OK;
+    THEN(status, store_open(cli_store_url(url), &config, &store, &error));
     if (status == STATUS_OK) {
         submission.tenant = tenant;
-        status = submission_send(&submission, store, (uint32_t)options->weight, &error);
+        status = keep ? kept_ask(store, &error) : STATUS_OK;
+        THEN(status, submission_send(&submission, store, (uint32_t)options->weight, &error));
         THEN(status, label_options_send(labels, store, submission.suite_id, &error));
+        THEN(status, kept_send(&kept, store, submission.suite_id, &error));
         store->ops->close(store);
     }
+    kept_finish(&kept);
     int code = 0;
     if (status != STATUS_OK) {
         code = cli_fail(&error);
@@ -65,6 +85,7 @@ int command_submit(int argc, char **argv)
     struct label_options labels = LABEL_OPTIONS_DEFAULT;
     const char *url = NULL;
     const char *tenant = NULL;
+    bool keep = false;
     bool json = false;
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options),
@@ -75,6 +96,8 @@ int command_submit(int argc, char **argv)
          .group = "Store"},
         {"--tenant", "NAME", "whose suite it is (a server takes it from the token)",
          .text = &tenant},
+        {"--keep-planner", NULL, "keep the planner's files with the suite, up to 8 MiB, for replay",
+         .flag = &keep},
         {"--json", NULL, "print one JSON object", .flag = &json},
     };
     const struct cli_command command = {
@@ -88,7 +111,7 @@ int command_submit(int argc, char **argv)
     CLI_PARSE(&command, argc, argv, &path, NULL);
     options.store_url = url;
     return label_options_check(&labels, &error) == STATUS_OK
-               ? submit(&options, &labels, url, tenant, path, json)
+               ? submit(&options, &labels, url, tenant, path, keep, json)
                : cli_fail(&error);
 }
 

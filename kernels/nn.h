@@ -37,6 +37,9 @@ enum {
     NN_INT8_TERMS_MAX = 65536, /* 255 * 127 times as many is a sum of 32 bits */
     NN_CONV_INT8_COLS_MAX = 96,
     NN_CONV_INT8_CHANNELS_MAX = 256, /* of one input */
+    NN_WIDE_HEAD_MAX = 128,          /* dimension of a head, a multiple of 16 */
+    NN_WIDE_TOKENS_MAX = 13824,      /* of one attention call */
+    NN_E4M3_TERMS_MAX = 24576,
 };
 
 static inline size_t nn_act_bytes(enum nn_precision precision)
@@ -124,6 +127,20 @@ struct nn_temporal {
     void *out; /* act [tokens][d] */
 };
 
+/* Heads that the members above do not have: of another dimension, or with keys and values that
+ * heads / kv_heads of them share. */
+struct nn_heads {
+    uint32_t heads, kv_heads, dim;
+};
+
+/* Attention of such heads, or over more tokens; q, k, v were turned and rounded by turn(). */
+struct nn_wide_attention {
+    struct nn_heads heads;
+    uint32_t tokens;  /* 1..NN_WIDE_TOKENS_MAX */
+    const float *qkv; /* [tokens][(heads + 2 kv_heads) dim]: q, k, v */
+    void *out;        /* act [tokens][heads dim] */
+};
+
 struct nn_counts {
     uint64_t not_finite;
     uint64_t saturated; /* |x| > NN_SATURATION */
@@ -171,6 +188,25 @@ struct nn_kernels {
 
     void (*attention)(const struct nn_attention *a, uint32_t first_head, uint32_t end_head);
     void (*temporal)(const struct nn_temporal *t, uint32_t first_token, uint32_t end_token);
+
+    /* Heads as struct nn_heads says; plain C alone. turn: rotary of q and k in place, q, k and v
+     * rounded; cosine, sine [tokens][dim / 2]. temporal_wide: rows of q and out have heads * dim
+     * numbers, those of k and v and the sink kv_heads * dim. */
+    void (*turn)(const struct nn_heads *h, const float *cosine, const float *sine, float *qkv,
+                 uint32_t first_token, uint32_t end_token);
+    void (*attention_wide)(const struct nn_wide_attention *a, uint32_t first_head,
+                           uint32_t end_head);
+    void (*temporal_wide)(const struct nn_temporal *t, const struct nn_heads *h,
+                          uint32_t first_token, uint32_t end_token);
+
+    /* Products of e4m3, plain C alone; NULL in NN_FP32. Steps of a row as of whole numbers, with
+     * 448 for 127; k at most NN_E4M3_TERMS_MAX. Chunks of 128 terms, ascending, each summed in 16
+     * partial sums and then added; y = total * (rows[m].scale * scale of w[n]) + bias[n]. */
+    size_t (*packed_bytes_e4m3)(uint32_t n, uint32_t k);
+    void (*pack_e4m3)(const float *w, uint32_t n, uint32_t k, void *out);
+    void (*to_e4m3)(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
+                    uint32_t first_row, uint32_t end_row);
+    void (*gemm_e4m3)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
 
     /* x[i] = silu(x[i]) in place; to_act converts. count any number. */
     void (*silu)(float *x, size_t count);

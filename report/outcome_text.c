@@ -90,7 +90,8 @@ static void put_drive(FILE *stream, const struct reading *reading)
         add(&line, " %.12s %s", outcome->model_hash, outcome->sampler);
     }
     if (outcome->rig[0] != '\0') {
-        add(&line, ", rig %.12s", outcome->rig);
+        char rig[REPORT_RIG_BYTES];
+        add(&line, ", %s", report_rig_text(reading->scenario, outcome->rig, rig));
     }
     add(&line, "; %.1f s, %.0f m driven", outcome->ticks * TICK_S, outcome->metrics.distance_m);
     put(stream, "planner", &line);

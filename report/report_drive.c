@@ -5,6 +5,7 @@
 #include "report/report_drive.h"
 
 #include "base/units.h"
+#include "engine/rigs/frames.h"
 #include "engine/sensors/picture.h"
 #include "engine/sensors/visible.h"
 #include "engine/traffic/signals.h"
@@ -365,6 +366,108 @@ static void draw_camera(struct report_drive *drive, const struct scene *scene, u
     html_picture(html, rgb, CAMERA_COLS, CAMERA_ROWS, width, alt);
 }
 
+/* ---- cameras of rigs ---- */
+
+/* Whether the scenario has that rig. */
+static bool has_rig(const struct scenario *scenario, const char *rig)
+{
+    char hash[SHA256_HEX_BYTES];
+    struct error unneeded;
+    return scenario != NULL && scenario->rig != NULL &&
+           rig_hash(scenario->rig, hash, &unneeded) == STATUS_OK && strcmp(hash, rig) == 0;
+}
+
+void report_drive_look(struct report_drive *drive, const char *rig)
+{
+    const struct scenario *scenario = drive->document != NULL ? &drive->document->scenario : NULL;
+    drive->rig = rig[0] != '\0' && has_rig(scenario, rig) ? scenario->rig : NULL;
+    drive->rig_unknown = rig[0] != '\0' && drive->rig == NULL;
+}
+
+const char *report_rig_text(const struct scenario *scenario, const char *rig,
+                            char out[REPORT_RIG_BYTES])
+{
+    if (has_rig(scenario, rig)) {
+        snprintf(out, REPORT_RIG_BYTES, "rig %s (%.12s)", scenario->rig->id, rig);
+    } else {
+        snprintf(out, REPORT_RIG_BYTES, "rig %.12s", rig);
+    }
+    return out;
+}
+
+/* The camera with fewer pixels, one picture a tick, all of it at once: what a thumbnail needs. */
+static struct rig_camera thumbnail_of(const struct rig_camera *camera, int32_t width)
+{
+    struct rig_camera small = *camera;
+    struct rig_lens *lens = &small.lens;
+    small.rate_hz = 1.0 / TICK_S;
+    small.shutter = SHUTTER_GLOBAL;
+    small.shutter_ms = 0.0;
+    if (camera->width <= width) {
+        return small;
+    }
+    small.width = width;
+    small.height = (int32_t)fmax(2.0, round((double)camera->height * width / camera->width));
+    double across = (double)small.width / camera->width;
+    double down = (double)small.height / camera->height;
+    lens->fx *= across;
+    lens->fy *= down;
+    lens->cx = (lens->cx + 0.5) * across - 0.5;
+    lens->cy = (lens->cy + 0.5) * down - 0.5;
+    for (int i = 0; i < LENS_POLYNOMIAL_MAX; i++) {
+        lens->angle_to_pixels[i] *= across;
+    }
+    return small;
+}
+
+static void draw_rig_camera(struct report_drive *drive, const struct scene *scene, uint64_t seed,
+                            uint32_t index, struct html *html)
+{
+    const struct rig_camera camera = thumbnail_of(&drive->rig->cameras[index], 2 * CAMERA_COLS);
+    const struct raster_layers *layers = report_drive_layers(drive);
+    struct raster_rays *rays = NULL;
+    struct error unneeded;
+    char alt[RIG_ID_MAX + 16];
+    uint8_t *rgb = malloc((size_t)camera.width * (size_t)camera.height * 3);
+    if (rgb == NULL || layers == NULL ||
+        raster_rays_create(&camera, index, &rays, &unneeded) != STATUS_OK) {
+        html->failed = true;
+    } else {
+        snprintf(alt, sizeof alt, "camera %s", camera.id);
+        frames_draw(layers, &drive->document->scenario, scene, scene, seed, &camera, rays, 0, rgb);
+        html_picture(html, rgb, (uint32_t)camera.width, (uint32_t)camera.height,
+                     (uint32_t)camera.width, alt);
+    }
+    raster_rays_destroy(rays);
+    free(rgb);
+}
+
+/* The camera that looks ahead most; false: the rig has none. */
+static bool find_front(const struct rig *rig, uint32_t *out)
+{
+    double best = -2.0;
+    for (uint32_t i = 0; i < rig->camera_count; i++) {
+        const struct rig_pose *pose = &rig->cameras[i].pose;
+        double ahead = cos(pose->yaw_rad) * cos(pose->pitch_rad);
+        if (ahead > best) {
+            best = ahead;
+            *out = i;
+        }
+    }
+    return rig->camera_count > 0;
+}
+
+static void draw_front(struct report_drive *drive, const struct scene *scene, uint64_t seed,
+                       struct html *html)
+{
+    uint32_t front = 0;
+    if (drive->rig == NULL) {
+        draw_camera(drive, scene, seed, CAMERA_FRONT, SHOWN_WIDTH, "front camera", html);
+    } else if (find_front(drive->rig, &front)) {
+        draw_rig_camera(drive, scene, seed, front, html);
+    }
+}
+
 void report_drive_frame(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
                         bool camera, struct html *html)
 {
@@ -378,7 +481,7 @@ void report_drive_frame(struct report_drive *drive, int32_t rollout, uint32_t ti
     html_format(html, " data-tick=\"%u\">", tick);
     if (!report_drive_has_keyframes(drive)) {
         if (camera) {
-            draw_camera(drive, &scene, seed, CAMERA_FRONT, SHOWN_WIDTH, "front camera", html);
+            draw_front(drive, &scene, seed, html);
         }
         draw_bev(drive, &scene, seed, html);
     } else {
@@ -402,8 +505,16 @@ void report_drive_cameras(struct report_drive *drive, int32_t rollout, uint32_t 
         html_raw(html, "</div>");
         return;
     }
-    for (int i = 0; i < CAMERA_COUNT; i++) {
+    for (uint32_t i = 0;
+         drive->rig != NULL && i < drive->rig->camera_count && i < REPORT_CAMERAS_MAX; i++) {
+        draw_rig_camera(drive, &scene, seed, i, html);
+    }
+    for (int i = 0; drive->rig == NULL && i < CAMERA_COUNT; i++) {
         draw_camera(drive, &scene, seed, (enum camera_index)i, CAMERA_COLS * 2, names[i], html);
     }
     html_raw(html, "</div>");
+    if (drive->rig_unknown) {
+        html_raw(html, "<p class=\"soft small\">These are the built-in cameras: the planner "
+                       "brought a rig of its own, of which the store has the hash alone.</p>");
+    }
 }

@@ -9,9 +9,10 @@
 #include "engine/trace/trace.h"
 #include "report/page/html.h"
 #include "scenarios/scenarios.h"
+#include "schemas/rig/rig.h"
 #include "store/api/store.h"
 
-enum { REPORT_DRIVE_SCENARIOS = 256 };
+enum { REPORT_DRIVE_SCENARIOS = 256, REPORT_CAMERAS_MAX = 8 };
 
 struct report_drive {
     char scenario_hash[SHA256_HEX_BYTES];
@@ -23,6 +24,8 @@ struct report_drive {
         struct scenario_document *document; /* owned; NULL: none */
     } scenarios[REPORT_DRIVE_SCENARIOS];
     uint32_t scenario_next;
+    const struct rig *rig; /* of the document, whose cameras are drawn; NULL: the built-in ones */
+    bool rig_unknown;      /* the planner saw by another rig, which the store does not have */
     struct raster_layers *layers; /* see report_drive_layers(); NULL: nothing was drawn yet */
     void *artifact;
     struct trace_reader reader;
@@ -33,6 +36,15 @@ enum status report_drive_open(struct report_drive *drive, struct store *store,
                               const char *scenario_hash, const char *artifact_hash,
                               struct error *error);
 void report_drive_close(struct report_drive *drive);
+
+/* The cameras that are drawn from here on are those of a rig by its hash ("": the built-in one), if
+ * it is the scenario's; of others, which planners bring, the store has no more than the hash. */
+void report_drive_look(struct report_drive *drive, const char *rig);
+
+/* "rig NAME (HASH)", the name where the scenario (NULL: not known) has that rig. */
+enum { REPORT_RIG_BYTES = RIG_ID_MAX + 32 };
+const char *report_rig_text(const struct scenario *scenario, const char *rig,
+                            char out[REPORT_RIG_BYTES]);
 
 /* The scenario of that hash, read once for as long as it is kept; the drive is not of it. *out is
  * the drive's, until another one is read. */
@@ -84,13 +96,13 @@ bool report_drive_bev(struct report_drive *drive, int32_t rollout, uint32_t tick
 bool report_drive_camera(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
                          enum camera_index camera, uint8_t *rgb);
 
-/* <figure> with the BEV grid at a tick, the time below it, optionally the front camera
- * above; class "guardian" where the guardian would have overridden. */
+/* <figure> with the BEV grid at a tick, the time below it, optionally the front camera, of a rig
+ * the one that looks ahead, above; class "guardian" where the guardian would have overridden. */
 void report_drive_frame(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
                         bool camera, struct html *html);
 
-/* The three camera images at a tick, side by side; the front one alone where keyframes were kept.
- */
+/* The three camera images at a tick, of a rig the first REPORT_CAMERAS_MAX, side by side; the front
+ * one alone where keyframes were kept. Says so where the planner's own were others. */
 void report_drive_cameras(struct report_drive *drive, int32_t rollout, uint32_t tick, uint64_t seed,
                           struct html *html);
 

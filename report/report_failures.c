@@ -41,6 +41,20 @@ static void seeds_text(struct report *report, const struct report_job *job)
 
 /* ---- the table ---- */
 
+static void rig_name(struct report *report, const struct kept_outcome *outcome)
+{
+    struct scenario_document *document = NULL;
+    struct error unneeded;
+    char text[REPORT_RIG_BYTES];
+    if (report_drive_scenario(&report->drive, report->store, outcome->scenario_hash, &document,
+                              &unneeded) != STATUS_OK) {
+        document = NULL;
+    }
+    html_text(&report->html,
+              report_rig_text(document != NULL ? &document->scenario : NULL, outcome->rig, text));
+    html_raw(&report->html, ", ");
+}
+
 static void triage_row(struct report *report, const struct report_job *job)
 {
     struct html *html = &report->html;
@@ -53,7 +67,7 @@ static void triage_row(struct report *report, const struct report_job *job)
     html_name(html, outcome->scenario_id);
     html_raw(html, job->failure_card ? "</a> <span class=\"soft\">" : " <span class=\"soft\">");
     if (outcome->rig[0] != '\0') {
-        html_format(html, "rig <code>%.12s</code>, ", outcome->rig);
+        rig_name(report, outcome);
     }
     seeds_text(report, job);
     html_raw(html, "</span></td><td>");

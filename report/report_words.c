@@ -297,6 +297,7 @@ enum status report_open(struct report *report, const struct kept_outcome *outcom
     enum status status = report_drive_open(&report->drive, report->store, outcome->scenario_hash,
                                            outcome->artifact_hash, error);
     *there = status == STATUS_OK && report_drive_rollout(&report->drive, outcome->branch_id) >= 0;
+    report_drive_look(&report->drive, outcome->rig);
     if (status == STATUS_NO_MEMORY || status == STATUS_STORE) {
         return status;
     }

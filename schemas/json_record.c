@@ -27,14 +27,8 @@ json_t *json_text_new(const char *text, size_t capacity)
         return NULL;
     }
     memcpy(copy, text, bytes);
-    for (size_t i = 0; i < bytes;) {
-        size_t length = utf8_sequence_bytes((const unsigned char *)copy + i, bytes - i);
-        if (length == 0) {
-            copy[i] = '?';
-            length = 1;
-        }
-        i += length;
-    }
+    copy[bytes] = '\0';
+    utf8_repair(copy);
     value = json_stringn(copy, bytes);
     free(copy);
     return value;

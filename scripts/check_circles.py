@@ -50,11 +50,17 @@ def objects(build: pathlib.Path) -> dict[str, pathlib.Path]:
 
 def calls(found: dict[str, pathlib.Path]) -> dict[str, set[str]]:
     """Who needs a symbol of whom."""
-    owner, needs = {}, {}
-    for name, place in found.items():
-        words = [line.split() for line in subprocess.run(["nm", place], check=True, capture_output=True, text=True).stdout.splitlines()]
-        owner.update({word[2]: name for word in words if len(word) == 3 and word[1] in "TDRBVW"})
-        needs[name] = {word[1] for word in words if len(word) == 2 and word[0] == "U"}
+    owner, needs = {}, {name: set() for name in found}
+    names = {str(place): name for name, place in found.items()}
+    # One nm for all: starting it costs ten times what it does for a file.
+    told = subprocess.run(["nm", "--print-file-name", *names], check=True, capture_output=True, text=True).stdout
+    for line in told.splitlines():
+        place, _, rest = line.rpartition(":") # FILE:ADDRESS KIND SYMBOL; what is needed has no address
+        word = rest.split()
+        if len(word) == 3 and word[1] in "TDRBVW":
+            owner[word[2]] = names[place]
+        elif len(word) == 2 and word[0] == "U":
+            needs[names[place]].add(word[1])
     return {name: {owner[symbol] for symbol in symbols if owner.get(symbol, name) != name} for name, symbols in needs.items()}
 
 
@@ -73,7 +79,11 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def main() -> int:
-    found = objects(pathlib.Path(sys.argv[1]).resolve())
+    build = pathlib.Path(sys.argv[1]).resolve()
+    found = objects(build)
+    if not found:
+        print(f"{build}: no object of this tree's sources")
+        return 1
     seen = circles(calls(found))
     bad = [files for files in seen if not any(all(name.startswith(row) for name in files) for row in NAMED)]
     idle = [row for row in NAMED if not any(all(name.startswith(row) for name in files) for files in seen)]
@@ -81,9 +91,9 @@ def main() -> int:
         print("files that call each other in a circle:", " ".join(files))
     for row in idle:
         print("check_circles.py: NAMED has", ", ".join(row), "but there is no such circle")
-    if not bad and not idle and found:
+    if not bad and not idle:
         print(f"{len(found)} files, {len(seen)} circles, each named with its reason")
-    return 1 if bad or idle or not found else 0
+    return 1 if bad or idle else 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 """Counts the test cases of a meson test run: prints each failed one with what its program said of
 it, then "PASSED FAILED".
 
-Usage: count_tests.py NAME LOGS, the run's folder meson-logs. Cases come from its testlog.junit.xml;
-how each program ended comes from its testlog.json, because a program that dies after its last
+Usage: count_tests.py NAME LOG, the run's log without its ending. Cases come from LOG.junit.xml; how each
+program ended comes from LOG.json, because a program that dies after its last
 case, or before it, has no failed case of its own. A missing log counts as one failure.
 """
 import json
@@ -49,10 +49,10 @@ def count_cases(root: tree.Element) -> tuple[int, list[tuple[str, str]]]:
 
 
 def main() -> int:
-    name, logs = sys.argv[1], pathlib.Path(sys.argv[2])
+    name, log = sys.argv[1], sys.argv[2]
     try:
-        root = tree.parse(logs / "testlog.junit.xml").getroot()
-        lines = (logs / "testlog.json").read_text().splitlines()
+        root = tree.parse(f"{log}.junit.xml").getroot()
+        lines = pathlib.Path(f"{log}.json").read_text().splitlines()
         programs = [json.loads(line) for line in lines]
     except (OSError, ValueError, tree.ParseError) as problem:
         print(f"FAILED  {name}: no test log: {problem}")

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "engine/bench/bench.h"
-#include "engine/rigs/scan.h"
+#include "engine/rigs/frames.h"
 #include "engine/sensors/raster.h"
 #include "engine/worlds/world.h"
 #include "schemas/rig/rig.h"
@@ -146,6 +146,7 @@ static double memset_rate(struct bench *bench, size_t bytes)
 /* Sensors of a rig: a picture by rows, one along rays, and a lidar of 1800 x 128 beams. */
 struct bench_sensors {
     struct raster_rays *level, *leaning;
+    struct rig_lidar lidar;
     struct scan *scan;
     uint8_t *picture;
     struct scan_point *points;
@@ -183,7 +184,7 @@ static enum status sensors_open(struct bench_sensors *sensors, struct error *err
     for (uint32_t i = 0; i < lidar.elevation_count; i++) {
         lidar.elevations_rad[i] = 0.1 - 0.5 * i / lidar.elevation_count;
     }
-    *sensors = (struct bench_sensors){0};
+    *sensors = (struct bench_sensors){.lidar = lidar};
     enum status status = raster_rays_create(&camera, 0, &sensors->level, error);
     camera.pose.pitch_rad = 1e-9;
     THEN(status, raster_rays_create(&camera, 0, &sensors->leaning, error));
@@ -212,12 +213,12 @@ static double picture_rate(const struct bench *bench, const struct bench_sensors
 
 static double turn_rate(const struct bench *bench, const struct bench_sensors *sensors)
 {
-    enum { TURNS = 10, AZIMUTHS = 1800 };
+    enum { TURNS = 10 };
     const struct scene *scene = world_object_ops.slot_scene(bench->world, 0);
     int64_t start_ns = now_ns();
     for (int i = 0; i < TURNS; i++) {
-        scan_points(sensors->scan, bench->layers, &bench->scenario, scene, 0, 0, AZIMUTHS,
-                    sensors->points);
+        frames_scan(bench->layers, &bench->scenario, scene, scene, 0, &sensors->lidar,
+                    sensors->scan, sensors->points);
     }
     return TURNS / elapsed_s(start_ns);
 }

@@ -7,17 +7,18 @@
  */
 #include "cli/draw/rig_nuscenes.h"
 
+#include "base/file.h"
 #include "base/units.h"
 #include "schemas/json_read.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { TOKEN_BYTES = 64 };
+enum { TOKEN_BYTES = 64, RECORD_BYTES_MAX = 64 << 10 };
 
 /* The Velodyne HDL-32E of nuScenes: 32 beams 4/3 degrees apart, some 1,080 azimuths, usable to 70 m
  * (nuscenes.org, "Car setup"). */
@@ -55,6 +56,25 @@ static int next_of(FILE *file)
     return c;
 }
 
+/* Bytes that one record may still have. */
+struct record_bytes {
+    FILE *file;
+    size_t left;
+};
+
+/* One byte for the parser, which so reads none of the next record. */
+static size_t give_byte(void *buffer, size_t capacity, void *context)
+{
+    struct record_bytes *bytes = context;
+    int c = bytes->left > 0 && capacity > 0 ? fgetc(bytes->file) : EOF;
+    if (c == EOF) {
+        return 0;
+    }
+    bytes->left--;
+    *(char *)buffer = (char)c;
+    return 1;
+}
+
 static enum status read_records(const char *path, FILE *file, struct reader *reader, take_fn take,
                                 struct error *error)
 {
@@ -76,7 +96,12 @@ static enum status read_records(const char *path, FILE *file, struct reader *rea
         if (index == 0) {
             ungetc(c, file);
         }
-        json_t *record = json_loadf(file, JSON_DISABLE_EOF_CHECK, &found);
+        struct record_bytes bytes = {file, RECORD_BYTES_MAX};
+        json_t *record = json_load_callback(give_byte, &bytes, JSON_DISABLE_EOF_CHECK, &found);
+        if (record == NULL && bytes.left == 0) {
+            return error_set(error, STATUS_LIMIT, "%s: record %zu: expected at most %d bytes", path,
+                             index, RECORD_BYTES_MAX);
+        }
         if (record == NULL) {
             return error_set(error, STATUS_BAD_INPUT, "%s: record %zu: %s", path, index,
                              found.text);
@@ -97,10 +122,13 @@ static enum status read_table(const char *folder, const char *name, struct reade
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) {
         return error_set(error, STATUS_LIMIT, "%s: the path is too long", folder);
     }
-    FILE *file = fopen(path, "r");
+    int fd;
+    size_t bytes;
+    TRY(file_open(path, &fd, &bytes, error));
+    FILE *file = fdopen(fd, "r");
     if (file == NULL) {
-        return error_set(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "%s: %s", path,
-                         strerror(errno));
+        close(fd);
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
     enum status status = read_records(path, file, reader, take, error);
     fclose(file);

@@ -155,37 +155,50 @@ enum status kept_leave(int back, enum status status, struct error *error)
 
 struct search {
     const char *planner_hash;
-    char *artifact; /* [SHA256_HEX_BYTES] */
+    char *suite; /* [LIMIT_ID_BYTES] */
 };
 
 /* The first pack of a planner stays: later ones are the same files. */
 static enum status look_at(void *context, const struct label *label, struct error *error)
 {
-    const size_t hash_bytes = SHA256_HEX_BYTES - 1;
     const struct search *search = context;
     (void)error;
-    if (search->artifact[0] == '\0' &&
-        strncmp(label->text, search->planner_hash, hash_bytes) == 0) {
-        snprintf(search->artifact, SHA256_HEX_BYTES, "%s", label->text + hash_bytes + 1);
+    if (search->suite[0] == '\0' &&
+        strncmp(label->text, search->planner_hash, SHA256_HEX_BYTES - 1) == 0) {
+        snprintf(search->suite, LIMIT_ID_BYTES, "%s", label->suite);
     }
     return STATUS_OK;
 }
 
-enum status kept_unpack(struct store *store, const char *planner_hash,
+/* The pack that a suite keeps, or any suite, where the store shows those of all. */
+static enum status find_pack(struct store *store, const struct outcome *outcome, void **data,
+                             size_t *bytes, struct error *error)
+{
+    char suite[LIMIT_ID_BYTES] = "";
+    struct search search = {outcome->planner_hash, suite};
+    struct error unneeded;
+    enum status status = store->ops->planner_kept(store, outcome->suite_id, outcome->planner_hash,
+                                                  data, bytes, error);
+    if (status == STATUS_NOT_FOUND &&
+        labels_each(store, LABEL_FILES, look_at, &search, &unneeded) == STATUS_OK &&
+        suite[0] != '\0') {
+        status = store->ops->planner_kept(store, suite, outcome->planner_hash, data, bytes, error);
+    }
+    return status;
+}
+
+enum status kept_unpack(struct store *store, const struct outcome *outcome,
                         char folder[LIMIT_PATH_BYTES], bool *found, struct error *error)
 {
-    char artifact[SHA256_HEX_BYTES] = "";
-    struct search search = {planner_hash, artifact};
     void *data = NULL;
     size_t bytes = 0;
     folder[0] = '\0';
     *found = false;
-    TRY(labels_each(store, LABEL_FILES, look_at, &search, error));
-    if (artifact[0] == '\0') {
+    enum status status = find_pack(store, outcome, &data, &bytes, error);
+    if (status == STATUS_NOT_FOUND) {
         return STATUS_OK;
     }
-    TRY(store->ops->artifact_get(store, artifact, &data, &bytes, error));
-    enum status status = kept_put(data, bytes, folder, error);
+    THEN(status, kept_put(data, bytes, folder, error));
     free(data);
     *found = status == STATUS_OK;
     return status;

@@ -19,9 +19,9 @@ bool kept_is_within(const char *path);
 enum status kept_put(const char *data, size_t bytes, char folder[LIMIT_PATH_BYTES],
                      struct error *error);
 
-/* Unpacks the files of the planner with that hash into a new folder, the caller's to remove.
+/* Unpacks the files of the planner that drove an outcome into a new folder, the caller's to remove.
  * *found false: the store has none. BAD_INPUT: the pack is damaged. */
-enum status kept_unpack(struct store *store, const char *planner_hash,
+enum status kept_unpack(struct store *store, const struct outcome *outcome,
                         char folder[LIMIT_PATH_BYTES], bool *found, struct error *error);
 
 /* Removes a folder of kept files, with what is in it; "" is none. */

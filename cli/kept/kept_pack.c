@@ -348,25 +348,29 @@ enum status kept_check_store(const char *store_url, struct error *error)
 {
     enum store_url_kind kind;
     TRY(store_url_kind(store_url, &kind, error));
-    return kind == STORE_URL_PATH
+    return kind != STORE_URL_POSTGRES
                ? STATUS_OK
                : error_set(error, STATUS_USAGE,
-                           "--keep-planner: expected --store with the path of a database, found "
-                           "an address, where others could read the files");
+                           "--keep-planner: expected --store with the path of a database or the "
+                           "address of a server, found a database where others could read the "
+                           "files");
 }
 
-enum status kept_pack(const struct job_spec *specs, const struct scenario *const *examples,
-                      uint32_t count, const struct planner_confinement *confinement,
-                      struct kept_list *out, struct error *error)
+enum status kept_pack(const struct submission *submission,
+                      const struct planner_confinement *confinement, struct kept_list *out,
+                      struct error *error)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const char *hash = specs[i].planner_hash;
+    for (uint32_t i = 0; i < submission->kind_count; i++) {
+        const struct job_spec *spec = &submission->kinds[i];
+        const struct scenario_document *example = submission_example(submission, i);
         uint32_t known = 0;
-        while (known < out->count && strcmp(out->list[known].planner_hash, hash) != 0) {
+        while (known < out->count &&
+               strcmp(out->list[known].planner_hash, spec->planner_hash) != 0) {
             known++;
         }
         if (known == out->count && out->count < KEPT_PLANNERS_MAX) {
-            const struct trial trial = {&specs[i], examples[i], confinement};
+            const struct trial trial = {spec, example != NULL ? &example->scenario : NULL,
+                                        confinement};
             TRY(pack_one(&trial, &out->list[out->count++], error));
         }
     }
@@ -392,15 +396,18 @@ void kept_finish(struct kept_list *kept)
 
 /* ---- the store ---- */
 
-static enum status send_one(const struct kept *kept, struct store *store, const char *suite_id,
-                            struct error *error)
+enum status kept_ask(struct store *store, struct error *error)
 {
-    struct label label = {.kind = LABEL_FILES};
-    char artifact[SHA256_HEX_BYTES];
-    TRY(store->ops->artifact_put(store, kept->data, kept->bytes, artifact, error));
-    snprintf(label.suite, sizeof label.suite, "%s", suite_id);
-    snprintf(label.text, sizeof label.text, "%s %s", kept->planner_hash, artifact);
-    return store->ops->label_add(store, &label, error);
+    char nobody[SHA256_HEX_BYTES];
+    void *data = NULL;
+    size_t bytes = 0;
+    memset(nobody, '0', sizeof nobody - 1);
+    nobody[sizeof nobody - 1] = '\0';
+    enum status status = store->ops->planner_kept(store, "none", nobody, &data, &bytes, error);
+    free(data);
+    return status == STATUS_OK || status == STATUS_NOT_FOUND
+               ? STATUS_OK
+               : error_prefix(error, "--keep-planner");
 }
 
 enum status kept_send(const struct kept_list *kept, struct store *store, const char *suite_id,
@@ -408,7 +415,8 @@ enum status kept_send(const struct kept_list *kept, struct store *store, const c
 {
     for (uint32_t i = 0; i < kept->count; i++) {
         if (kept->list[i].data != NULL) {
-            TRY(send_one(&kept->list[i], store, suite_id, error));
+            TRY(store->ops->planner_keep(store, suite_id, kept->list[i].planner_hash,
+                                         kept->list[i].data, kept->list[i].bytes, error));
         }
     }
     return STATUS_OK;

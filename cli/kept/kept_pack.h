@@ -6,8 +6,7 @@
 #define SWERVE_CLI_KEPT_KEPT_PACK_H
 
 #include "cli/kept/kept.h"
-#include "schemas/job.h"
-#include "schemas/scenario.h"
+#include "worker/submission/submission.h"
 
 enum { KEPT_TRIAL_TICKS = 10 };
 
@@ -21,18 +20,22 @@ struct kept_list {
     } list[KEPT_PLANNERS_MAX];
 };
 
-/* Whether a store may keep files: on a shared one others could read them. USAGE. */
+/* Whether a store may keep files: in PostgreSQL others could read them. USAGE. */
 enum status kept_check_store(const char *store_url, struct error *error);
+
+/* Whether the server of an open store takes them: one that does not says so, before a suite is
+ * sent. */
+enum status kept_ask(struct store *store, struct error *error);
 
 /* Packs, of each planner of these jobs, the files that its command line or plugin names, and of a
  * Python file those beside and below it, all within this folder. A copy of them drives the first
- * KEPT_TRIAL_TICKS of examples[i] (NULL: none) in the object world, in the sandbox where there is
- * one. BAD_INPUT: it names no file here, the copy is another planner, or fails where the files
+ * KEPT_TRIAL_TICKS of a scenario of its own in the object world, in the sandbox where there is one.
+ * BAD_INPUT: it names no file here, the copy is another planner, or fails where the files
  * themselves do not; LIMIT: files beyond KEPT_BYTES_MAX or KEPT_FILES_MAX. To be called before
  * there are threads; kept_finish after failures too. */
-enum status kept_pack(const struct job_spec *specs, const struct scenario *const *examples,
-                      uint32_t count, const struct planner_confinement *confinement,
-                      struct kept_list *out, struct error *error);
+enum status kept_pack(const struct submission *submission,
+                      const struct planner_confinement *confinement, struct kept_list *out,
+                      struct error *error);
 void kept_finish(struct kept_list *kept);
 
 /* Keeps the packs with a suite. */

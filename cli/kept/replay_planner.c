@@ -79,9 +79,8 @@ enum status replay_planner_open(const struct runner_source *source, const struct
         (opened == STATUS_OK && replay_planner_is(out, outcome))) {
         return opened;
     }
-    enum status unpacked =
-        kept_unpack(files->store, outcome->planner_hash, out->kept, &found, &why);
-    /* A server shows these files to nobody, and an earlier one knows of none. */
+    enum status unpacked = kept_unpack(files->store, outcome, out->kept, &found, &why);
+    /* A server may show these files to nobody, and an earlier one knows of none. */
     if (unpacked != STATUS_OK && (unpacked == STATUS_BAD_INPUT || opened != STATUS_OK)) {
         *error = why;
         return why.status;

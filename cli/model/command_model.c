@@ -65,21 +65,23 @@ static json_t *model_json(const struct model_command *command, const struct mode
         json_object_set_new(horizon, conditioning_names[i], json_integer(config->horizon_ticks[i]));
     }
     const char *mark = promoted_mark(models_registry(command->models), model->name, config->tier);
-    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:i, s:s, s:o, s:b}", "name", model->name,
-                     "hash", model->hash, "tier", tier_names[config->tier], "sampler", sampler,
-                     "promoted", mark[0] != '\0', "width", (int)config->width, "layers",
+    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:i, s:s, s:o, s:b, s:b}", "name",
+                     model->name, "hash", model->hash, "tier", tier_names[config->tier], "sampler",
+                     sampler, "promoted", mark[0] != '\0', "width", (int)config->width, "layers",
                      (int)config->layers, "steps", (int)config->steps, "title", config->name,
-                     "horizon_ticks", horizon, "calibrated", model->bounds.calibrated);
+                     "horizon_ticks", horizon, "calibrated", model->bounds.calibrated, "plain_c",
+                     model_plain(config));
 }
 
 static void print_model(const struct model_command *command, const struct models_model *model)
 {
     const struct model_config *config = model->config;
-    text_print(stdout, "%-24s %-8s %-9s %.12s  width %u, %u layers, %u steps%s\n", model->name,
+    text_print(stdout, "%-24s %-8s %-9s %.12s  width %u, %u layers, %u steps%s%s\n", model->name,
                tier_names[config->tier],
                promoted_mark(models_registry(command->models), model->name, config->tier),
                model->hash, config->width, config->layers, config->steps,
-               model->bounds.calibrated ? "" : "; not calibrated: built-in health bounds");
+               model->bounds.calibrated ? "" : "; not calibrated: built-in health bounds",
+               model_plain(config) ? "; plain C computes its attention or products: slow" : "");
 }
 
 /* The simulator of the controls challenge, where a directory has it: no tier is answered by it. */

@@ -104,6 +104,7 @@ enum status serving_start(const struct serving_options *options, const struct st
         .scaling_context = serving->scaling,
         .agreement = agreement_tell,
         .agreement_context = serving->agreement,
+        .planners_kept_max = options->planners_kept_max,
         .read_only = options->read_only,
     };
     serving->listening = false; /* the server closes it, on failure too */

@@ -20,10 +20,11 @@ struct serving_options {
     const char *key_path;
     size_t connections_max; /* as in struct store_server_options */
     size_t peer_connections_max;
-    const char *scaling_path; /* policies that pools are advised by; NULL: none */
-    const char *trust_path;   /* policy by which slices are frozen; NULL: the defaults */
-    bool insecure;            /* other machines may come in the clear */
-    bool read_only;           /* nobody may change anything, whatever the token */
+    const char *scaling_path;   /* policies that pools are advised by; NULL: none */
+    const char *trust_path;     /* policy by which slices are frozen; NULL: the defaults */
+    bool insecure;              /* other machines may come in the clear */
+    uint32_t planners_kept_max; /* as in struct store_server_options */
+    bool read_only;             /* nobody may change anything, whatever the token */
 };
 
 /* Zeroed, it is stopped. In the order in which the parts are made. */

@@ -11,6 +11,7 @@
 #include "base/embedded.h"
 #include "base/sha256.h"
 #include "report/drive_json.h"
+#include "store/server/http_connections.h"
 #include "store/server/web/web.h"
 
 #include <gnutls/crypto.h>
@@ -25,9 +26,16 @@
 extern const struct embedded_text wheel_files[];
 extern const size_t wheel_files_count;
 
-enum { CONNECTIONS_MAX = 128, IDLE_S = 30, HEADER_BYTES = 16 << 10, SHA1_BYTES = 20 };
+enum {
+    CONNECTIONS_MAX = 128,
+    CROWD_MAX = 64,   /* connections that are only told that there are too many */
+    WHOLE_MS = 10000, /* of a connection that is no session, from its begin to its end */
+    WATCH_MS = 500,
+    HEADER_BYTES = 16 << 10,
+    SHA1_BYTES = 20,
+};
 
-/* What a key of the client is answered with (RFC 6455, section 1.3). */
+/* Hashed behind the client's key for the answer (RFC 6455, section 1.3). */
 #define HANDSHAKE "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 /* A connection that was upgraded. */
@@ -41,6 +49,8 @@ struct link {
 
 struct session_server {
     struct MHD_Daemon *daemon;
+    struct http_connections connections;
+    bool watches; /* the connections */
     struct talk_options talk;
     const struct logger *logger;
     char key[SESSION_KEY_BYTES];
@@ -153,6 +163,7 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned code, c
     MHD_add_response_header(response, "Content-Security-Policy", WEB_POLICY);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "Cache-Control", "no-store");
+    MHD_add_response_header(response, "Connection", "close");
     enum MHD_Result result = MHD_queue_response(connection, code, response);
     MHD_destroy_response(response);
     return result;
@@ -204,6 +215,31 @@ static enum MHD_Result reply_scenario(const struct session_server *server,
 
 /* ---- who may speak ---- */
 
+static struct http_connection *connection_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info != NULL ? info->socket_context : NULL;
+}
+
+static void on_connection(void *context, struct MHD_Connection *handle, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct session_server *server = context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *fd =
+            MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *address =
+            MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        *socket_context =
+            http_connection_open(&server->connections, server, fd->connect_fd,
+                                 address != NULL ? address->client_addr : NULL, WHOLE_MS);
+        return;
+    }
+    http_connection_close(*socket_context);
+    *socket_context = NULL;
+}
+
 /* Digits are compared in a time that does not depend on where they differ. */
 static bool has_key(const struct session_server *server, struct MHD_Connection *connection)
 {
@@ -253,6 +289,7 @@ static enum MHD_Result upgrade(struct session_server *server, struct MHD_Connect
     }
     MHD_add_response_header(response, "Upgrade", "websocket");
     MHD_add_response_header(response, "Sec-WebSocket-Accept", accept);
+    http_connection_phase(connection_of(connection), HTTP_HANDLING, 0); /* no deadline any more */
     enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_SWITCHING_PROTOCOLS, response);
     MHD_destroy_response(response);
     return result;
@@ -274,11 +311,16 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         *upload_bytes = 0;
         return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "expected GET\n");
     }
+    struct http_connection *own = connection_of(connection);
+    if (own == NULL || own->crowd != HTTP_CROWD_NONE) {
+        return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "there are too many connections\n");
+    }
     bool speaks = strncmp(url, "/v1/", 4) == 0;
     if (speaks && !has_key(server, connection)) {
         return refuse(connection, MHD_HTTP_UNAUTHORIZED,
                       "expected ?key= with the key that the server printed when it began\n");
     }
+    http_connection_know(own, speaks);
     if (strcmp(url, "/v1/sessions") == 0) {
         return upgrade(server, connection);
     }
@@ -312,13 +354,20 @@ enum status session_server_start(int listen_fd, const struct talk_options *talk,
     make_key(server->key);
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->ended, NULL);
+    enum status status =
+        http_connections_start(&server->connections, WATCH_MS, CONNECTIONS_MAX, 0, error);
+    server->watches = status == STATUS_OK;
+    if (status != STATUS_OK) {
+        session_server_stop(server);
+        return status;
+    }
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     server->daemon = MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_UPGRADE, 0, NULL,
         NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_END);
+        (unsigned)(CONNECTIONS_MAX + CROWD_MAX), MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        server, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (server->daemon == NULL) {
         session_server_stop(server);
@@ -349,6 +398,9 @@ void session_server_stop(struct session_server *server)
     pthread_mutex_unlock(&server->lock);
     if (server->daemon != NULL) {
         MHD_stop_daemon(server->daemon);
+    }
+    if (server->watches) {
+        http_connections_finish(&server->connections);
     }
     pthread_cond_destroy(&server->ended);
     pthread_mutex_destroy(&server->lock);

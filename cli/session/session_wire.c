@@ -19,6 +19,11 @@
 #include <unistd.h>
 #include <wslay/wslay.h>
 
+enum {
+    ROUND_BYTES = 64 << 10, /* read at a time, between looks at what is to be sent or to stop */
+    QUEUED_MAX = 64,        /* messages that are not sent; more, and nothing is read */
+};
+
 struct wire {
     int fd;
     int bell; /* eventfd: there is something to send, or to stop */
@@ -29,7 +34,8 @@ struct wire {
     size_t begin_bytes, begin_taken;
     int64_t heard_ns;
     int64_t pinged_ns;
-    bool broken; /* the socket, or what came of it */
+    size_t round_bytes; /* read since the last look */
+    bool broken;        /* the socket, or what came of it */
     /* of all threads */
     pthread_mutex_t lock;
     bool stopping;
@@ -54,11 +60,14 @@ static ssize_t take_bytes(wslay_event_context_ptr events, uint8_t *out, size_t c
         wire->begin_taken += count;
         return (ssize_t)count;
     }
-    ssize_t count = recv(wire->fd, out, capacity, 0);
+    bool enough = wire->round_bytes >= ROUND_BYTES;
+    ssize_t count = enough ? -1 : recv(wire->fd, out, capacity, 0);
     if (count > 0) {
+        wire->round_bytes += (size_t)count;
         return count;
     }
-    bool later = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    bool later =
+        enough || (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
     wire->broken = wire->broken || !later;
     wslay_event_set_error(events, later ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
     return -1;
@@ -246,10 +255,11 @@ void wire_run(struct wire *wire)
 {
     while (!wire->broken && listens(wire)) {
         queue_what_is_new(wire);
-        bool reads = wslay_event_want_read(wire->events) != 0;
+        bool reads = wslay_event_want_read(wire->events) != 0 &&
+                     wslay_event_get_queued_msg_count(wire->events) < QUEUED_MAX;
         bool writes = wslay_event_want_write(wire->events) != 0;
-        if (!reads && !writes) {
-            break; /* closed by both sides */
+        if (wire->broken || (!reads && !writes)) {
+            break; /* told to stop, or closed by both sides */
         }
         struct pollfd fds[] = {
             {wire->fd, (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)), 0},
@@ -259,7 +269,8 @@ void wire_run(struct wire *wire)
         if (poll(fds, COUNT_OF(fds), waiting ? 0 : WIRE_PING_MS) < 0 && errno != EINTR) {
             break;
         }
-        bool readable = waiting || (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
+        bool readable = reads && (waiting || (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0);
+        wire->round_bytes = 0;
         if ((readable && wslay_event_recv(wire->events) != 0) ||
             (wslay_event_want_write(wire->events) && wslay_event_send(wire->events) != 0)) {
             break;

@@ -36,8 +36,8 @@ void forward_tick(const struct model *model, struct workspace *w, const struct f
 
 size_t forward_memory_bytes(const struct model *model)
 {
-    return (size_t)model->config.layers * 2 * TOKENS * model->config.width *
-           nn_act_bytes(model->kernels.precision);
+    return (size_t)model->config.layers * 2 * model_tokens(&model->config) *
+           model_kv_width(&model->config) * nn_act_bytes(model->kernels.precision);
 }
 
 /* A patch of the frame's bytes, padded to LATENT_CHANNELS, as row `token` of patches. */
@@ -45,14 +45,15 @@ static void gather_frame(struct workspace *w, struct part_space *p, const uint8_
                          uint32_t token)
 {
     uint32_t image = token / p->image_tokens;
-    uint32_t row = token % p->image_tokens / p->token_cols * WINDOW_PATCH;
-    uint32_t col = token % p->token_cols * WINDOW_PATCH;
-    size_t at = (size_t)token * PATCH_POSITIONS * LATENT_CHANNELS;
+    uint32_t row = token % p->image_tokens / p->token_cols * p->patch;
+    uint32_t col = token % p->token_cols * p->patch;
+    uint32_t positions = p->patch * p->patch;
+    size_t at = (size_t)token * positions * LATENT_CHANNELS;
     memset((uint8_t *)p->patches + at * w->act_bytes, 0,
-           PATCH_POSITIONS * LATENT_CHANNELS * w->act_bytes);
-    for (uint32_t i = 0; i < PATCH_POSITIONS; i++, at += LATENT_CHANNELS) {
+           positions * LATENT_CHANNELS * w->act_bytes);
+    for (uint32_t i = 0; i < positions; i++, at += LATENT_CHANNELS) {
         size_t position =
-            ((size_t)image * p->rows + row + i / WINDOW_PATCH) * p->cols + col + i % WINDOW_PATCH;
+            ((size_t)image * p->rows + row + i / p->patch) * p->cols + col + i % p->patch;
         forward_bytes(w, frame + position * p->channels, p->channels, p->patches, at);
     }
 }
@@ -81,12 +82,16 @@ static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
         }
     }
     w->kernels->norm(w->query, d, 1.0f, NULL, NULL, w->normed, first, end);
-    size_t page_bytes = (size_t)TOKENS * d * w->act_bytes;
-    /* All layers' products have one shape and take the same activations. */
-    struct nn_gemm g = forward_gemm(&model->blocks[0].tk, TOKENS, w->normed);
-    g.epilogue = NN_STORE_ACT;
-    forward_take_activations(w, &model->blocks[0].tk, &g, 0, first, end);
+    size_t page_bytes = (size_t)w->token_count * model_kv_width(&model->config) * w->act_bytes;
+    /* All layers' products have one shape, and those of one type take the same activations. */
+    struct nn_gemm g = {0};
     for (uint32_t layer = 0; layer < model->config.layers; layer++) {
+        const struct model_matmul *tk = &model->blocks[layer].tk;
+        if (layer == 0 || tk->e4m3 != model->blocks[layer - 1].tk.e4m3) {
+            g = forward_gemm(tk, w->token_count, w->normed);
+            g.epilogue = NN_STORE_ACT;
+            forward_take_activations(w, tk, &g, 0, first, end);
+        }
         const struct model_matmul *matmuls[2] = {&model->blocks[layer].tk,
                                                  &model->blocks[layer].tv};
         for (uint32_t i = 0; i < 2; i++) {
@@ -133,7 +138,7 @@ static void carve_part(struct workspace *w, struct part_space *p, size_t *used)
     p->out = carve(w, used, positions * LATENT_CHANNELS * sizeof *p->out);
     p->x = carve(w, used, positions * p->channels * sizeof *p->x);
     p->base = carve(w, used, positions * p->channels * sizeof *p->base);
-    p->patches = carve(w, used, (size_t)p->tokens * PATCH_POSITIONS * widest * act);
+    p->patches = carve(w, used, (size_t)p->tokens * p->patch * p->patch * widest * act);
     p->mod = carve(w, used, (size_t)w->model->config.steps * 4 * c * sizeof *p->mod);
 }
 
@@ -142,9 +147,12 @@ static void carve_part(struct workspace *w, struct part_space *p, size_t *used)
 static size_t widest_row(const struct workspace *w)
 {
     size_t most = 4 * (size_t)w->model->config.width;
+    size_t query = model_query_width(&w->model->config);
+    most = query > most ? query : most;
     for (uint32_t i = 0; i < PART_COUNT; i++) {
         size_t channels = w->part[i].model->channels;
-        size_t terms = PATCH_POSITIONS * (channels > LATENT_CHANNELS ? channels : LATENT_CHANNELS);
+        size_t terms = (size_t)w->part[i].patch * w->part[i].patch *
+                       (channels > LATENT_CHANNELS ? channels : LATENT_CHANNELS);
         most = terms > most ? terms : most;
     }
     return most + 64;
@@ -154,6 +162,9 @@ static size_t carve_all(struct workspace *w)
 {
     const struct model_config *config = &w->model->config;
     size_t d = config->width;
+    size_t tokens = w->token_count;
+    size_t query = model_query_width(config);
+    size_t kv = model_kv_width(config);
     size_t steps = config->steps;
     size_t used = 0;
     carve_part(w, &w->part[PART_BEV], &used);
@@ -166,18 +177,21 @@ static size_t carve_all(struct workspace *w)
     w->table = carve(w, &used, config->layers * 6 * d * sizeof(float));
     w->motion_sums = carve(w, &used, sizeof *w->motion_sums);
     w->motion = carve(w, &used, FRAME_BEV_BYTES);
-    w->cosine = carve(w, &used, sizeof(float) * TOKENS * ROTARY);
-    w->sine = carve(w, &used, sizeof(float) * TOKENS * ROTARY);
-    w->tokens = carve(w, &used, TOKENS * d * sizeof(float));
-    w->normed = carve(w, &used, TOKENS * d * w->act_bytes);
-    w->qkv = carve(w, &used, TOKENS * 3 * d * sizeof(float));
-    w->mixed = carve(w, &used, TOKENS * d * w->act_bytes);
-    w->query = carve(w, &used, TOKENS * d * sizeof(float));
-    w->wide = carve(w, &used, TOKENS * 4 * d * w->act_bytes);
-    if (w->kernels->precision == NN_INT8) {
+    w->cosine = carve(w, &used, sizeof(float) * tokens * (config->head_dim / 2));
+    w->sine = carve(w, &used, sizeof(float) * tokens * (config->head_dim / 2));
+    w->tokens = carve(w, &used, tokens * d * sizeof(float));
+    w->normed = carve(w, &used, tokens * d * w->act_bytes);
+    w->qkv = carve(w, &used, tokens * (query + 2 * kv) * sizeof(float));
+    w->mixed = carve(w, &used, tokens * query * w->act_bytes);
+    w->query = carve(w, &used, tokens * (d > query ? d : query) * sizeof(float));
+    w->wide = carve(w, &used, tokens * 4 * d * w->act_bytes);
+    for (uint32_t page = 0; page < config->window; page++) {
+        w->index[page] = carve(w, &used, tokens * sizeof *w->index[page]);
+    }
+    if (w->kernels->precision == NN_INT8 || config->type == MODEL_E4M3) {
         w->int8_stride = widest_row(w);
-        w->int8 = carve(w, &used, TOKENS * w->int8_stride);
-        w->int8_rows = carve(w, &used, TOKENS * sizeof *w->int8_rows);
+        w->int8 = carve(w, &used, tokens * w->int8_stride);
+        w->int8_rows = carve(w, &used, tokens * sizeof *w->int8_rows);
     }
     size_t bev = (size_t)WINDOW_POSITIONS * config->bev_channels;
     size_t cameras = (size_t)CAMERA_COUNT * FRAME_CAMERA_POSITIONS * config->camera_channels;
@@ -187,14 +201,21 @@ static size_t carve_all(struct workspace *w)
 
 static void place_parts(struct workspace *w)
 {
+    const struct model_config *config = &w->model->config;
+    const uint32_t bev = model_tokens_bev(config);
+    const uint32_t camera = model_tokens_camera(config);
+    w->token_count = model_tokens(config);
+    w->heads = model_heads(config);
+    w->wide_heads = model_wide(config);
     w->part[PART_BEV] = (struct part_space){
         .model = &w->model->part[PART_BEV],
         .images = 1,
         .rows = WINDOW_SIDE,
         .cols = WINDOW_SIDE,
-        .token_cols = WINDOW_PATCHES,
-        .image_tokens = TOKENS_BEV,
-        .tokens = TOKENS_BEV,
+        .patch = config->patch,
+        .token_cols = WINDOW_SIDE / config->patch,
+        .image_tokens = bev,
+        .tokens = bev,
         .channels = FRAME_BEV_CHANNELS,
     };
     w->part[PART_CAMERA] = (struct part_space){
@@ -202,10 +223,11 @@ static void place_parts(struct workspace *w)
         .images = CAMERA_COUNT,
         .rows = FRAME_CAMERA_ROWS,
         .cols = FRAME_CAMERA_COLS,
-        .token_cols = CAMERA_TOKEN_COLS,
-        .image_tokens = TOKENS_CAMERA,
-        .first_token = TOKENS_BEV,
-        .tokens = CAMERA_COUNT * TOKENS_CAMERA,
+        .patch = config->patch,
+        .token_cols = FRAME_CAMERA_COLS / config->patch,
+        .image_tokens = camera,
+        .first_token = bev,
+        .tokens = CAMERA_COUNT * camera,
         .channels = FRAME_CAMERA_CHANNELS,
         .first_element = FRAME_BEV_BYTES,
     };

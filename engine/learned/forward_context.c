@@ -14,16 +14,20 @@
 
 /* ---- tables ---- */
 
-/* Pairs 0..7 turn with pu, 8..15 with pv. */
+/* The first half of the pairs turns with pu, the second with pv. */
 static void turn_token(struct workspace *w, uint32_t token, double pu, double pv)
 {
+    const uint32_t pairs = w->heads.dim / 2;
+    /* 0.6 for NN_HEAD: every dimension has the same range of frequencies. */
+    const double ratio =
+        w->heads.dim == NN_HEAD ? 0.6 : dmath_exp(dmath_log(0.6) * NN_HEAD / w->heads.dim);
     double frequency = 2.0;
-    for (uint32_t p = 0; p < ROTARY / 2; p++, frequency *= 0.6) {
+    for (uint32_t p = 0; p < pairs / 2; p++, frequency *= ratio) {
         for (uint32_t axis = 0; axis < 2; axis++) {
             double sine;
             double cosine;
             dmath_sincos((axis == 0 ? pu : pv) * frequency, &sine, &cosine);
-            size_t at = (size_t)token * ROTARY + axis * ROTARY / 2 + p;
+            size_t at = (size_t)token * pairs + axis * (pairs / 2) + p;
             w->sine[at] = (float)sine;
             w->cosine[at] = (float)cosine;
         }
@@ -38,8 +42,11 @@ void forward_tables(struct workspace *w)
     w->kernels->to_act(w->act_fp32,
                        w->act_bytes == sizeof(float) ? (void *)w->act_fp32 : (void *)w->act_bf16,
                        256);
-    for (uint32_t token = 0; token < TOKENS_BEV; token++) {
-        turn_token(w, token, token / WINDOW_PATCHES + 0.5, token % WINDOW_PATCHES + 0.5);
+    const struct part_space *p = &w->part[PART_BEV];
+    const double unit = (double)p->patch / WINDOW_PATCH;
+    for (uint32_t token = 0; token < p->tokens; token++) {
+        turn_token(w, token, (token / p->token_cols + 0.5) * unit,
+                   (token % p->token_cols + 0.5) * unit);
     }
 }
 
@@ -95,24 +102,42 @@ void forward_conditions(struct workspace *w)
 /* Focal length in columns of the 96-column image, as engine/model.md rounds it. */
 #define CAMERA_FOCAL 62.55
 
+/* Distance on the ground, in units of WINDOW_PATCH, of a camera token's row: given for the rows of
+ * tokens of WINDOW_PATCH, on a line between their middles and beyond them as at the ends. */
+static double row_reach(uint32_t row, uint32_t patch)
+{
+    enum { ROWS = FRAME_CAMERA_ROWS / WINDOW_PATCH };
+    static const double reach[ROWS] = {8.0, 5.0, 2.5, 1.0};
+    double at = (row + 0.5) * patch / WINDOW_PATCH - 0.5;
+    if (at <= 0.0) {
+        return reach[0];
+    }
+    uint32_t before = (uint32_t)at;
+    if (before + 1 >= ROWS) {
+        return reach[ROWS - 1];
+    }
+    return reach[before] + (reach[before + 1] - reach[before]) * (at - before);
+}
+
 /* A camera token lies on the ground along the ray of its centre column. */
 static void turn_cameras(struct workspace *w)
 {
-    static const double reach[CAMERA_TOKEN_ROWS] = {8.0, 5.0, 2.5, 1.0}; /* patches */
+    const struct part_space *p = &w->part[PART_CAMERA];
     const struct pose *ego = &w->input->ego;
     double u = ego->x_m / WINDOW_PATCH - w->input->window.i;
     double v = ego->y_m / WINDOW_PATCH - w->input->window.j;
     for (uint32_t camera = 0; camera < CAMERA_COUNT; camera++) {
-        for (uint32_t col = 0; col < CAMERA_TOKEN_COLS; col++) {
+        for (uint32_t col = 0; col < p->token_cols; col++) {
             double bearing = ego->heading_rad + camera_calibrations[camera].yaw_rad -
-                             dmath_atan((16.0 * col + 8.0 - 48.0) / CAMERA_FOCAL);
+                             dmath_atan((2.0 * p->patch * col + p->patch - 48.0) / CAMERA_FOCAL);
             double sine;
             double cosine;
             dmath_sincos(bearing, &sine, &cosine);
-            for (uint32_t row = 0; row < CAMERA_TOKEN_ROWS; row++) {
+            for (uint32_t row = 0; row < p->rows / p->patch; row++) {
                 uint32_t token =
-                    TOKENS_BEV + camera * TOKENS_CAMERA + row * CAMERA_TOKEN_COLS + col;
-                turn_token(w, token, u + reach[row] * cosine, v + reach[row] * sine);
+                    p->first_token + camera * p->image_tokens + row * p->token_cols + col;
+                double reach = row_reach(row, p->patch);
+                turn_token(w, token, u + reach * cosine, v + reach * sine);
             }
         }
     }
@@ -121,17 +146,19 @@ static void turn_cameras(struct workspace *w)
 /* Place of each token's patch of the world in a page. */
 static void place_tokens(struct workspace *w, uint32_t page)
 {
-    int64_t di = (int64_t)w->input->window.i - w->input->pages[page].window.i;
-    int64_t dj = (int64_t)w->input->window.j - w->input->pages[page].window.j;
+    const int32_t side = (int32_t)w->part[PART_BEV].token_cols;
+    const int64_t stride = WINDOW_PATCH / w->part[PART_BEV].patch; /* tokens of a window's step */
+    int64_t di = ((int64_t)w->input->window.i - w->input->pages[page].window.i) * stride;
+    int64_t dj = ((int64_t)w->input->window.j - w->input->pages[page].window.j) * stride;
     int16_t *index = w->index[page];
-    for (int32_t token = 0; token < TOKENS_BEV; token++) {
-        int64_t row = token / WINDOW_PATCHES + di;
-        int64_t col = token % WINDOW_PATCHES + dj;
-        bool there = row >= 0 && row < WINDOW_PATCHES && col >= 0 && col < WINDOW_PATCHES;
-        index[token] = there ? (int16_t)(row * WINDOW_PATCHES + col) : -1;
+    for (int32_t token = 0; token < side * side; token++) {
+        int64_t row = token / side + di;
+        int64_t col = token % side + dj;
+        bool there = row >= 0 && row < side && col >= 0 && col < side;
+        index[token] = there ? (int16_t)(row * side + col) : -1;
     }
-    for (int16_t token = TOKENS_BEV; token < TOKENS; token++) {
-        index[token] = token;
+    for (uint32_t token = w->part[PART_CAMERA].first_token; token < w->token_count; token++) {
+        index[token] = (int16_t)token;
     }
 }
 

@@ -15,7 +15,6 @@
 
 enum {
     IMAGE_ROWS = WINDOW_SIDE + CAMERA_COUNT * FRAME_CAMERA_ROWS, /* of BEV and cameras together */
-    ROTARY = NN_HEAD / 2,
 };
 
 /* The images of the BEV (one) or of the cameras (three) and their latents. Maps as in nn.h, one
@@ -23,9 +22,10 @@ enum {
 struct part_space {
     const struct model_part *model;
     uint32_t images, rows, cols; /* of positions */
+    uint32_t patch;              /* positions per side of a token */
     uint32_t token_cols;         /* patches per row */
     uint32_t image_tokens;       /* patches per image */
-    uint32_t first_token;        /* of all 216 */
+    uint32_t first_token;        /* of all */
     uint32_t tokens;
     uint32_t channels;      /* of a latent: 22 or 12 */
     uint32_t first_element; /* of the noise */
@@ -36,7 +36,7 @@ struct part_space {
     float *out;             /* [images][rows][cols][LATENT_CHANNELS] */
     float *x;               /* [images][rows][cols][channels] */
     float *base;            /* the same */
-    void *patches;          /* act [tokens][64 max(C, LATENT_CHANNELS)] */
+    void *patches;          /* act [tokens][patch * patch * max(C, LATENT_CHANNELS)] */
     float *mod;             /* [steps][4 C] */
 };
 
@@ -62,20 +62,24 @@ struct workspace {
     struct motion_sums *motion_sums;
     uint8_t *motion; /* [FRAME_BEV_BYTES] */
 
-    /* Tokens. */
-    float *cosine; /* [216][16] */
+    /* Tokens: 216, in patches of 8. Numbers of a token's queries are q, of its keys kv, both d but
+     * where the configuration says otherwise. */
+    uint32_t token_count;
+    struct nn_heads heads;
+    bool wide_heads; /* attention is that of kernels->attention_wide */
+    float *cosine;   /* [tokens][head_dim / 2] */
     float *sine;
-    float *tokens; /* [216][d]: X */
-    void *normed;  /* act [216][d] */
-    float *qkv;    /* [216][3 d] */
-    void *mixed;   /* act [216][d]: what attention gave */
-    float *query;  /* [216][d] */
-    void *wide;    /* act [216][4 d] */
-    int8_t *int8;  /* [216][int8_stride] and what belongs to each row, NN_INT8 alone: the rows that
-                      a product of integers is about to take */
+    float *tokens; /* [tokens][d]: X */
+    void *normed;  /* act [tokens][d] */
+    float *qkv;    /* [tokens][q + 2 kv] */
+    void *mixed;   /* act [tokens][q]: what attention gave */
+    float *query;  /* [tokens][max(d, q)] */
+    void *wide;    /* act [tokens][4 d] */
+    int8_t *int8;  /* [tokens][int8_stride] and what belongs to each row, of NN_INT8 and of models
+                      of e4m3 alone: the rows that a product of these is about to take */
     struct nn_int8_row *int8_rows;
     size_t int8_stride;
-    int16_t index[NN_PAGES_MAX][TOKENS];
+    int16_t *index[NN_PAGES_MAX]; /* [tokens] each */
 
     /* Of the present tick and step. */
     const struct forward_input *input;
@@ -111,14 +115,14 @@ static inline size_t map_at(const struct part_space *p, uint32_t image, uint32_t
 /* Calls work for ranges of rows within an image until all rows of both parts are done. */
 void forward_rows(struct workspace *w, void (*work)(struct workspace *w, struct part_space *p,
                                                     uint32_t image, uint32_t first, uint32_t end));
-/* The same for the 216 tokens. */
+/* The same for the tokens. */
 void forward_tokens(struct workspace *w,
                     void (*work)(struct workspace *w, uint32_t first, uint32_t end));
 
 /* gemm of `rows` rows of one of the model's products; the epilogue's members are set by it. */
 struct nn_gemm forward_gemm(const struct model_matmul *matmul, uint32_t rows, const void *a);
 
-/* Puts integers in the place of the activations, for a product whose weights are. */
+/* Puts integers or e4m3 in the place of the activations, for a product whose weights are. */
 void forward_take_activations(struct workspace *w, const struct model_matmul *matmul,
                               struct nn_gemm *g, uint32_t token, uint32_t first, uint32_t end);
 /* Rows first..end of a product whose activations are as its weights. */

@@ -38,9 +38,9 @@ void forward_tokens(struct workspace *w,
                     void (*work)(struct workspace *w, uint32_t first, uint32_t end))
 {
     /* One chunk per thread, so that each passes over the weights once; 16 rows are a tile. */
-    uint32_t share = (TOKENS - 1) / threads_count(w->threads) + 1;
+    uint32_t share = (w->token_count - 1) / threads_count(w->threads) + 1;
     w->token_work = work;
-    threads_run(w->threads, TOKENS, (share + 15) / 16 * 16, tokens_entry, w);
+    threads_run(w->threads, w->token_count, (share + 15) / 16 * 16, tokens_entry, w);
 }
 
 struct nn_gemm forward_gemm(const struct model_matmul *matmul, uint32_t rows, const void *a)
@@ -61,10 +61,11 @@ struct nn_gemm forward_gemm(const struct model_matmul *matmul, uint32_t rows, co
 void forward_take_activations(struct workspace *w, const struct model_matmul *matmul,
                               struct nn_gemm *g, uint32_t token, uint32_t first, uint32_t end)
 {
-    if (matmul->int8) {
+    if (matmul->int8 || matmul->e4m3) {
         int8_t *q = w->int8 + token * w->int8_stride;
         struct nn_int8_row *rows = w->int8_rows + token;
-        w->kernels->to_int8(g->a, g->k, q, w->int8_stride, rows, first, end);
+        (matmul->e4m3 ? w->kernels->to_e4m3 : w->kernels->to_int8)(g->a, g->k, q, w->int8_stride,
+                                                                   rows, first, end);
         g->a = q;
         g->lda = w->int8_stride;
         g->rows = rows;
@@ -74,7 +75,9 @@ void forward_take_activations(struct workspace *w, const struct model_matmul *ma
 void forward_multiply(const struct workspace *w, const struct model_matmul *matmul,
                       const struct nn_gemm *g, uint32_t first, uint32_t end)
 {
-    (matmul->int8 ? w->kernels->gemm_int8 : w->kernels->gemm)(g, first, end);
+    (matmul->e4m3   ? w->kernels->gemm_e4m3
+     : matmul->int8 ? w->kernels->gemm_int8
+                    : w->kernels->gemm)(g, first, end);
 }
 
 void forward_matmul(struct workspace *w, const struct model_matmul *matmul, struct nn_gemm *g,
@@ -95,16 +98,16 @@ static size_t patch_line(const struct part_space *p, uint32_t channels, uint32_t
                          uint32_t line)
 {
     uint32_t within = token % p->image_tokens;
-    return map_at(p, token / p->image_tokens, within / p->token_cols * WINDOW_PATCH + line,
-                  within % p->token_cols * WINDOW_PATCH, channels);
+    return map_at(p, token / p->image_tokens, within / p->token_cols * p->patch + line,
+                  within % p->token_cols * p->patch, channels);
 }
 
 void forward_gather(struct workspace *w, struct part_space *p, const void *map, uint32_t channels,
                     uint32_t token)
 {
-    size_t bytes = (size_t)WINDOW_PATCH * channels * w->act_bytes;
-    uint8_t *patch = (uint8_t *)p->patches + (size_t)token * WINDOW_PATCH * bytes;
-    for (uint32_t line = 0; line < WINDOW_PATCH; line++) {
+    size_t bytes = (size_t)p->patch * channels * w->act_bytes;
+    uint8_t *patch = (uint8_t *)p->patches + (size_t)token * p->patch * bytes;
+    for (uint32_t line = 0; line < p->patch; line++) {
         size_t from = patch_line(p, channels, token, line) * w->act_bytes;
         memcpy(patch + line * bytes, (const uint8_t *)map + from, bytes);
     }
@@ -113,9 +116,9 @@ void forward_gather(struct workspace *w, struct part_space *p, const void *map, 
 void forward_scatter(struct workspace *w, struct part_space *p, void *map, uint32_t channels,
                      uint32_t token)
 {
-    size_t bytes = (size_t)WINDOW_PATCH * channels * w->act_bytes;
-    const uint8_t *patch = (const uint8_t *)p->patches + (size_t)token * WINDOW_PATCH * bytes;
-    for (uint32_t line = 0; line < WINDOW_PATCH; line++) {
+    size_t bytes = (size_t)p->patch * channels * w->act_bytes;
+    const uint8_t *patch = (const uint8_t *)p->patches + (size_t)token * p->patch * bytes;
+    for (uint32_t line = 0; line < p->patch; line++) {
         size_t to = patch_line(p, channels, token, line) * w->act_bytes;
         memcpy((uint8_t *)map + to, patch + line * bytes, bytes);
     }

@@ -1,5 +1,5 @@
 /*
- * One step of the sampler: convolutions in, the transformer over 216 tokens, convolutions out. The
+ * One step of the sampler: convolutions in, the transformer over the tokens, convolutions out. The
  * formulas and their order are those of engine/model.md, "Network".
  */
 #include "engine/learned/forward_internal.h"
@@ -143,9 +143,12 @@ static void qkv_tokens(struct workspace *w, uint32_t layer, uint32_t first, uint
     const float *table = w->table + (size_t)layer * 6 * d;
     w->kernels->norm(w->tokens, d, 1.0f, table, table + d, w->normed, first, end);
     const struct model_matmul *qkv = &w->model->blocks[layer].qkv;
-    struct nn_gemm g = forward_gemm(qkv, TOKENS, w->normed);
+    struct nn_gemm g = forward_gemm(qkv, w->token_count, w->normed);
     g.c = w->qkv;
     forward_matmul(w, qkv, &g, 0, first, end);
+    if (w->wide_heads) {
+        w->kernels->turn(&w->heads, w->cosine, w->sine, w->qkv, first, end);
+    }
 }
 
 static void embed_tokens(struct workspace *w, uint32_t first, uint32_t end)
@@ -164,11 +167,11 @@ static void temporal_tokens(struct workspace *w, uint32_t first, uint32_t end)
     const struct nn_kernels *kernels = w->kernels;
     uint32_t d = config->width;
     kernels->norm(w->tokens, d, 0.0f, block->norm_weight, block->norm_bias, w->normed, first, end);
-    struct nn_gemm g = forward_gemm(&block->tq, TOKENS, w->normed);
+    struct nn_gemm g = forward_gemm(&block->tq, w->token_count, w->normed);
     g.c = w->query;
     forward_matmul(w, &block->tq, &g, 0, first, end);
     struct nn_temporal t = {
-        .tokens = TOKENS,
+        .tokens = w->token_count,
         .width = d,
         .pages = w->input->page_count,
         .q = w->query,
@@ -178,15 +181,19 @@ static void temporal_tokens(struct workspace *w, uint32_t first, uint32_t end)
         .null_v = block->null_v,
         .out = w->mixed,
     };
-    size_t page_bytes = (size_t)TOKENS * d * w->act_bytes;
+    size_t page_bytes = (size_t)w->token_count * model_kv_width(config) * w->act_bytes;
     for (uint32_t page = 0; page < t.pages; page++) {
         const uint8_t *memory = w->input->pages[page].memory;
         t.k[page] = memory + 2 * w->layer * page_bytes;
         t.v[page] = memory + (2 * w->layer + 1) * page_bytes;
         t.index[page] = w->index[page];
     }
-    kernels->temporal(&t, first, end);
-    g = forward_gemm(&block->to, TOKENS, w->mixed);
+    if (w->wide_heads) {
+        kernels->temporal_wide(&t, &w->heads, first, end);
+    } else {
+        kernels->temporal(&t, first, end);
+    }
+    g = forward_gemm(&block->to, w->token_count, w->mixed);
     g.epilogue = NN_ADD_GATED;
     g.c = w->tokens;
     forward_matmul(w, &block->to, &g, 0, first, end);
@@ -199,7 +206,7 @@ static void block_tokens(struct workspace *w, uint32_t first, uint32_t end)
     const struct model_block *block = &w->model->blocks[w->layer];
     uint32_t d = config->width;
     const float *table = w->table + (size_t)w->layer * 6 * d;
-    struct nn_gemm g = forward_gemm(&block->o, TOKENS, w->mixed);
+    struct nn_gemm g = forward_gemm(&block->o, w->token_count, w->mixed);
     g.epilogue = NN_ADD_GATED;
     g.gate = table + 2 * d;
     g.c = w->tokens;
@@ -208,11 +215,11 @@ static void block_tokens(struct workspace *w, uint32_t first, uint32_t end)
     temporal_tokens(w, first, end);
 
     w->kernels->norm(w->tokens, d, 1.0f, table + 3 * d, table + 4 * d, w->normed, first, end);
-    g = forward_gemm(&block->fc1, TOKENS, w->normed);
+    g = forward_gemm(&block->fc1, w->token_count, w->normed);
     g.epilogue = NN_SILU_ACT;
     g.out = w->wide;
     forward_matmul(w, &block->fc1, &g, 0, first, end);
-    g = forward_gemm(&block->fc2, TOKENS, w->wide);
+    g = forward_gemm(&block->fc2, w->token_count, w->wide);
     g.epilogue = NN_ADD_GATED;
     g.gate = table + 5 * d;
     g.c = w->tokens;
@@ -233,25 +240,35 @@ static void block_tokens(struct workspace *w, uint32_t first, uint32_t end)
 static void attention_entry(void *context, uint32_t first, uint32_t end)
 {
     struct workspace *w = context;
-    uint32_t d = w->model->config.width;
-    uint32_t heads = d / NN_HEAD;
+    const struct nn_heads *h = &w->heads;
+    uint32_t heads = h->heads;
+    size_t query = (size_t)heads * h->dim;
+    size_t row = query + 2 * (size_t)h->kv_heads * h->dim;
+    size_t pairs = h->dim / 2;
     bool joint = w->model->config.joint[w->layer];
     for (uint32_t item = first; item < end;) {
         uint32_t range = item / heads;
         uint32_t head = item % heads;
         uint32_t count = heads - head < end - item ? heads - head : end - item;
-        size_t token = range == 0 ? 0 : TOKENS_BEV + (range - 1) * TOKENS_CAMERA;
-        const struct nn_attention a = {
-            .tokens = joint        ? TOKENS
-                      : range == 0 ? TOKENS_BEV
-                                   : TOKENS_CAMERA,
-            .width = d,
-            .qkv = w->qkv + token * 3 * d,
-            .cosine = w->cosine + token * ROTARY,
-            .sine = w->sine + token * ROTARY,
-            .out = (uint8_t *)w->mixed + token * d * w->act_bytes,
-        };
-        w->kernels->attention(&a, head, head + count);
+        const struct part_space *p = &w->part[range == 0 ? PART_BEV : PART_CAMERA];
+        size_t token = range == 0 ? 0 : p->first_token + (size_t)(range - 1) * p->image_tokens;
+        uint32_t tokens = joint ? w->token_count : p->image_tokens;
+        const float *qkv = w->qkv + token * row;
+        void *out = (uint8_t *)w->mixed + token * query * w->act_bytes;
+        if (w->wide_heads) {
+            const struct nn_wide_attention a = {*h, tokens, qkv, out};
+            w->kernels->attention_wide(&a, head, head + count);
+        } else {
+            const struct nn_attention a = {
+                .tokens = tokens,
+                .width = (uint32_t)query,
+                .qkv = qkv,
+                .cosine = w->cosine + token * pairs,
+                .sine = w->sine + token * pairs,
+                .out = out,
+            };
+            w->kernels->attention(&a, head, head + count);
+        }
         item += count;
     }
 }
@@ -259,7 +276,7 @@ static void attention_entry(void *context, uint32_t first, uint32_t end)
 static void attend(struct workspace *w)
 {
     uint32_t ranges = w->model->config.joint[w->layer] ? 1 : 1 + CAMERA_COUNT;
-    threads_run(w->threads, ranges * (w->model->config.width / NN_HEAD), 1, attention_entry, w);
+    threads_run(w->threads, ranges * w->heads.heads, 1, attention_entry, w);
 }
 
 /* ---- the step ---- */
@@ -296,7 +313,7 @@ static void probe_x0(struct workspace *w, const char *name, const struct part_sp
 
 static void blocks(struct workspace *w)
 {
-    size_t count = (size_t)TOKENS * w->model->config.width;
+    size_t count = (size_t)w->token_count * w->model->config.width;
     for (w->layer = 0; w->layer < w->model->config.layers; w->layer++) {
         attend(w);
         forward_mark_phase(w, "attention");
@@ -322,7 +339,7 @@ void forward_step(struct workspace *w)
     forward_probe_map(w, "cam.h", cameras, cameras->h, cameras->model->channels);
     forward_tokens(w, embed_tokens);
     forward_mark_phase(w, "embed");
-    forward_probe_floats(w, "embed", w->tokens, (size_t)TOKENS * w->model->config.width);
+    forward_probe_floats(w, "embed", w->tokens, (size_t)w->token_count * w->model->config.width);
     blocks(w);
     forward_rows(w, head_rows);
     forward_mark_phase(w, "conv head");

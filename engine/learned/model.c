@@ -85,6 +85,18 @@ static enum status model_new(const struct model_open_options *options, struct mo
     return STATUS_OK;
 }
 
+/* Numbers of e4m3 stand among those of bf16. */
+static enum status check_precision(const struct model *model, const char *source,
+                                   struct error *error)
+{
+    enum nn_precision precision = model->kernels.precision;
+    return model->config.type != MODEL_E4M3 || precision == NN_BF16
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "%s: config: type: e4m3 is computed in precision bf16, found %s", source,
+                           nn_precision_names[precision]);
+}
+
 enum status model_open(const char *path, const struct model_open_options *options,
                        struct model **out, struct error *error)
 {
@@ -93,6 +105,7 @@ enum status model_open(const char *path, const struct model_open_options *option
     enum status status = safetensors_open(path, SAFETENSORS_COPY, &file, error);
     THEN(status, model_new(options, &model, error));
     THEN(status, open_config(model, path, file, error));
+    THEN(status, check_precision(model, path, error));
     THEN(status, model_load_weights(model, path, file, 0, error));
     THEN(status, check_data(path, file, error));
     if (status != STATUS_OK) {
@@ -114,10 +127,13 @@ enum status model_random(const struct model_config *config,
                          struct model **out, struct error *error)
 {
     struct model *model = NULL;
-    TRY(model_config_check("random weights", config, error));
+    struct model_config complete = *config;
+    model_config_complete(&complete);
+    TRY(model_config_check("random weights", &complete, error));
     TRY(model_new(options, &model, error));
-    model->config = *config;
-    enum status status = model_load_weights(model, "random weights", NULL, seed, error);
+    model->config = complete;
+    enum status status = check_precision(model, "random weights", error);
+    THEN(status, model_load_weights(model, "random weights", NULL, seed, error));
     if (status != STATUS_OK) {
         model_close(model);
         return status;
@@ -179,23 +195,24 @@ double model_tick_flop(const struct model *model)
     double tick = 0.0;
     double step = matmul_flop(&model->time1, 1) + matmul_flop(&model->time2, 1) +
                   matmul_flop(&model->ada, 1) + matmul_flop(&model->final, 1);
-    part_flop(&model->part[PART_BEV], WINDOW_POSITIONS, TOKENS_BEV, &tick, &step);
+    double bev = model_tokens_bev(config);
+    double camera = model_tokens_camera(config);
+    double tokens = model_tokens(config);
+    part_flop(&model->part[PART_BEV], WINDOW_POSITIONS, bev, &tick, &step);
     part_flop(&model->part[PART_CAMERA], CAMERA_COUNT * FRAME_CAMERA_POSITIONS,
-              CAMERA_COUNT * TOKENS_CAMERA, &tick, &step);
+              CAMERA_COUNT * camera, &tick, &step);
     for (uint32_t layer = 0; layer < config->layers; layer++) {
         const struct model_block *block = &model->blocks[layer];
         const struct model_matmul *const matmuls[] = {&block->qkv, &block->o,   &block->tq,
                                                       &block->to,  &block->fc1, &block->fc2};
         for (size_t i = 0; i < sizeof matmuls / sizeof matmuls[0]; i++) {
-            step += matmul_flop(matmuls[i], TOKENS);
+            step += matmul_flop(matmuls[i], tokens);
         }
-        double pairs = config->joint[layer]
-                           ? (double)TOKENS * TOKENS
-                           : (double)TOKENS_BEV * TOKENS_BEV +
-                                 (double)CAMERA_COUNT * TOKENS_CAMERA * TOKENS_CAMERA;
+        double pairs =
+            config->joint[layer] ? tokens * tokens : bev * bev + CAMERA_COUNT * camera * camera;
         /* logits and weighted sum, two operations each */
-        step += 4.0 * config->width * (pairs + (double)TOKENS * (config->window + 1));
-        tick += matmul_flop(&block->tk, TOKENS) + matmul_flop(&block->tv, TOKENS);
+        step += 4.0 * model_query_width(config) * (pairs + tokens * (config->window + 1));
+        tick += matmul_flop(&block->tk, tokens) + matmul_flop(&block->tv, tokens);
     }
     return tick + step * config->steps;
 }

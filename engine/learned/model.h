@@ -14,7 +14,10 @@
 
 struct model;
 
-enum { MODEL_LAYERS_MAX = 32, MODEL_STEPS_MAX = 64 };
+enum { MODEL_LAYERS_MAX = 64, MODEL_STEPS_MAX = 64 };
+
+/* Numbers of most products of the layers. */
+enum model_type { MODEL_BF16 = 0, MODEL_E4M3 };
 
 struct model_config {
     char name[LIMIT_ID_BYTES];
@@ -28,6 +31,13 @@ struct model_config {
     double schedule[MODEL_STEPS_MAX + 1];
     bool joint[MODEL_LAYERS_MAX];
     uint32_t horizon_ticks[CONDITIONING_COUNT];
+    /* Members that a configuration may leave out: 0 then, and in a model its value. */
+    uint32_t patch;            /* positions per side: 8, 4, 2 or 1; 8 */
+    uint32_t heads;            /* width / head_dim */
+    uint32_t kv_heads;         /* as many as heads */
+    uint32_t head_dim;         /* NN_HEAD */
+    enum model_type type;      /* MODEL_BF16 */
+    uint32_t reference_layers; /* of MODEL_E4M3, at each end: bf16 all the same */
 };
 
 struct model_open_options {
@@ -58,6 +68,12 @@ void model_sampler(const struct model *model, enum conditioning conditioning,
                    char out[LIMIT_ID_BYTES]);
 /* Multiplications and additions of one tick of one slot, from the shapes. */
 double model_tick_flop(const struct model *model);
+/* Tokens of a frame. */
+uint32_t model_tokens(const struct model_config *config);
+/* True: tokens or heads are such that the plain C kernels alone have them. */
+bool model_wide(const struct model_config *config);
+/* The same, or numbers: attention or products are computed in plain C on every machine. */
+bool model_plain(const struct model_config *config);
 /* As it was opened with. */
 double model_peak_flops(const struct model *model);
 

@@ -103,6 +103,22 @@ static bool take_horizon(struct scan *scan, struct model_config *config)
     return scan->status == STATUS_OK;
 }
 
+/* A word of two. */
+static bool take_type(struct scan *scan, struct model_config *config)
+{
+    char text[LIMIT_ID_BYTES];
+    if (!scan_string(scan, text, sizeof text, NULL)) {
+        return false;
+    }
+    if (strcmp(text, "bf16") != 0 && strcmp(text, "e4m3") != 0) {
+        return scan_fail(scan, STATUS_BAD_INPUT,
+                         "type: expected \"bf16\" or \"e4m3\", found \"%s\"", text);
+    }
+    config->type = strcmp(text, "e4m3") == 0 ? MODEL_E4M3 : MODEL_BF16;
+    return true;
+}
+
+/* Those from MEMBER_PATCH on may be left out. */
 enum member {
     MEMBER_NAME,
     MEMBER_TIER,
@@ -114,11 +130,18 @@ enum member {
     MEMBER_SCHEDULE,
     MEMBER_JOINT,
     MEMBER_HORIZON,
+    MEMBER_PATCH,
+    MEMBER_HEADS,
+    MEMBER_KV_HEADS,
+    MEMBER_HEAD_DIM,
+    MEMBER_TYPE,
+    MEMBER_REFERENCE_LAYERS,
     MEMBER_COUNT
 };
 static const char *const member_names[MEMBER_COUNT] = {
-    "name",   "tier",     "width", "layers",        "bev_channels", "camera_channels",
-    "window", "schedule", "joint", "horizon_ticks",
+    "name",     "tier",     "width", "layers",           "bev_channels", "camera_channels",
+    "window",   "schedule", "joint", "horizon_ticks",    "patch",        "heads",
+    "kv_heads", "head_dim", "type",  "reference_layers",
 };
 
 static bool take_member(struct scan *scan, enum member member, struct model_config *config,
@@ -144,6 +167,18 @@ static bool take_member(struct scan *scan, enum member member, struct model_conf
         return take_schedule(scan, config);
     case MEMBER_JOINT:
         return take_joint(scan, config, joint_count);
+    case MEMBER_PATCH:
+        return take_uint(scan, key, 1, WINDOW_PATCH, &config->patch);
+    case MEMBER_HEADS:
+        return take_uint(scan, key, 1, MODEL_WIDTH_MAX / 16, &config->heads);
+    case MEMBER_KV_HEADS:
+        return take_uint(scan, key, 1, MODEL_WIDTH_MAX / 16, &config->kv_heads);
+    case MEMBER_HEAD_DIM:
+        return take_uint(scan, key, 16, NN_WIDE_HEAD_MAX, &config->head_dim);
+    case MEMBER_TYPE:
+        return take_type(scan, config);
+    case MEMBER_REFERENCE_LAYERS:
+        return take_uint(scan, key, 0, MODEL_LAYERS_MAX, &config->reference_layers);
     default:
         return take_horizon(scan, config);
     }
@@ -178,7 +213,7 @@ enum status model_config_parse(const char *source, const char *text, size_t byte
     if (!scan_end(&scan)) {
         return scan.status;
     }
-    for (uint32_t i = 0; i < MEMBER_COUNT; i++) {
+    for (uint32_t i = 0; i < MEMBER_PATCH; i++) {
         if ((seen & 1u << i) == 0) {
             return error_set(error, STATUS_BAD_INPUT, "%s: config: expected \"%s\", found none",
                              source, member_names[i]);
@@ -189,8 +224,65 @@ enum status model_config_parse(const char *source, const char *text, size_t byte
                          "%s: config: joint: expected one entry per layer (%u), found %u", source,
                          config.layers, joint_count);
     }
+    model_config_complete(&config);
     TRY(model_config_check(source, &config, error));
     *out = config;
+    return STATUS_OK;
+}
+
+void model_config_complete(struct model_config *config)
+{
+    config->patch = config->patch != 0 ? config->patch : WINDOW_PATCH;
+    config->head_dim = config->head_dim != 0 ? config->head_dim : NN_HEAD;
+    config->heads = config->heads != 0 ? config->heads : config->width / config->head_dim;
+    config->kv_heads = config->kv_heads != 0 ? config->kv_heads : config->heads;
+}
+
+uint32_t model_tokens(const struct model_config *config)
+{
+    return model_tokens_bev(config) + CAMERA_COUNT * model_tokens_camera(config);
+}
+
+bool model_wide(const struct model_config *config)
+{
+    return config->head_dim != NN_HEAD || config->kv_heads != config->heads ||
+           config->heads * NN_HEAD != config->width || model_tokens(config) > NN_TOKENS_MAX;
+}
+
+bool model_plain(const struct model_config *config)
+{
+    return model_wide(config) || config->type != MODEL_BF16;
+}
+
+static enum status check_heads(const char *source, const struct model_config *config,
+                               struct error *error)
+{
+    if (WINDOW_PATCH % config->patch != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: config: patch: expected 8, 4, 2 or 1, found %u", source,
+                         config->patch);
+    }
+    if (config->head_dim % 16 != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: config: head_dim: expected a multiple of 16, found %u", source,
+                         config->head_dim);
+    }
+    if (config->heads == 0 || config->heads % config->kv_heads != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: config: heads: expected a multiple of kv_heads (%u), found %u",
+                         source, config->kv_heads, config->heads);
+    }
+    uint32_t widths[] = {model_query_width(config), model_kv_width(config)};
+    static const char *const names[] = {"heads", "kv_heads"};
+    for (int i = 0; i < 2; i++) {
+        if (widths[i] % 32 != 0 || widths[i] > MODEL_WIDTH_MAX) {
+            return error_set(
+                error, STATUS_BAD_INPUT,
+                "%s: config: %s: expected a multiple of 32 of at most %d numbers, found "
+                "%u of %u",
+                source, names[i], MODEL_WIDTH_MAX, widths[i] / config->head_dim, config->head_dim);
+        }
+    }
     return STATUS_OK;
 }
 
@@ -206,6 +298,7 @@ enum status model_config_check(const char *source, const struct model_config *co
                              names[i], sides[i]);
         }
     }
+    TRY(check_heads(source, config, error));
     if (config->name[0] == 0) {
         return error_set(error, STATUS_BAD_INPUT, "%s: config: name: expected one, found none",
                          source);

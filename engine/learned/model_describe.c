@@ -46,6 +46,8 @@ static struct device_block block_of(const struct model_block *block, bool joint)
     };
 }
 
+enum { WIDTH_MAX = 1024 }; /* of models that devices were tried with */
+
 float model_step_weight(const struct model_config *config, uint32_t step)
 {
     const double *t = &config->schedule[step];
@@ -59,6 +61,15 @@ enum status model_describe(const struct model *model, struct model_device *out, 
         return error_set(error, STATUS_DEVICE,
                          "model %s: opened in %s for the CPU alone; devices take bf16",
                          config->name, nn_precision_names[model->kernels.precision]);
+    }
+    if (model_plain(config) || config->patch != WINDOW_PATCH ||
+        config->layers > DEVICE_LAYERS_MAX || config->width > WIDTH_MAX) {
+        return error_set(
+            error, STATUS_DEVICE,
+            "model %s: for the CPU alone; devices take patches of %d, heads of %d with "
+            "keys and values of their own, bf16, at most %d layers, a width of at most "
+            "%d",
+            config->name, WINDOW_PATCH, NN_HEAD, DEVICE_LAYERS_MAX, WIDTH_MAX);
     }
     for (uint32_t step = 0; step < config->steps; step++) {
         out->weight[step] = model_step_weight(config, step);

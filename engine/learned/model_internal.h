@@ -12,16 +12,10 @@
 #include "kernels/device.h"
 
 enum {
-    MODEL_WIDTH_MAX = 1024,
+    MODEL_WIDTH_MAX = 6144,
     MODEL_CHANNELS_MAX = 256,
-    MODEL_FEATURES = 64, /* of a time */
-    TOKENS_BEV = WINDOW_PATCHES * WINDOW_PATCHES,
-    CAMERA_TOKEN_ROWS = FRAME_CAMERA_ROWS / WINDOW_PATCH,
-    CAMERA_TOKEN_COLS = FRAME_CAMERA_COLS / WINDOW_PATCH,
-    TOKENS_CAMERA = CAMERA_TOKEN_ROWS * CAMERA_TOKEN_COLS, /* of one camera */
-    TOKENS = TOKENS_BEV + CAMERA_COUNT * TOKENS_CAMERA,
+    MODEL_FEATURES = 64,  /* of a time */
     LATENT_CHANNELS = 32, /* of x and of a frame, padded */
-    PATCH_POSITIONS = WINDOW_PATCH * WINDOW_PATCH,
     CONTEXT_BEV_CHANNELS = 64,
     CONTEXT_CAMERA_CHANNELS = 32,
 };
@@ -31,6 +25,7 @@ struct model_matmul {
     uint32_t n, k;
     const void *packed;
     bool int8;             /* packed for integers; the rule is in engine/model.md, "Precision" */
+    bool e4m3;             /* packed for e4m3, of the configuration's type */
     const uint16_t *plain; /* bf16 [n][k], NULL unless opened for devices */
     const float *bias;     /* [n] */
 };
@@ -50,7 +45,7 @@ struct model_block {
     const float *norm_weight; /* [d], of tnorm */
     const float *norm_bias;
     const float *tbias;  /* [heads][window] */
-    const float *null_k; /* [d] */
+    const float *null_k; /* [kv_heads * head_dim] */
     const float *null_v;
 };
 
@@ -61,7 +56,7 @@ struct model {
     double peak_flops;
     char hash[SHA256_HEX_BYTES];
     struct model_matmul time1, time2, ada, final;
-    const float *pos; /* [216][d] */
+    const float *pos; /* [tokens][d] */
     struct model_part part[PART_COUNT];
     struct model_block blocks[MODEL_LAYERS_MAX];
     float features[MODEL_STEPS_MAX][MODEL_FEATURES]; /* of every step's time */
@@ -71,6 +66,32 @@ struct model {
 /* Parses and checks the text of `config`; errors name `source`, offset, expected, found. */
 enum status model_config_parse(const char *source, const char *text, size_t bytes,
                                struct model_config *out, struct error *error);
+/* Puts in what the configuration leaves out. */
+void model_config_complete(struct model_config *config);
+/* Tokens of the BEV, and of one camera. */
+static inline uint32_t model_tokens_bev(const struct model_config *config)
+{
+    uint32_t side = WINDOW_SIDE / config->patch;
+    return side * side;
+}
+static inline uint32_t model_tokens_camera(const struct model_config *config)
+{
+    return FRAME_CAMERA_POSITIONS / (config->patch * config->patch);
+}
+/* Numbers of a token's queries, and of its keys or values. */
+static inline uint32_t model_query_width(const struct model_config *config)
+{
+    return config->heads * config->head_dim;
+}
+static inline uint32_t model_kv_width(const struct model_config *config)
+{
+    return config->kv_heads * config->head_dim;
+}
+static inline struct nn_heads model_heads(const struct model_config *config)
+{
+    return (struct nn_heads){config->heads, config->kv_heads, config->head_dim};
+}
+
 /* Checks that the text above cannot express: multiples, limits, a schedule from 0 to 1. */
 enum status model_config_check(const char *source, const struct model_config *config,
                                struct error *error);

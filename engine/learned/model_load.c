@@ -19,6 +19,7 @@ struct loader {
     const struct safetensors *file; /* NULL: random */
     const struct nn_kernels *kernels;
     bool device;
+    enum model_type type;
     uint64_t seed;
     uint8_t *base;     /* NULL in the first walk */
     size_t used_bytes; /* of what base is or will be */
@@ -176,8 +177,10 @@ static const float *take_floats(struct loader *loader, const char *name, uint32_
     return kept;
 }
 
-/* Form in which a product is computed in NN_INT8 (engine/model.md, "Precision"). */
-enum numbers { FLOATS, WHOLE };
+/* Form in which a product is computed: LAYER, of a layer that is not a reference, as the
+ * configuration's type says; in NN_INT8 all but FLOATS in integers (engine/model.md, "Precision").
+ */
+enum numbers { FLOATS, WHOLE, LAYER };
 
 /* The maps that a convolution takes. */
 struct inputs {
@@ -190,6 +193,9 @@ struct inputs {
 static size_t packed_bytes(const struct nn_kernels *kernels, const struct model_matmul *matmul,
                            const struct inputs *inputs)
 {
+    if (matmul->e4m3) {
+        return kernels->packed_bytes_e4m3(matmul->n, matmul->k);
+    }
     if (!matmul->int8) {
         return kernels->packed_bytes(matmul->n, matmul->k);
     }
@@ -202,7 +208,9 @@ static size_t packed_bytes(const struct nn_kernels *kernels, const struct model_
 static void pack(const struct nn_kernels *kernels, const struct model_matmul *matmul,
                  const struct inputs *inputs, const float *values, void *out)
 {
-    if (!matmul->int8) {
+    if (matmul->e4m3) {
+        kernels->pack_e4m3(values, matmul->n, matmul->k, out);
+    } else if (!matmul->int8) {
         kernels->pack(values, matmul->n, matmul->k, out);
     } else if (inputs == NULL) {
         kernels->pack_int8(values, matmul->n, matmul->k, out);
@@ -225,7 +233,8 @@ static void take_matmul(struct loader *loader, const char *name, uint32_t rank,
     *out = (struct model_matmul){
         .n = (uint32_t)shape[0],
         .k = (uint32_t)k,
-        .int8 = numbers == WHOLE && kernels->precision == NN_INT8,
+        .int8 = numbers != FLOATS && kernels->precision == NN_INT8,
+        .e4m3 = numbers == LAYER && loader->type == MODEL_E4M3,
     };
     snprintf(text, sizeof text, "%s.weight", name);
     const float *values = take(loader, text, rank, shape, 1.0 / sqrt((double)k));
@@ -266,10 +275,12 @@ static void take_conv(struct loader *loader, const char *prefix, const char *nam
 
 /* ---- the list ---- */
 
-static void walk_part(struct loader *loader, const char *prefix, uint32_t d,
+static void walk_part(struct loader *loader, const char *prefix, const struct model_config *config,
                       struct model_part *part)
 {
     uint32_t c = part->channels;
+    uint32_t d = config->width;
+    uint32_t positions = config->patch * config->patch;
     take_linear(loader, prefix, "mod", 4 * c, d, FLOATS, &part->mod);
     const struct inputs context = {1, {part->context_channels}, {part->context_channels}};
     const struct inputs latents = {1, {LATENT_CHANNELS}, {(part->latents + 3) / 4 * 4}};
@@ -278,12 +289,11 @@ static void walk_part(struct loader *loader, const char *prefix, uint32_t d,
     take_conv(loader, prefix, "ctx", c, context, FLOATS, &part->ctx);
     take_conv(loader, prefix, "in", c, latents, WHOLE, &part->in);
     take_conv(loader, prefix, "mid", c, one, FLOATS, &part->mid);
-    take_linear(loader, prefix, "embed", d, PATCH_POSITIONS * c, WHOLE, &part->embed);
-    take_linear(loader, prefix, "unembed", PATCH_POSITIONS * c, d, WHOLE, &part->unembed);
+    take_linear(loader, prefix, "embed", d, positions * c, WHOLE, &part->embed);
+    take_linear(loader, prefix, "unembed", positions * c, d, WHOLE, &part->unembed);
     take_conv(loader, prefix, "head", c, both, WHOLE, &part->head);
     take_conv(loader, prefix, "out", LATENT_CHANNELS, one, WHOLE, &part->out);
-    take_linear(loader, prefix, "memory", d, PATCH_POSITIONS * LATENT_CHANNELS, WHOLE,
-                &part->memory);
+    take_linear(loader, prefix, "memory", d, positions * LATENT_CHANNELS, WHOLE, &part->memory);
 }
 
 static const float *block_floats(struct loader *loader, const char *prefix, const char *name,
@@ -298,22 +308,27 @@ static void walk_block(struct loader *loader, const struct model_config *config,
                        struct model_block *block)
 {
     uint32_t d = config->width;
+    uint32_t q = model_query_width(config);
+    uint32_t kv = model_kv_width(config);
+    bool reference =
+        layer < config->reference_layers || layer + config->reference_layers >= config->layers;
+    enum numbers numbers = reference ? WHOLE : LAYER;
     char prefix[32];
     snprintf(prefix, sizeof prefix, "blocks.%u.", layer);
     block->table = block_floats(loader, prefix, "table", 2, 6, d);
-    take_linear(loader, prefix, "qkv", 3 * d, d, WHOLE, &block->qkv);
-    take_linear(loader, prefix, "o", d, d, WHOLE, &block->o);
+    take_linear(loader, prefix, "qkv", q + 2 * kv, d, numbers, &block->qkv);
+    take_linear(loader, prefix, "o", d, q, numbers, &block->o);
     block->norm_weight = block_floats(loader, prefix, "tnorm.weight", 1, d, 1);
     block->norm_bias = block_floats(loader, prefix, "tnorm.bias", 1, d, 1);
-    take_linear(loader, prefix, "tq", d, d, WHOLE, &block->tq);
-    take_linear(loader, prefix, "tk", d, d, WHOLE, &block->tk);
-    take_linear(loader, prefix, "tv", d, d, WHOLE, &block->tv);
-    take_linear(loader, prefix, "to", d, d, WHOLE, &block->to);
-    block->tbias = block_floats(loader, prefix, "tbias", 2, d / NN_HEAD, config->window);
-    block->null_k = block_floats(loader, prefix, "null_k", 1, d, 1);
-    block->null_v = block_floats(loader, prefix, "null_v", 1, d, 1);
-    take_linear(loader, prefix, "fc1", 4 * d, d, WHOLE, &block->fc1);
-    take_linear(loader, prefix, "fc2", d, 4 * d, WHOLE, &block->fc2);
+    take_linear(loader, prefix, "tq", q, d, numbers, &block->tq);
+    take_linear(loader, prefix, "tk", kv, d, numbers, &block->tk);
+    take_linear(loader, prefix, "tv", kv, d, numbers, &block->tv);
+    take_linear(loader, prefix, "to", d, q, numbers, &block->to);
+    block->tbias = block_floats(loader, prefix, "tbias", 2, config->heads, config->window);
+    block->null_k = block_floats(loader, prefix, "null_k", 1, kv, 1);
+    block->null_v = block_floats(loader, prefix, "null_v", 1, kv, 1);
+    take_linear(loader, prefix, "fc1", 4 * d, d, numbers, &block->fc1);
+    take_linear(loader, prefix, "fc2", d, 4 * d, numbers, &block->fc2);
 }
 
 static void walk(struct loader *loader, struct model *model)
@@ -324,15 +339,15 @@ static void walk(struct loader *loader, struct model *model)
     take_linear(loader, "", "time2", d, d, FLOATS, &model->time2);
     take_linear(loader, "", "ada", 6 * d, d, FLOATS, &model->ada);
     take_linear(loader, "", "final", 2 * d, d, FLOATS, &model->final);
-    model->pos = take_floats(loader, "pos", 2, TOKENS, d);
+    model->pos = take_floats(loader, "pos", 2, model_tokens(config), d);
     model->part[PART_BEV].channels = config->bev_channels;
     model->part[PART_BEV].context_channels = CONTEXT_BEV_CHANNELS;
     model->part[PART_BEV].latents = FRAME_BEV_CHANNELS;
     model->part[PART_CAMERA].channels = config->camera_channels;
     model->part[PART_CAMERA].context_channels = CONTEXT_CAMERA_CHANNELS;
     model->part[PART_CAMERA].latents = FRAME_CAMERA_CHANNELS;
-    walk_part(loader, "bev.", d, &model->part[PART_BEV]);
-    walk_part(loader, "cam.", d, &model->part[PART_CAMERA]);
+    walk_part(loader, "bev.", config, &model->part[PART_BEV]);
+    walk_part(loader, "cam.", config, &model->part[PART_CAMERA]);
     for (uint32_t layer = 0; layer < config->layers; layer++) {
         walk_block(loader, config, layer, &model->blocks[layer]);
     }
@@ -359,6 +374,7 @@ enum status model_load_weights(struct model *model, const char *source,
         .file = file,
         .kernels = &model->kernels,
         .device = model->device,
+        .type = model->config.type,
         .seed = seed,
         .error = error,
     };

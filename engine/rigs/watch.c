@@ -4,6 +4,7 @@
 #include "engine/rigs/watch.h"
 
 #include "base/check.h"
+#include "schemas/rig/rig.h"
 
 #include <stdbool.h>
 
@@ -19,39 +20,61 @@ const char *const watch_fault_names[WATCH_FAULT_COUNT] = {
     "fine", "missing", "size", "frozen", "dark", "bright", "contrast", "sharpness",
 };
 
-static int32_t brightness_of(const uint8_t *pixel)
+static uint32_t step_between(int32_t a, int32_t b)
 {
-    return (2 * pixel[0] + 5 * pixel[1] + pixel[2]) / 8;
+    return (uint32_t)(a < b ? b - a : a - b);
 }
 
-static uint64_t step_between(int32_t a, int32_t b)
+/* Brightness of a row's pixels, and the hash of the bytes so far (FNV-1a, a pixel at a time). */
+static uint64_t read_row(const uint8_t *rgb, int32_t width, uint64_t hash, uint8_t *out)
 {
-    return (uint64_t)(a < b ? b - a : a - b);
+    for (int32_t col = 0; col < width; col++, rgb += 3) {
+        uint64_t word = (uint64_t)rgb[0] | (uint64_t)rgb[1] << 8 | (uint64_t)rgb[2] << 16;
+        hash = (hash ^ word) * UINT64_C(1099511628211);
+        out[col] = (uint8_t)((2 * rgb[0] + 5 * rgb[1] + rgb[2]) / 8);
+    }
+    return hash;
+}
+
+/* Sums of a row, apart from what only the bytes tell; `above` NULL: it is the first. Those of a row
+ * fit 32 bits: 4096 x 255 x 255. */
+static void add_row(const uint8_t *row, const uint8_t *above, int32_t width,
+                    struct watch_sums *sums)
+{
+    uint32_t sum = 0;
+    uint32_t squares = 0;
+    uint32_t dark = 0;
+    uint32_t bright = 0;
+    uint32_t steps = 0;
+    for (int32_t col = 0; col < width; col++) {
+        const uint32_t here = row[col];
+        sum += here;
+        squares += here * here;
+        dark += here <= 3;
+        bright += here >= 252;
+    }
+    for (int32_t col = 0; col + 1 < width; col++) {
+        steps += step_between(row[col], row[col + 1]);
+    }
+    for (int32_t col = 0; col < width && above != NULL; col++) {
+        steps += step_between(row[col], above[col]);
+    }
+    sums->sum += sum;
+    sums->squares += squares;
+    sums->dark += dark;
+    sums->bright += bright;
+    sums->steps += steps;
 }
 
 void watch_measure(const uint8_t *rgb, int32_t width, int32_t height, struct watch_sums *out)
 {
-    const size_t line = (size_t)width * 3;
+    uint8_t rows[2][RIG_SIDE_MAX];
     struct watch_sums sums = {.pixels = (uint64_t)width * (uint64_t)height,
                               .hash = UINT64_C(14695981039346656037)};
-    for (int32_t row = 0; row < height; row++) {
-        const uint8_t *pixel = rgb + (size_t)row * line;
-        for (int32_t col = 0; col < width; col++, pixel += 3) {
-            int32_t here = brightness_of(pixel);
-            sums.sum += (uint64_t)here;
-            sums.squares += (uint64_t)(here * here);
-            sums.dark += here <= 3;
-            sums.bright += here >= 252;
-            if (col + 1 < width) {
-                sums.steps += step_between(here, brightness_of(pixel + 3));
-            }
-            if (row + 1 < height) {
-                sums.steps += step_between(here, brightness_of(pixel + line));
-            }
-            uint64_t word = (uint64_t)pixel[0] | (uint64_t)pixel[1] << 8 | (uint64_t)pixel[2] << 16;
-            sums.hash =
-                (sums.hash ^ word) * UINT64_C(1099511628211); /* FNV-1a, a pixel at a time */
-        }
+    CHECK(width <= RIG_SIDE_MAX);
+    for (int32_t i = 0; i < height; i++) {
+        sums.hash = read_row(rgb + (size_t)i * (size_t)width * 3, width, sums.hash, rows[i % 2]);
+        add_row(rows[i % 2], i > 0 ? rows[(i + 1) % 2] : NULL, width, &sums);
     }
     *out = sums;
 }

@@ -19,39 +19,6 @@ enum { PARKED_MAX = 64 + 16 }; /* beside a main line for each slot, as in foreig
 /* A camera stands for one of the built-in rig's when its axis is no farther from it. */
 #define STANDS_FOR_RAD (45.0 * PI_RAD / 180.0)
 
-/* ---- faults ---- */
-
-void rig_lose(const struct rig_world *self, struct rig_slot *slot, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    foreign_fault(&self->foreign->declared, &slot->frame_stats, slot->drive.scene.tick, format,
-                  args);
-    va_end(args);
-}
-
-void rig_die(struct rig_world *self)
-{
-    if (self->instance != NULL) {
-        self->foreign->ops->close(self->instance);
-        self->instance = NULL;
-    }
-    for (uint32_t i = 0; i < self->state_count; i++) {
-        self->cell_of[i] = FOREIGN_NO_CELL;
-    }
-    for (uint32_t i = 0; i < self->cell_count; i++) {
-        self->cells[i].state = RIG_NO_STATE;
-    }
-}
-
-bool rig_lost(const struct rig_world *self, struct rig_slot *slot)
-{
-    if (self->instance == NULL || slot->generation != self->generation) {
-        rig_lose(self, slot, "it ended while this rollout was in it");
-    }
-    return slot->frame_stats.fault[0] != '\0';
-}
-
 /* ---- open and close ---- */
 
 static enum status open_instance(struct rig_world *self, struct error *error)
@@ -339,8 +306,7 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     rig_draw_first(self, &slot->drive, 0, &chunk);
     chunk.state = (uint32_t)self->cells[slot->cell].state;
     memcpy(reel->bytes, rig_place(self, 0), self->frame_bytes);
-    const void *bodies = rig_place(self, 0) + self->bodies_at;
-    if (!rig_log_keep(self, slot, &chunk, bodies, 0)) {
+    if (!rig_log_keep(self, slot, 0, &chunk)) {
         rig_lose(self, slot, "reset: no memory for its log");
     } else if (self->foreign->ops->reset_rig(self->instance, &chunk, text, sizeof text) != 0) {
         text[sizeof text - 1] = '\0';

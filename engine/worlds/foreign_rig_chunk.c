@@ -7,90 +7,11 @@
 
 #include "base/clock.h"
 #include "engine/rigs/frames.h"
-#include "engine/sensors/raster.h"
 
 #include <math.h>
 #include <string.h>
 
-#define CONTEXT_SEED 0 /* of the first frame, which rollouts of a scenario share */
-
 /* ---- what is given ---- */
-
-void rig_address(const struct rig_world *self, uint32_t place, struct swerve_world_chunk *chunk)
-{
-    const uint64_t base = place * self->place_bytes;
-    chunk->bodies = base + self->bodies_at;
-    for (uint32_t c = 0; c < self->rig.camera_count; c++) {
-        chunk->frames[c] = base + self->camera_at[c] * chunk->frame_count;
-    }
-}
-
-void rig_clear_place(struct rig_world *self, uint32_t place, uint32_t frame_count)
-{
-    uint8_t *memory = rig_place(self, place);
-    memset(memory, 0, frame_count * self->frame_bytes);
-    memset(memory + self->guard_at, FOREIGN_GUARD, FOREIGN_GUARD_BYTES);
-    memset(memory + self->bodies_guard_at, FOREIGN_GUARD, FOREIGN_GUARD_BYTES);
-}
-
-/* Ego and agents at a time, as frame `index` of the chunk. */
-static void put_frame(const struct rig_world *self, uint32_t place, const struct drive *drive,
-                      const struct scene *scene, double time_s, uint32_t index,
-                      struct swerve_world_chunk *chunk)
-{
-    const struct scenario *scenario = drive->prepared->scenario;
-    uint8_t *bodies = rig_place(self, place) + self->bodies_at;
-    chunk->poses[index] =
-        (struct swerve_world_pose){time_s, scene->ego.pose.x_m, scene->ego.pose.y_m,
-                                   scene->ego.pose.heading_rad, scene->ego.speed_mps};
-    for (uint32_t i = 0; i < chunk->body_count; i++) {
-        const struct agent_state *agent = &scene->agents[i];
-        const struct agent *as = &scenario->agents[i];
-        const struct swerve_world_body body = {
-            agent->present,
-            (uint32_t)as->kind,
-            agent->pose.x_m,
-            agent->pose.y_m,
-            agent->pose.heading_rad,
-            agent->speed_mps,
-            as->length_m,
-            as->width_m,
-            as->height_m,
-        };
-        memcpy(bodies + (index * (size_t)chunk->body_count + i) * sizeof body, &body, sizeof body);
-    }
-}
-
-static struct swerve_world_chunk chunk_of(const struct rig_world *self, const struct drive *drive,
-                                          uint32_t first, uint32_t count)
-{
-    const struct conditions *conditions = &drive->scene.conditions;
-    return (struct swerve_world_chunk){
-        .first_frame = first,
-        .frame_count = count,
-        .camera_count = self->rig.camera_count,
-        .body_count = drive->scene.agent_count,
-        .weather = (uint32_t)conditions->weather,
-        .light = (uint32_t)conditions->light,
-        .seed = drive->seed,
-        .friction = conditions->friction,
-        .visibility_m = conditions->visibility_m,
-    };
-}
-
-void rig_draw_first(struct rig_world *self, const struct drive *drive, uint32_t place,
-                    struct swerve_world_chunk *out)
-{
-    const struct prepared *prepared = drive->prepared;
-    *out = chunk_of(self, drive, 0, 1);
-    rig_clear_place(self, place, 1);
-    rig_address(self, place, out);
-    put_frame(self, place, drive, &drive->scene, 0.0, 0, out);
-    for (uint32_t c = 0; c < self->rig.camera_count; c++) {
-        raster_rays_draw(prepared->layers, prepared->scenario, &drive->scene, CONTEXT_SEED,
-                         self->rays[c], self->memory + out->frames[c]);
-    }
-}
 
 /* The tick at whose end, or on the way to which, a frame is seen. */
 static uint32_t tick_of(const struct rig_world *self, uint32_t frame)
@@ -111,7 +32,7 @@ static void look_ahead(struct rig_world *self, const struct rig_slot *slot, uint
     const uint32_t end = slot->last + 1 + count;
     struct scene *before = &self->scenes[0];
     struct drive *ahead = &self->ahead;
-    *out = chunk_of(self, &slot->drive, slot->last + 1, count);
+    *out = rig_chunk_of(self, &slot->drive, slot->last + 1, count);
     rig_clear_place(self, place, count);
     rig_address(self, place, out);
     out->state = (uint32_t)self->cells[slot->cell].state;
@@ -123,36 +44,14 @@ static void look_ahead(struct rig_world *self, const struct rig_slot *slot, uint
         for (; frame < end && tick_of(self, frame) == ahead->scene.tick; frame++) {
             const uint32_t part = frame - tick * self->tick_frames;
             frames_scene(before, &ahead->scene, (double)part / self->tick_frames, &self->scenes[1]);
-            put_frame(self, place, ahead, &self->scenes[1], (double)frame / self->declared.rate_hz,
-                      frame - slot->last - 1, out);
+            rig_put_frame(self, place, ahead, &self->scenes[1],
+                          (double)frame / self->declared.rate_hz, frame - slot->last - 1, out);
         }
     }
     drive_release(ahead);
 }
 
 /* ---- what came back ---- */
-
-bool rig_check_made(const struct rig_world *self, struct rig_slot *slot, uint32_t place,
-                    const struct swerve_world_chunk *chunk, const struct swerve_world_made *made)
-{
-    const uint8_t *memory = rig_place(self, place);
-    const uint32_t first = chunk->first_frame;
-    if (made->state != chunk->state) {
-        rig_lose(self, slot, "frame %u: answers for state %u, asked about %u", first, made->state,
-                 chunk->state);
-    } else if (made->result == SWERVE_WORLD_NOT_FINITE) {
-        rig_lose(self, slot, "frame %u: its chunk has a NaN or an infinity", first);
-    } else if (made->result != SWERVE_WORLD_OK) {
-        rig_lose(self, slot, "frame %u: it could make no chunk (result %u)", first, made->result);
-    } else if (made->agent_count > 0 || made->places > 0) {
-        rig_lose(self, slot, "frame %u: %u agents and places %u, expected 0 of the form RIG", first,
-                 made->agent_count, made->places);
-    } else if (!foreign_guarded(memory + self->guard_at) ||
-               !foreign_guarded(memory + self->bodies_guard_at)) {
-        rig_lose(self, slot, "frame %u: it wrote beyond its frames or its bodies", first);
-    }
-    return slot->frame_stats.fault[0] == '\0';
-}
 
 static double between(double x_m, double y_m)
 {
@@ -206,13 +105,8 @@ static void take_chunk(struct rig_world *self, struct rig_slot *slot, uint32_t p
     for (uint32_t c = 0; c < self->rig.camera_count; c++) {
         judge(self, slot, c, chunk);
     }
-    uint64_t hash = 0;
-    if (self->state_count < self->cell_count) {
-        hash = rig_hash_frames(self, reel->bytes, chunk->frame_count);
-    }
-    if (!rig_log_keep(self, slot, chunk,
-                      (const struct swerve_world_body *)(memory + self->bodies_at), hash)) {
-        rig_lose(self, slot, "frame %u: no memory for its log", chunk->first_frame);
+    if (slot->log != NULL) {
+        slot->log->hash = rig_hash_frames(self, reel->bytes, chunk->frame_count);
     }
 }
 
@@ -232,6 +126,9 @@ static void make_chunks(struct rig_world *self, struct rig_slot **due, uint32_t 
     }
     for (uint32_t i = 0; i < count; i++) {
         look_ahead(self, due[i], i, &self->chunks[i]);
+        if (!rig_log_keep(self, due[i], i, &self->chunks[i])) {
+            rig_lose(self, due[i], "frame %u: no memory for its log", self->chunks[i].first_frame);
+        }
         self->made[i] =
             (struct swerve_world_made){self->chunks[i].state, SWERVE_WORLD_FAILED, 0, 0};
     }

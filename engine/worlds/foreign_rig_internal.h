@@ -1,7 +1,7 @@
 /*
  * Foreign worlds of the form RIG, inside: what foreign_rig.c (life cycle, looking, branches),
- * foreign_rig_chunk.c (a tick, chunks) and foreign_rig_past.c (states, logs) share; nobody else
- * includes it.
+ * foreign_rig_chunk.c (a tick, chunks), foreign_rig_past.c (states, logs) and foreign_rig_place.c
+ * (memory, faults) share; nobody else includes it. Each calls those behind it.
  *
  * Ego and everybody else are driven tick by tick, as anywhere. Frames are made in chunks, by a
  * drive that runs ahead of the rollout's own with the action that ego is committed to until the
@@ -111,7 +111,7 @@ static inline uint8_t *rig_place(const struct rig_world *self, uint32_t place)
     return self->memory + place * self->place_bytes;
 }
 
-/* ---- foreign_rig.c ---- */
+/* ---- places, faults (foreign_rig_place.c) ---- */
 
 /* The rollout is lost; the first reason stays. */
 void rig_lose(const struct rig_world *self, struct rig_slot *slot, const char *format, ...)
@@ -119,8 +119,13 @@ void rig_lose(const struct rig_world *self, struct rig_slot *slot, const char *f
 void rig_die(struct rig_world *self); /* the instance is gone, with every state that it held */
 bool rig_lost(const struct rig_world *self, struct rig_slot *slot);
 
-/* ---- chunks (foreign_rig_chunk.c) ---- */
-
+/* A record for frames of a drive whose poses and places follow. */
+struct swerve_world_chunk rig_chunk_of(const struct rig_world *self, const struct drive *drive,
+                                       uint32_t first, uint32_t count);
+/* Ego and agents at a time, as frame `index` of the chunk. */
+void rig_put_frame(const struct rig_world *self, uint32_t place, const struct drive *drive,
+                   const struct scene *scene, double time_s, uint32_t index,
+                   struct swerve_world_chunk *chunk);
 /* Frame 0 of a drive that was just reset, in a place of the shared memory, and its record. */
 void rig_draw_first(struct rig_world *self, const struct drive *drive, uint32_t place,
                     struct swerve_world_chunk *out);
@@ -131,6 +136,9 @@ bool rig_check_made(const struct rig_world *self, struct rig_slot *slot, uint32_
                     const struct swerve_world_chunk *chunk, const struct swerve_world_made *made);
 /* Puts bodies and empty frames into a place, and the guards behind them. */
 void rig_clear_place(struct rig_world *self, uint32_t place, uint32_t frame_count);
+
+/* ---- chunks (foreign_rig_chunk.c) ---- */
+
 void rig_step_world(struct world *world, const struct action *actions, const uint8_t *active);
 void rig_commit(struct world *world, uint32_t slot, struct action *action);
 
@@ -139,10 +147,11 @@ void rig_commit(struct world *world, uint32_t slot, struct action *action);
 struct rig_reel *rig_reel_create(const struct rig_world *self, uint32_t first, uint32_t count);
 void rig_reel_leave(struct rig_reel *reel); /* accepts NULL */
 
-/* Keeps a chunk as the newest of the slot's past, where one is kept. False: no memory. */
-bool rig_log_keep(const struct rig_world *self, struct rig_slot *slot,
-                  const struct swerve_world_chunk *chunk, const struct swerve_world_body *bodies,
-                  uint64_t hash);
+/* Keeps a chunk that is about to be asked for as the newest of the slot's past, where one is kept;
+ * its hash follows. The bodies are copied while the world has not written in them. False: no
+ * memory. */
+bool rig_log_keep(const struct rig_world *self, struct rig_slot *slot, uint32_t place,
+                  const struct swerve_world_chunk *chunk);
 void rig_log_leave(struct rig_log *log); /* accepts NULL */
 uint64_t rig_hash_frames(const struct rig_world *self, const uint8_t *frames, uint32_t count);
 

@@ -34,9 +34,8 @@ static size_t bodies_bytes(const struct swerve_world_chunk *chunk)
     return (size_t)chunk->frame_count * chunk->body_count * sizeof(struct swerve_world_body);
 }
 
-bool rig_log_keep(const struct rig_world *self, struct rig_slot *slot,
-                  const struct swerve_world_chunk *chunk, const struct swerve_world_body *bodies,
-                  uint64_t hash)
+bool rig_log_keep(const struct rig_world *self, struct rig_slot *slot, uint32_t place,
+                  const struct swerve_world_chunk *chunk)
 {
     if (self->state_count == self->cell_count) {
         return true; /* no state ever has to go */
@@ -47,9 +46,9 @@ bool rig_log_keep(const struct rig_world *self, struct rig_slot *slot,
     }
     log->references = 1;
     log->before = slot->log; /* the reference moves along */
-    log->hash = hash;
+    log->hash = 0;
     log->chunk = *chunk;
-    memcpy(log->bodies, bodies, bodies_bytes(chunk));
+    memcpy(log->bodies, rig_place(self, place) + self->bodies_at, bodies_bytes(chunk));
     slot->log = log;
     return true;
 }

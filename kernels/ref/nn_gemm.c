@@ -18,7 +18,7 @@ static void pack(enum nn_precision precision, const float *w, uint32_t n, uint32
     }
 }
 
-static void gemm_store(enum nn_precision precision, const struct nn_gemm *g, uint32_t row,
+void nn_gemm_store_ref(enum nn_precision precision, const struct nn_gemm *g, uint32_t row,
                        uint32_t col, float y)
 {
     size_t index = row * g->ldc + col;
@@ -62,7 +62,7 @@ static void gemm(enum nn_precision precision, const struct nn_gemm *g, uint32_t 
 {
     for (uint32_t row = first_row; row < end_row; row++) {
         for (uint32_t col = 0; col < g->n; col++) {
-            gemm_store(precision, g, row, col, gemm_one(precision, g, row, col));
+            nn_gemm_store_ref(precision, g, row, col, gemm_one(precision, g, row, col));
         }
     }
 }
@@ -184,7 +184,7 @@ void nn_gemm_int8_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_
                 sum += a[k] * w[k];
             }
             float y = (float)sum * (g->rows[row].scale * scale[col]);
-            gemm_store(NN_BF16, g, row, col, g->bias != NULL ? y + g->bias[col] : y);
+            nn_gemm_store_ref(NN_BF16, g, row, col, g->bias != NULL ? y + g->bias[col] : y);
         }
     }
 }

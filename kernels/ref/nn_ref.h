@@ -21,7 +21,10 @@ void nn_to_int8_ref(const void *act, uint32_t k, int8_t *q, size_t ldq, struct n
                     uint32_t first_row, uint32_t end_row);
 void nn_gemm_int8_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
 
-/* Epilogue of one output's sum of a convolution (ref/nn_gemm.c). */
+/* Epilogues of one output of a product, and of one output's sum of a convolution
+ * (ref/nn_gemm.c). */
+void nn_gemm_store_ref(enum nn_precision precision, const struct nn_gemm *g, uint32_t row,
+                       uint32_t col, float y);
 void nn_conv_store_ref(enum nn_precision precision, const struct nn_conv *c, uint32_t row,
                        uint32_t col, uint32_t o, float total);
 size_t nn_conv_packed_bytes_int8_ref(uint32_t n, uint32_t in_count, const uint32_t in_channels[2]);
@@ -33,6 +36,24 @@ void nn_attention_fp32_ref(const struct nn_attention *a, uint32_t first_head, ui
 void nn_attention_bf16_ref(const struct nn_attention *a, uint32_t first_head, uint32_t end_head);
 void nn_temporal_fp32_ref(const struct nn_temporal *t, uint32_t first_token, uint32_t end_token);
 void nn_temporal_bf16_ref(const struct nn_temporal *t, uint32_t first_token, uint32_t end_token);
+
+void nn_turn_fp32_ref(const struct nn_heads *h, const float *cosine, const float *sine, float *qkv,
+                      uint32_t first_token, uint32_t end_token);
+void nn_turn_bf16_ref(const struct nn_heads *h, const float *cosine, const float *sine, float *qkv,
+                      uint32_t first_token, uint32_t end_token);
+void nn_attention_wide_fp32_ref(const struct nn_wide_attention *a, uint32_t first_head,
+                                uint32_t end_head);
+void nn_attention_wide_bf16_ref(const struct nn_wide_attention *a, uint32_t first_head,
+                                uint32_t end_head);
+void nn_temporal_wide_fp32_ref(const struct nn_temporal *t, const struct nn_heads *h,
+                               uint32_t first_token, uint32_t end_token);
+void nn_temporal_wide_bf16_ref(const struct nn_temporal *t, const struct nn_heads *h,
+                               uint32_t first_token, uint32_t end_token);
+size_t nn_packed_bytes_e4m3_ref(uint32_t n, uint32_t k);
+void nn_pack_e4m3_ref(const float *w, uint32_t n, uint32_t k, void *out);
+void nn_to_e4m3_ref(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
+                    uint32_t first_row, uint32_t end_row);
+void nn_gemm_e4m3_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
 
 void nn_norm_fp32_ref(const float *x, uint32_t width, float one, const float *scale,
                       const float *shift, void *out, uint32_t first_row, uint32_t end_row);

@@ -21,6 +21,7 @@ from swerve._program import (
     StoreError,
     UsageError,
     program,
+    version as _version,
 )
 from swerve._run import compare, load, run
 from swerve.comparison import Comparison
@@ -44,3 +45,9 @@ __all__ = [
     "program",
     "run",
 ]
+
+
+def __getattr__(name):
+    if name == "__version__":
+        return _version()
+    raise AttributeError(f"module 'swerve' has no attribute {name!r}")

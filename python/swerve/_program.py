@@ -1,6 +1,7 @@
 """The `swerve` program: where it is, calling it, and its exit codes as exceptions."""
 
 import functools
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -66,6 +67,15 @@ def _candidates():
         yield os.path.join(folder, "swerve")
     yield os.path.join(os.path.dirname(sys.executable), "swerve")
     yield shutil.which("swerve") or ""
+
+
+@functools.lru_cache(maxsize=None)
+def version():
+    """Of the package; of one that no installer put there that of the program."""
+    try:
+        return importlib.metadata.version("swerve")
+    except importlib.metadata.PackageNotFoundError:
+        return subprocess.run([program(), "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
 
 
 @functools.lru_cache(maxsize=None)

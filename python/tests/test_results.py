@@ -10,6 +10,7 @@ import json
 import math
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -144,6 +145,11 @@ class Served(unittest.TestCase):
 
 
 class Faults(unittest.TestCase):
+    def test_the_version_is_the_programs(self):
+        said = subprocess.run([swerve.program(), "--version"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(swerve.__version__, said.split()[1])
+        self.assertFalse(hasattr(swerve, "__versions__"))
+
     def test_exit_codes(self):
         with self.assertRaises(swerve.InputError):
             drive(suite="no such suite")

@@ -82,6 +82,7 @@ static bool open_shown(struct shown *shown, const struct compare_side *side, int
                           shown->outcome.artifact_hash, &ignored) != STATUS_OK) {
         return false;
     }
+    report_drive_look(&shown->drive, shown->outcome.rig);
     shown->rollout = report_drive_rollout(&shown->drive, shown->outcome.branch_id);
     if (shown->rollout < 0) {
         return false;

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "report/draw/apng.h"
 #include "report/draw/draw_scene.h"
+#include "report/draw/draw_sensors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,8 +54,11 @@ struct film {
     uint32_t ticks;
     struct series series;
     struct painter painter;
-    uint8_t *camera;    /* [CAMERA_BYTES] */
-    const char *format; /* "mp4", "gif", "png" */
+    uint8_t *camera; /* [CAMERA_BYTES] */
+    const struct rig *rig;
+    struct draw_sensors *sensors; /* of the rig; NULL: the road is shown */
+    uint8_t *small;               /* room for a picture of the rig, made smaller */
+    const char *format;           /* "mp4", "gif", "png" */
     char temporary[LIMIT_PATH_BYTES];
     FILE *sink; /* the pipe, or the file */
     struct apng apng;
@@ -115,6 +119,61 @@ static void paint_road(struct film *film, const struct scene *scene, const struc
     paint_plan(film, &view, at);
     draw_box(painter, &view, *ego, scenario->ego.length_m, scenario->ego.width_m, draw_ego,
              at->guardian ? draw_guardian : draw_ink);
+}
+
+/* Means of squares of `step` pixels. */
+static void shrink(const uint8_t *rgb, uint32_t width, uint32_t step, uint32_t out_width,
+                   uint32_t out_height, uint8_t *out)
+{
+    for (uint32_t row = 0; row < out_height; row++) {
+        for (uint32_t i = 0; i < out_width * 3; i++) {
+            const uint32_t col = i / 3 * step;
+            uint32_t sum = 0;
+            for (uint32_t y = row * step; y < (row + 1) * step; y++) {
+                for (uint32_t x = col; x < col + step; x++) {
+                    sum += rgb[((size_t)y * width + x) * 3 + i % 3];
+                }
+            }
+            *out++ = (uint8_t)(sum / (step * step));
+        }
+    }
+}
+
+/* Newest frames of the rig's cameras, as large as all of them fit beside each other. */
+static void paint_cameras(struct film *film, uint32_t tick)
+{
+    uint32_t columns = 1;
+    if (!draw_sensors_look(film->sensors, film->drive, film->rollout, tick, film->outcome->seed)) {
+        film->painter.failed = true;
+        return;
+    }
+    while (columns * columns < film->rig->camera_count) {
+        columns++;
+    }
+    const uint32_t room_width = ROAD_WIDTH / columns;
+    const uint32_t room_height = HEIGHT / columns;
+    for (uint32_t i = 0; i < film->rig->camera_count; i++) {
+        const uint32_t width = (uint32_t)film->rig->cameras[i].width;
+        const uint32_t height = (uint32_t)film->rig->cameras[i].height;
+        uint32_t step = 1;
+        int64_t time_ns;
+        while (width / step > room_width || height / step > room_height) {
+            step++;
+        }
+        const uint8_t *rgb = draw_sensors_frame(
+            film->sensors, i, draw_sensors_frames(film->sensors, i) - 1, &time_ns);
+        shrink(rgb, width, step, width / step, height / step, film->small);
+        const uint32_t out_width = width / step;
+        const uint32_t out_height = height / step;
+        uint32_t scale = 1;
+        while ((scale + 1) * out_width <= room_width && (scale + 1) * out_height <= room_height) {
+            scale++;
+        }
+        painter_image(&film->painter,
+                      i % columns * room_width + (room_width - scale * out_width) / 2,
+                      i / columns * room_height + (room_height - scale * out_height) / 2,
+                      film->small, out_width, out_height, scale);
+    }
 }
 
 static void paint_chart(struct film *film, uint32_t row, const char *name, const double *values,
@@ -194,7 +253,11 @@ static void paint(struct film *film, uint32_t tick)
         return; /* the frame before stays */
     }
     painter_clear(&film->painter, draw_ground);
-    paint_road(film, &scene, &at);
+    if (film->sensors != NULL) {
+        paint_cameras(film, tick);
+    } else {
+        paint_road(film, &scene, &at);
+    }
     painter_polygon(&film->painter, panel, 4, paper);
     for (int c = 0; c < CAMERA_COUNT; c++) { /* pixel by pixel */
         if (report_drive_camera(film->drive, film->rollout, tick, film->outcome->seed,
@@ -233,6 +296,11 @@ static enum status measure(struct film *film, struct error *error)
             series->accel_mps2[t] = scene.ego.accel_mps2;
             series->gap_m[t] = gap_m(scenario, &scene);
         }
+    }
+    if (film->rig != NULL) {
+        film->small = malloc((size_t)ROAD_WIDTH * HEIGHT * 3);
+        TRY(memory_check(film->small, error, "video: out of memory"));
+        TRY(draw_sensors_create(film->rig, &film->sensors, error));
     }
     return painter_init(&film->painter, WIDTH, HEIGHT, false, draw_ground, error);
 }
@@ -405,16 +473,20 @@ static void release(struct film *film)
     free(film->series.accel_mps2);
     free(film->series.gap_m);
     free(film->camera);
+    free(film->small);
+    draw_sensors_destroy(film->sensors);
 }
 
-enum status draw_video(struct report_drive *drive, const struct outcome *outcome, const char *path,
-                       char written[LIMIT_PATH_BYTES], bool *instead, struct error *error)
+enum status draw_video(struct report_drive *drive, const struct outcome *outcome,
+                       const struct rig *rig, const char *path, char written[LIMIT_PATH_BYTES],
+                       bool *instead, struct error *error)
 {
     struct film film = {
         .drive = drive,
         .outcome = outcome,
         .rollout = report_drive_rollout(drive, outcome->branch_id),
         .format = ending_of(path),
+        .rig = rig,
     };
     *instead = false;
     if (film.format == NULL || strlen(path) >= LIMIT_PATH_BYTES) {
@@ -424,6 +496,11 @@ enum status draw_video(struct report_drive *drive, const struct outcome *outcome
     if (film.rollout < 0) {
         return error_set(error, STATUS_NOT_FOUND, "outcome %lld: no trace of it was kept",
                          (long long)outcome->id);
+    }
+    if (rig != NULL && report_drive_has_keyframes(drive)) {
+        return error_set(error, STATUS_USAGE, "--rig: %s",
+                         "expected a drive of the worlds object or replay, whose pictures are "
+                         "drawn again, found one of a world model");
     }
     film.ticks = trace_reader_last_tick(&drive->reader, film.rollout) + 1;
     snprintf(written, LIMIT_PATH_BYTES, "%s", path);

@@ -155,6 +155,12 @@ enum store_call_kind {
         call, NAMED(struct label, wire_label, "suite", suite), TENANT)                             \
     ROUTED(labels, ASK, "GET", "/v1/labels", READERS, READS, NONE, labels,                         \
         MAYBE(kind), AFTER_ID(0), ROWS(struct label, "labels", wire_label, PAGE_MAX, PAGE_MAX))    \
+    ROUTED(planner_keep, ORDER, "PUT", "/v1/suites/*/planners/*", SUBMIT | ADMIN, WORK, FILES,     \
+        planner_keep, KEYS("sha256"), IN(const char *, suite), IN(const char *, planner_hash),     \
+        IN(const void *, data), IN(size_t, bytes))                                                 \
+    ROUTED(planner_kept, ASK, "GET", "/v1/suites/*/planners/*", READERS, READS, NONE,              \
+        planner_kept, IN(const char *, suite), IN(const char *, planner_hash),                     \
+        IN(void **, data), IN(size_t *, bytes))                                                    \
     ROUTED(artifact_put, ORDER, "PUT", "/v1/artifacts/*", WORKERS, WORK, ARTIFACT, artifact_put,   \
         IN(const void *, data), IN(size_t, bytes), IN(char *, hash))                               \
     ROUTED(artifact_get, ORDER, "GET", "/v1/artifacts/*", ALL, MIXED, NONE, artifact_get,          \

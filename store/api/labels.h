@@ -23,6 +23,7 @@ enum {
     LABEL_BYTES = 256,
     LABEL_NAME_BYTES = 48, /* of a tag, a baseline or a run, to whose name eight digits are added */
     LABELS_MAX = 8,        /* of one kind, a suite */
+    LABEL_FILES_BYTES = 12 << 20, /* of the artifact that a label `files` names */
     LABEL_NAMES_BYTES = LABELS_MAX * (LABEL_NAME_BYTES + 2),
 };
 

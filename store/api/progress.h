@@ -4,8 +4,9 @@
  * A part is a suite's jobs of one pool and tier. Its pace is the time that some of its jobs ran
  * over the planned ticks of those that have ended, so workers, planners and whatever else shares
  * the machines are in it, and an object world's seconds say nothing of a teacher's hours. Before
- * the first of them has ended, the pace is an earlier suite's, else that of those which run: the
- * ticks behind them in the time since the first was claimed.
+ * the first of them has ended, the pace is an earlier suite's by the same planner (one behind a
+ * network is a thousand times slower than a built-in one), else that of those which run: the ticks
+ * behind them in the time since the first was claimed.
  */
 #ifndef SWERVE_STORE_API_PROGRESS_H
 #define SWERVE_STORE_API_PROGRESS_H
@@ -26,8 +27,8 @@ struct progress_part {
      * claimed. */
     int64_t ticks_running;
     int64_t running_ns;
-    /* Of the newest other suite with this pool and tier, for a part of which nothing has ended; 0:
-     * there is none. */
+    /* Of the newest other suite with this pool, tier and planner, for a part of which nothing has
+     * ended; 0: there is none. */
     int64_t other_ticks;
     int64_t other_wall_ns;
 };

@@ -534,6 +534,16 @@ struct store_ops {
     enum status (*labels)(struct store *store, const char *kind, int64_t after_id,
                           struct label *out, uint32_t max, uint32_t *count, struct error *error);
 
+    /* Keeps a planner's files with a suite, as an artifact and a label `files`; repeating is free.
+     * LIMIT: the suite has LABELS_MAX of them, or they are more than LABEL_FILES_BYTES. A server
+     * takes them where it was told to, from who submits for the suite's tenant. */
+    enum status (*planner_keep)(struct store *store, const char *suite, const char *planner_hash,
+                                const void *data, size_t bytes, struct error *error);
+    /* Those of a suite; a server shows them to its tenant. *data is malloc'ed, the caller's.
+     * NOT_FOUND. */
+    enum status (*planner_kept)(struct store *store, const char *suite, const char *planner_hash,
+                                void **data, size_t *bytes, struct error *error);
+
     /* ---- artifacts ---- */
     /* Stores bytes (uncompressed) under their SHA-256, durable on return; repeating is free. */
     enum status (*artifact_put)(struct store *store, const void *data, size_t bytes,

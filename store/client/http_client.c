@@ -52,6 +52,43 @@ static enum status client_scenario_get(struct store *store, const char *hash, ch
                           bytes, error);
 }
 
+/* ---- files of planners ---- */
+
+static enum status kept_path(const char *suite, const char *planner_hash, struct http_path *path,
+                             struct error *error)
+{
+    TRY(http_id_check("suite", suite, LIMIT_ID_BYTES, error));
+    TRY(http_id_check("planner hash", planner_hash, SHA256_HEX_BYTES, error));
+    http_path_make(path, "/v1/suites/%s", suite);
+    http_path_add(path, "/planners/%s", planner_hash);
+    return STATUS_OK;
+}
+
+static enum status client_planner_keep(struct store *store, const char *suite,
+                                       const char *planner_hash, const void *data, size_t bytes,
+                                       struct error *error)
+{
+    struct http_path path;
+    char hash[SHA256_HEX_BYTES];
+    TRY(kept_path(suite, planner_hash, &path, error));
+    sha256_hex(data, bytes, hash);
+    http_path_add(&path, "?sha256=%s", hash);
+    return http_put_bytes(http_client_of(store)->transport, &path, data, bytes, error);
+}
+
+static enum status client_planner_kept(struct store *store, const char *suite,
+                                       const char *planner_hash, void **data, size_t *bytes,
+                                       struct error *error)
+{
+    struct http_path path;
+    char *reply = NULL;
+    TRY(kept_path(suite, planner_hash, &path, error));
+    TRY(http_get_bytes(http_client_of(store)->transport, &path, LABEL_FILES_BYTES, &reply, bytes,
+                       error));
+    *data = reply;
+    return STATUS_OK;
+}
+
 /* tenant: NULL: not said. */
 static json_t *submit_body(const char *tenant, uint32_t weight, const struct job_spec *specs,
                            uint32_t count)
@@ -347,6 +384,8 @@ static void set_ops(struct store_ops *ops)
     ops->outcomes = client_outcomes;
     ops->scenarios_page = client_scenarios_page;
     ops->demand = client_demand;
+    ops->planner_keep = client_planner_keep;
+    ops->planner_kept = client_planner_kept;
     ops->artifact_put = client_artifact_put;
     ops->artifact_get = client_artifact_get;
 }

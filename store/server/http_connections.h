@@ -10,7 +10,7 @@
  * whoever has a token finds a place for as long as it takes to show it.
  *
  * A watchdog thread shuts down those that are idle or slower than their deadline, because the HTTP
- * library's own timeout restarts with every byte. Private to the store room.
+ * library's own timeout restarts with every byte.
  *
  * Invariant: every connection is on the list from its first to its last moment, and its descriptor
  * is only shut down (never closed) by others, under the list's mutex.

@@ -77,6 +77,10 @@ enum status http_check_name(const char *what, const char *in_path, const char *i
 enum status http_check_tenant(struct http_exchange *exchange, const char *suite_id,
                               struct error *error);
 
+/* An artifact that a token's holder asks for is no planner's files: 403. */
+enum status http_check_no_files(struct http_exchange *exchange, const char *artifact,
+                                struct error *error);
+
 /* Values of the query; *out keeps its default when the key is absent. */
 const char *http_query_find(const struct http_exchange *exchange, const char *key);
 enum status http_query_integer(const struct http_exchange *exchange, const char *key, int64_t min,
@@ -114,6 +118,8 @@ enum status http_handle_call(struct http_exchange *exchange, struct error *error
 
 enum status http_handle_label_add(struct http_exchange *exchange, struct error *error);
 enum status http_handle_labels(struct http_exchange *exchange, struct error *error);
+enum status http_handle_planner_keep(struct http_exchange *exchange, struct error *error);
+enum status http_handle_planner_kept(struct http_exchange *exchange, struct error *error);
 enum status http_handle_healthz(struct http_exchange *exchange, struct error *error);
 enum status http_handle_readyz(struct http_exchange *exchange, struct error *error);
 enum status http_handle_metrics(struct http_exchange *exchange, struct error *error);

@@ -202,8 +202,106 @@ enum status http_handle_call(struct http_exchange *exchange, struct error *error
     return status;
 }
 
-/* Files of planners are for those who have the store's own: no token's holder asks for them, or
- * says where they are. */
+/* ---- files of planners ---- */
+
+enum { KEPT_PAGE = 64 };
+
+/* Counts what suites keep, and whether an artifact (NULL: none) is among it. */
+static enum status look_at_kept(struct store *store, const char *artifact, uint32_t *count,
+                                bool *found, struct error *error)
+{
+    struct label *page = calloc(KEPT_PAGE, sizeof *page);
+    uint32_t got = KEPT_PAGE;
+    int64_t after = 0;
+    enum status status = memory_check(page, error, HTTP_NO_MEMORY);
+    *count = 0;
+    *found = false;
+    while (status == STATUS_OK && got == KEPT_PAGE) {
+        status = store->ops->labels(store, label_kind_names[LABEL_FILES], after, page, KEPT_PAGE,
+                                    &got, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < got; i++) {
+            after = page[i].id;
+            *found = *found ||
+                     (artifact != NULL && strcmp(page[i].text + SHA256_HEX_BYTES, artifact) == 0);
+        }
+        *count += status == STATUS_OK ? got : 0;
+    }
+    free(page);
+    return status;
+}
+
+enum status http_check_no_files(struct http_exchange *exchange, const char *artifact,
+                                struct error *error)
+{
+    uint32_t count = 0;
+    bool found = false;
+    if (exchange->request->grant == NULL || exchange->store->ops->labels == NULL) {
+        return STATUS_OK;
+    }
+    TRY(look_at_kept(exchange->store, artifact, &count, &found, error));
+    if (!found) {
+        return STATUS_OK;
+    }
+    exchange->code = 403;
+    return error_set(error, STATUS_STORE,
+                     "artifact %.12s: files of a planner are its suite's, whose tenant reads them",
+                     artifact);
+}
+
+/* Whether this server keeps files for holders of tokens, and the asker's suite may have them. */
+static enum status check_files(struct http_exchange *exchange, struct error *error)
+{
+    TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_id_check("planner hash", exchange->ids[1], SHA256_HEX_BYTES, error));
+    if (exchange->request->grant != NULL && exchange->context->planners_kept_max == 0) {
+        exchange->code = 403;
+        return error_set(error, STATUS_STORE,
+                         "this server keeps no files of planners (swerve serve --keep-planners N)");
+    }
+    return http_check_tenant(exchange, exchange->ids[0], error);
+}
+
+enum status http_handle_planner_keep(struct http_exchange *exchange, struct error *error)
+{
+    const struct http_request *request = exchange->request;
+    const char *body = request->body != NULL ? request->body : "";
+    const char *named = http_query_find(exchange, "sha256");
+    char hash[SHA256_HEX_BYTES];
+    uint32_t count = 0;
+    bool found = false;
+    TRY(check_files(exchange, error));
+    sha256_hex(body, request->body_bytes, hash);
+    if (named == NULL || strcmp(named, hash) != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "sha256: expected that of the body, %.12s.., found \"%.12s\"", hash,
+                         named != NULL ? named : "");
+    }
+    if (request->grant != NULL) {
+        TRY(look_at_kept(exchange->store, hash, &count, &found, error));
+        if (!found && count >= exchange->context->planners_kept_max) {
+            exchange->code = 403;
+            return error_set(error, STATUS_LIMIT,
+                             "this server keeps files of at most %u planners, and has them",
+                             exchange->context->planners_kept_max);
+        }
+    }
+    TRY(exchange->store->ops->planner_keep(exchange->store, exchange->ids[0], exchange->ids[1],
+                                           body, request->body_bytes, error));
+    return http_reply_nothing(exchange, error);
+}
+
+enum status http_handle_planner_kept(struct http_exchange *exchange, struct error *error)
+{
+    void *data = NULL;
+    TRY(check_files(exchange, error));
+    TRY(exchange->store->ops->planner_kept(exchange->store, exchange->ids[0], exchange->ids[1],
+                                           &data, &exchange->data_bytes, error));
+    exchange->data = data;
+    return STATUS_OK;
+}
+
+/* Labels of them say where the files of all are: no token's holder asks for those, or makes them.
+ */
 static enum status check_kept(struct http_exchange *exchange, const char *kind, struct error *error)
 {
     if (exchange->request->grant == NULL || kind == NULL ||

@@ -208,6 +208,7 @@ enum status http_handle_artifact_get(struct http_exchange *exchange, struct erro
     struct store *store = exchange->store;
     void *data = NULL;
     TRY(http_id_check("artifact hash", exchange->ids[0], SHA256_HEX_BYTES, error));
+    TRY(http_check_no_files(exchange, exchange->ids[0], error));
     if (exchange->context->budget != NULL && store->ops->artifact_read != NULL) {
         return stream_artifact(exchange, error);
     }

@@ -16,6 +16,7 @@ enum body_kind {
     BODY_JSON,
     BODY_JSON_TEXT, /* JSON that the handler parses by itself, where it has to */
     BODY_SCENARIO,
+    BODY_FILES,
     BODY_ARTIFACT
 };
 
@@ -198,6 +199,8 @@ size_t http_route_body_max(const struct http_route *route)
         return HTTP_JSON_BYTES_MAX;
     case BODY_SCENARIO:
         return LIMIT_DOCUMENT_BYTES;
+    case BODY_FILES:
+        return LABEL_FILES_BYTES;
     case BODY_ARTIFACT:
         return LIMIT_ARTIFACT_BYTES;
     default:

@@ -81,8 +81,9 @@ struct http_context {
     void *scaling_context;
     store_server_agreement *agreement; /* NULL: nobody follows it */
     void *agreement_context;
-    bool read_only;           /* what changes the store is refused to everybody */
-    struct http_ready *ready; /* NULL where requests are made up: nobody asks */
+    bool read_only;             /* what changes the store is refused to everybody */
+    uint32_t planners_kept_max; /* whose files are kept for holders of tokens */
+    struct http_ready *ready;   /* NULL where requests are made up: nobody asks */
     /* For /metrics; NULL where requests are made up. */
     struct http_metrics *metrics;
     struct http_connections *connections;

@@ -614,6 +614,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         .agreement = options->agreement,
         .agreement_context = options->agreement_context,
         .read_only = options->read_only,
+        .planners_kept_max = options->planners_kept_max,
         .metrics = &server->metrics,
         .connections = &server->connections,
         .budget = &server->budget,

@@ -89,6 +89,9 @@ struct store_server_options {
     void *scaling_context;
     store_server_agreement *agreement; /* NULL: this server does not follow it */
     void *agreement_context;
+    /* Planners whose files suites may keep here, LABEL_FILES_BYTES each, for holders of tokens that
+     * submit for the suite's tenant; 0: none. */
+    uint32_t planners_kept_max;
     bool read_only; /* whatever changes the store is refused, to every role */
 };
 

@@ -121,6 +121,48 @@ enum status labels_drop(struct store *base, const struct label *label, struct er
     return sql_store_write(sql_store_of(base), label_drop_op, &given, error);
 }
 
+/* ---- files of planners ---- */
+
+enum status labels_planner_keep(struct store *base, const char *suite, const char *planner_hash,
+                                const void *data, size_t bytes, struct error *error)
+{
+    struct label label = {.kind = LABEL_FILES};
+    struct store_suite_status known;
+    char artifact[SHA256_HEX_BYTES];
+    if (bytes > LABEL_FILES_BYTES) {
+        return error_set(error, STATUS_LIMIT, "files of a planner: expected at most %d MiB",
+                         LABEL_FILES_BYTES >> 20);
+    }
+    TRY(base->ops->suite_status(base, suite, &known, error)); /* before anything is put down */
+    TRY(base->ops->artifact_put(base, data, bytes, artifact, error));
+    snprintf(label.suite, sizeof label.suite, "%s", suite);
+    snprintf(label.text, sizeof label.text, "%s %s", planner_hash, artifact);
+    return labels_add(base, &label, error);
+}
+
+enum status labels_planner_kept(struct store *base, const char *suite, const char *planner_hash,
+                                void **data, size_t *bytes, struct error *error)
+{
+    const size_t hash_bytes = SHA256_HEX_BYTES - 1;
+    struct query query;
+    char artifact[SHA256_HEX_BYTES] = "";
+    bool named = strlen(planner_hash) == hash_bytes;
+    TRY(sql_read_begin(base, STATEMENT_FILES_OF_SUITE, &query, error));
+    query_text(&query, suite);
+    while (query_row(&query)) {
+        char text[LABEL_BYTES];
+        query_column_text(&query, 0, text, sizeof text);
+        if (named && artifact[0] == '\0' && strncmp(text, planner_hash, hash_bytes) == 0) {
+            snprintf(artifact, sizeof artifact, "%s", text + hash_bytes + 1);
+        }
+    }
+    TRY(sql_read_end(base, &query, error));
+    return artifact[0] != '\0'
+               ? base->ops->artifact_get(base, artifact, data, bytes, error)
+               : error_set(error, STATUS_NOT_FOUND, "suite %s: keeps no files of planner %.12s",
+                           suite, planner_hash);
+}
+
 enum status labels_page(struct store *base, const char *kind, int64_t after_id, struct label *out,
                         uint32_t max, uint32_t *count, struct error *error)
 {

@@ -283,6 +283,10 @@ enum status sql_read_partials(struct store *base, int64_t job_id, struct outcome
 /* labels.c: */
 enum status labels_add(struct store *base, const struct label *label, struct error *error);
 enum status labels_drop(struct store *base, const struct label *label, struct error *error);
+enum status labels_planner_keep(struct store *base, const char *suite, const char *planner_hash,
+                                const void *data, size_t bytes, struct error *error);
+enum status labels_planner_kept(struct store *base, const char *suite, const char *planner_hash,
+                                void **data, size_t *bytes, struct error *error);
 enum status labels_page(struct store *base, const char *kind, int64_t after_id, struct label *out,
                         uint32_t max, uint32_t *count, struct error *error);
 /* Members note, commit, tags and baselines of a suite. */

@@ -580,9 +580,10 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT pool, tier, jobs_open, ticks, ticks_open, wall_ns FROM suite_progress"
         " WHERE suite = ?1",
     [STATEMENT_PROGRESS_ELSEWHERE] =
-        "SELECT ticks - ticks_open, wall_ns FROM suite_progress"
-        " WHERE wall_ns > 0 AND pool = ?1 AND tier = ?2 AND suite <> ?3"
-        " ORDER BY suite DESC LIMIT 1",
+        "SELECT ticks - ticks_open, wall_ns FROM suite_progress o"
+        " WHERE wall_ns > 0 AND pool = ?1 AND tier = ?2 AND suite <> ?3 AND EXISTS (SELECT 1"
+        " FROM suite_planners m CROSS JOIN suite_planners t ON t.suite = o.suite AND t.planner = m.planner"
+        " WHERE m.suite = ?3) ORDER BY suite DESC LIMIT 1",
     /* Suites with open jobs by steps through their index, since most suites have none. */
     [STATEMENT_DEMAND] =
         "WITH RECURSIVE unfinished (suite) AS (SELECT MIN(suite) FROM jobs WHERE state <= 1"

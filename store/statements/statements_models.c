@@ -48,6 +48,8 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         "DELETE FROM labels WHERE kind = ?1 AND text = ?2 AND suite IN (SELECT u.id FROM suites u"
         " CROSS JOIN suites s ON s.id = ?3 WHERE COALESCE(u.tenant, 0) = COALESCE(s.tenant, 0))",
     [STATEMENT_LABEL_DROP] = "DELETE FROM labels WHERE suite = ?1 AND kind = ?2 AND text = ?3",
+    [STATEMENT_FILES_OF_SUITE] =
+        "SELECT l.text FROM suites u CROSS JOIN labels l ON l.suite = u.id WHERE u.name = ?1 AND l.kind = 4 ORDER BY l.id",
     [STATEMENT_LABELS] =
         "SELECT {label} FROM labels l CROSS JOIN suites u ON u.id = l.suite WHERE l.kind <> 4"
         " AND l.id > ?1 ORDER BY l.id LIMIT ?2",

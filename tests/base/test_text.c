@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "tests/harness.h"
 
 #include <math.h>
@@ -121,6 +122,29 @@ static void every_code_point_is_shown_or_named(void)
 }
 
 /* A text that does not fit is cut between characters and escapes, never within. */
+static void what_is_no_character_is_marked(void)
+{
+    static const struct {
+        const char *text, *repaired;
+    } rows[] = {
+        {"", ""},
+        {"plain", "plain"},
+        {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x92\xa9", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x92\xa9"},
+        {"\xff", "?"},
+        {"a\xc3", "a?"},
+        {"\xe2\x82", "??"},
+        {"\xed\xa0\x80\xc3\xa4", "???\xc3\xa4"},
+        {"\xc0\x80z", "??z"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%s", rows[i].text);
+        utf8_repair(text);
+        EXPECT_TEXT(text, rows[i].repaired);
+        EXPECT(utf8_valid(text));
+    }
+}
+
 static void short_buffers_hold_whole_pieces(void)
 {
     static const char text[] = "a\x1b"
@@ -250,10 +274,10 @@ static void digits_are_of_either_case(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(controls_and_hidden_characters_are_spelled_out),
-                    TEST(names_are_of_one_rule), TEST(a_shell_reads_names_back),
-                    TEST(every_code_point_is_shown_or_named), TEST(short_buffers_hold_whole_pieces),
-                    TEST(lines_end_where_the_format_says), TEST(log_lines_are_single_and_plain),
-                    TEST(numbers_have_the_fewest_digits_that_read_back),
-                    TEST(digits_are_of_either_case));
+    return TEST_RUN(
+        TEST(controls_and_hidden_characters_are_spelled_out), TEST(names_are_of_one_rule),
+        TEST(a_shell_reads_names_back), TEST(every_code_point_is_shown_or_named),
+        TEST(what_is_no_character_is_marked), TEST(short_buffers_hold_whole_pieces),
+        TEST(lines_end_where_the_format_says), TEST(log_lines_are_single_and_plain),
+        TEST(numbers_have_the_fewest_digits_that_read_back), TEST(digits_are_of_either_case));
 }

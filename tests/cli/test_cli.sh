@@ -797,6 +797,35 @@ models_are_promoted_and_rolled_back() {
     code 2 "$swerve" model improve student --models models
     code 3 "$swerve" model ls --models nowhere
 }
+# Patches of 4, heads that share keys, products of e4m3: two branches a seed that share the main line's pages, and a
+# worker that is killed while it drives. Slots, company and the second attempt change nothing.
+a_model_of_other_tokens_and_heads_is_driven() {
+    local run pid shared=(--world student --models wide --audit off)
+    mkdir wide
+    python3 "$root/tests/cli/wide_model.py" wide/student.safetensors
+    code 0 "$swerve" model ls --models wide
+    says out "plain C computes its attention or products: slow"
+    sed 's/== 30/== 1/; s/>= 4/>= 2/' hold.py >hold_wide.py
+    sed 's/"horizon_s": 6/"horizon_s": 0.3/; s/"at_tick": 20/"at_tick": 1/
+        s/\("branches": \[\)\({.*}\)]/\1\2, {"id": "gently", "at_tick": 1, "interventions": [{"kind": "ego_brake", "decel_mps2": 2}]}]/' drive.json >wide.json
+    local planner=(--planner "exec:python3 -S hold_wide.py $root" --planner-deadline-ms 60000)
+    rm -f go
+    "$swerve" run wide.json --seeds 2 --store wide.db --workers 2 --slots 1 "${shared[@]}" "${planner[@]}" --json \
+        >wide.out 2>wide.err 3>&- &
+    run=$!
+    background+=("$run")
+    until_true some_done wide.db 0 || return
+    for pid in $(pgrep -P "$run"); do kill -9 "$pid"; done
+    touch go
+    wait "$run" || fail "the run ended with $?: $(cat wide.err)"
+    holds 'd["rollouts"] == d["passed"] == 6 and d["dead_jobs"] == 0 and d["prefix_ticks_saved"] == 4' wide.out
+    holds 'any(r["end"] == "lost" for r in d["ledger"])' wide.out
+    code 0 "$swerve" run wide.json --seeds 2 --store wide_calm.db --workers 1 --slots 5 "${shared[@]}" "${planner[@]}"
+    results wide.db >wide.txt
+    results wide_calm.db >wide_calm.txt
+    same wide_calm.txt wide.txt
+    [ "$(cut -d ' ' -f 4 wide.txt | sort -u | wc -l)" = 6 ] || fail "rollouts are alike: $(cat wide.txt)"
+}
 # A copy elsewhere, as an installed binary would be.
 a_binary_without_models_says_so_before_it_answers() {
     [ -e /usr/share/swerve/models ] && return
@@ -911,6 +940,7 @@ t commands_alone
 t commands_while_another_process_owns_the_store
 t a_killed_worker_changes_nothing
 t a_killed_run_is_resumed
+t a_model_of_other_tokens_and_heads_is_driven
 t an_interrupted_run_is_resumed
 t a_signal_to_a_group_is_one_signal
 [ "$failed" = 0 ]

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -319,6 +320,11 @@ def rigs_come_from_nuscenes():
     assert short.returncode == 3 and "sample_data.json: $[0].sample_token" in short.stderr, short
     (folder / "sample_data.json").write_text("{}")
     assert "expected an array of records" in swerve("rig", "from-nuscenes", str(folder)).stderr
+    (folder / "sample_data.json").write_text('[{"x": "' + 100000 * "y" + '"}]')
+    assert "record 0: expected at most 65536 bytes" in swerve("rig", "from-nuscenes", str(folder)).stderr
+    (folder / "sample_data.json").unlink()
+    os.mkfifo(folder / "sample_data.json")
+    assert "sample_data.json: expected a regular file" in swerve("rig", "from-nuscenes", str(folder)).stderr
 
 
 PLANNER = """
@@ -427,6 +433,23 @@ def a_recording_has_what_the_planner_saw():
     for name, axis, right in (("quick", 2, (math.cos(0.1), 0, -math.sin(0.1))), ("quick", 0, (0, -1, 0)), ("roof", 0, (1, 0, 0)),
                               ("back", 2, (math.cos(3.1), math.sin(3.1), 0))):
         assert all(abs(a - b) < 1e-6 for a, b in zip(ahead(name, axis), right)), (name, ahead(name, axis))
+    shown = swerve("rig", "draw", "pair.json", "--outcome", "1", "--tick", "5", "--store", "ours.db", "-o", "five")
+    assert shown.returncode == 0, shown
+    parts = [body for kind, body in chunks(pathlib.Path("five/flat.png").read_bytes()) if kind == b"IDAT"]
+    flat = unfilter(zlib.decompress(b"".join(parts)), 64, 36)
+    work = pathlib.Path("raw").resolve()
+    work.mkdir()
+    (work / "ffmpeg").write_text(KEEPER.format(work=work))
+    (work / "ffmpeg").chmod(0o755)
+    film = swerve("show", "1", "--store", "ours.db", "--video", "r.mp4", "--rig", "pair.json", path=f"{work}:{os.environ['PATH']}")
+    assert film.returncode == 0, film
+    at = 5 * 1280 * 720 * 3
+    fifth = (work / "raw").read_bytes()[at:at + 1280 * 720 * 3]
+    for row in range(36):  # seven times as large, in the middle of 480 x 360
+        line = fifth[((54 + 7 * row) * 1280 + 16) * 3:][:448 * 3]
+        assert b"".join(line[21 * col:21 * col + 3] for col in range(64)) == flat[row], row
+    alone = swerve("show", "1", "--store", "ours.db", "--rig", "pair.json")
+    assert alone.returncode == 2 and "--video (with --rig)" in alone.stderr, alone
     wrong = swerve("export", "1", "--store", "ours.db", "--format", "osi", "-o", "no.osi", "--rig", "pair.json")
     assert wrong.returncode == 2 and "expected --format mcap" in wrong.stderr, wrong
 
@@ -461,13 +484,24 @@ def rigs_are_driven_with():
     none = drive("none", "none.db", "--rig", "pair.json", sensors=["cellar"])
     assert none.returncode == 6 and 'found "cellar"' in none.stderr, none
     for name, more in (("with", {"rig": rig}), ("without", {})):
-        pathlib.Path(f"{name}.json").write_text(json.dumps({**SCENARIO, "id": name, **more}))
+        wall = [{"id": "wall", "kind": "car", "pose": {"lane": "east", "s_m": 45}, "behaviour": "static"}]
+        pathlib.Path(f"{name}.json").write_text(json.dumps({**SCENARIO, "id": name, "agents": wall, **more}))
     pathlib.Path("two.json").write_text(json.dumps({"id": "two", "scenarios": [{"file": "with.json"}, {"file": "without.json"}]}))
     both = swerve("run", "two.json", "--world", "object", "--planner", "builtin:maintain", "--store", "two.db")
     assert both.returncode in (0, 1), both
     shown = [swerve("show", str(outcome), "--json", "--store", "two.db") for outcome in range(1, 9)]
     rigs = {(d["scenario_id"], d.get("rig", "")) for d in (json.loads(one.stdout) for one in shown if one.returncode == 0)}
     assert rigs == {("with", hashes["ours"]), ("without", "")}, rigs
+    # A rig is named where its scenario has it, and the pictures of failures are those of its cameras.
+    assert f"rig pair ({hashes['ours'][:12]})" in swerve("show", "1", "--store", "ours.db").stdout
+    assert f"rig {hashes['own'][:12]};" in swerve("show", "1", "--store", "own.db").stdout
+    swerve("run", "without.json", "--world", "object", "--store", "wall.db", "--planner", f"exec:{sys.executable} own.py")
+    for name, cameras, says in (("two", {"camera flat", "camera back", "camera quick", "left camera", "front camera", "right camera"}, False),
+                                ("wall", {"left camera", "front camera", "right camera"}, True)):
+        swerve("report", "--store", f"{name}.db", "--report", f"{name}.html")
+        text = pathlib.Path(f"{name}.html").read_text()
+        found = set(re.findall('alt="([a-z]+ camera|camera [a-z]+)"', text))
+        assert found == cameras and ("brought a rig of its own" in text) == says, (name, found)
 
 
 TESTS = [rigs_are_looked_through, rigs_come_from_nuscenes, rigs_are_driven_with, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,

@@ -331,6 +331,49 @@ def files_that_were_kept_drive_again():
         os.chdir(home)
 
 
+def a_server_keeps_files_for_their_tenant():
+    """Files of a suite on a server, which was told to keep some, drive a replay of its tenant's, and of nobody else's."""
+    os.makedirs("served")
+    shutil.copy("swerve_planner.py", "served")
+    shutil.copy("clear1.json", "served")
+    tokens = {}
+    for name, words in (("ann", ["--role", "submit", "--tenant", "acme"]), ("bob", ["--role", "submit", "--tenant", "beta"]),
+                        ("all", ["--role", "admin"])):
+        tokens[name] = os.path.realpath(name + ".token")
+        swerve("token", "add", name, *words, "--store", "served.db", "--output", tokens[name])
+    planner = pathlib.Path("served/plan.py")
+    planner.write_text("import swerve_planner\nclass Mine(swerve_planner.Planner):\n    def reset(self, episode):\n        pass\n"
+                       "    def act(self, observation):\n        return -3.0, 0.0\nswerve_planner.run(Mine)\n")
+
+    def ask(who, *words, code=0):
+        done = subprocess.run([SWERVE, *words, "--store", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100,
+                              env={**os.environ, "SWERVE_TOKEN_FILE": tokens[who]}, cwd="served")
+        assert done.returncode == code, (words, done)
+        return done
+
+    submit = ["submit", "clear1.json", "--world", "object", "--planner", "exec:python3 plan.py", "--keep-planner"]
+    for kept in ([], ["--keep-planners", "1"]):
+        server = subprocess.Popen([SWERVE, "serve", "--store", "served.db", "--listen", "127.0.0.1:0", *kept], stdout=subprocess.PIPE, text=True)
+        try:
+            url = server.stdout.readline().split()[-1]
+            if not kept:
+                said = ask("ann", *submit, code=4).stderr
+                assert "--keep-planner: " in said and "keeps no files of planners (swerve serve --keep-planners N)" in said, said
+                assert "/v1" not in ask("ann", "status").stdout, "a suite was sent all the same"
+                continue
+            ask("ann", *submit)
+            ask("all", "worker", "--pool", "bulk", "--drain", "--planner-sandbox", "off")
+            planner.write_text("edited\n")
+            done = ask("ann", "replay", "1", "--planner-sandbox", "off")
+            assert "1 identical" in done.stdout and "driven by those that the store kept, in the sandbox" in done.stderr, done
+            done = ask("bob", "replay", "1", "--planner-sandbox", "off", code=4)
+            assert "belongs to another tenant" in done.stderr, done
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
+            server.stdout.close()
+
+
 def ids_of(suite, store):
     return sorted({json.loads(line)["scenario_id"] for line in
                    swerve("show", "--all", "--suite", suite, "--store", store).stdout.splitlines()})
@@ -373,7 +416,7 @@ TESTS = [what_failed_is_driven_alone, a_failure_is_told_in_ten_lines, words_and_
          wrong_gates_are_refused, a_baseline_holds_every_slice, costs_are_held_against_a_baseline,
          a_baseline_may_be_of_another_planner,
          a_damaged_baseline_is_refused, planner_errors_come_before_tables, retry_drives_planner_errors_again,
-         files_that_were_kept_drive_again, retry_goes_by_verdict_and_reason, retry_answers_what_a_teacher_did_not, retry_takes_the_planner_as_it_is_now]
+         files_that_were_kept_drive_again, a_server_keeps_files_for_their_tenant, retry_goes_by_verdict_and_reason, retry_answers_what_a_teacher_did_not, retry_takes_the_planner_as_it_is_now]
 
 
 def main():

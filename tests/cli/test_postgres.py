@@ -26,6 +26,19 @@ ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 SMOKE = str(ROOT / "scenarios/smoke.json")
 
 
+ROAD = """{"id": "road", "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [500, 0]], "width_m": 3.5,
+ "speed_limit_mps": 15}]}, "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 9, "route": ["east"]}, "horizon_s": 1}"""
+BYTES = """
+import os, sys
+import swerve_planner
+class Mine(swerve_planner.Planner):
+    def act(self, observation):
+        os.write(2, b"half \\xc3 of a character\\xff\\n")
+        raise ValueError("as planned")
+swerve_planner.run(Mine)
+"""
+
+
 class Site:
     """A server with one database, in a directory of its own."""
 
@@ -280,6 +293,18 @@ def a_check_reads_beside_workers(site):
     assert run.wait() == 0
 
 
+def bytes_that_are_no_text_end_no_worker(site):
+    """Output of planners is kept, "?" in place of what PostgreSQL does not take."""
+    store = site.store("bytes")
+    pathlib.Path("road.json").write_text(ROAD)
+    shutil.copy(ROOT / "scripts/swerve_planner.py", ".")
+    pathlib.Path("bytes.py").write_text(BYTES)
+    swerve("run", "road.json", "--world", "object", "--workers", "1", "--store", store, "--planner", "exec:python3 -S bytes.py",
+           "--planner-path", ".", code=6)
+    errors = site.ask("SELECT error FROM bytes.outcomes")
+    assert "half ? of a character?" in errors and "as planned" in errors, errors
+
+
 def main():
     if not glob.glob("/usr/lib/postgresql/*/bin/initdb"):
         print("1..0 # SKIP no PostgreSQL server is installed (scripts/setup test)")
@@ -292,7 +317,7 @@ def main():
     try:
         return tap.run([a_drain_waits_for_rows_that_others_hold, a_run_outlives_its_connections,
                         a_pooler_of_transactions_is_refused, damage_is_found, a_restored_copy_is_checked,
-                        a_check_reads_beside_workers], site)
+                        a_check_reads_beside_workers, bytes_that_are_no_text_end_no_worker], site)
     finally:
         os.chdir("/")
         site.stop("immediate")

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.parse
 
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
@@ -209,6 +210,34 @@ def a_client_that_breaks_off_leaves_its_seat():
                 pass
 
 
+def a_client_that_floods_is_held_back():
+    """Pings without end, whose answers nobody reads: the client's sends come to a halt, and the server ends when told to."""
+    with served() as url, Session(url) as hostile:
+        hostile.begin("wall")
+        hostile.socket.socket.settimeout(0.5)
+        pings = (bytes([0x89, 0xfd]) + bytes(4) + b"x" * 125) * 1000
+        sent = 0
+        try:
+            while sent < 256 << 20:
+                sent += hostile.socket.socket.send(pings)
+            raise AssertionError(f"{sent} bytes of pings were taken")
+        except TimeoutError:
+            pass
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 5, "the server went on"
+
+
+def strangers_who_say_little_keep_nobody_out():
+    with served() as url, contextlib.ExitStack() as open_sockets:
+        place = urllib.parse.urlsplit(url)
+        for _ in range(200):
+            half = open_sockets.enter_context(socket.create_connection((place.hostname, place.port)))
+            half.sendall(b"GET / HTTP/1.1\r\nHo")
+        assert " 200 " in refused(url, "/")
+        with Session(url) as session:
+            assert session.begin("wall")["tick"] == 0
+
+
 def sessions_side_by_side_do_not_meet():
     results = {}
 
@@ -229,7 +258,8 @@ def sessions_side_by_side_do_not_meet():
 
 TESTS = [a_saved_drive_is_the_same_drive, a_line_that_stopped_goes_on_with_the_planner,
          ticks_come_in_time_and_say_what_they_cost, nobody_gets_in_without_the_key, wrong_messages_change_nothing,
-         a_client_that_breaks_off_leaves_its_seat, sessions_side_by_side_do_not_meet]
+         a_client_that_breaks_off_leaves_its_seat, a_client_that_floods_is_held_back,
+         strangers_who_say_little_keep_nobody_out, sessions_side_by_side_do_not_meet]
 
 
 def main():

@@ -5,6 +5,7 @@
  * scripts/train/fixture.py got from PyTorch in double precision, probe by probe; then thread
  * counts, a used workspace and a second workspace must give the same bytes.
  */
+#include "base/check.h"
 #include "engine/learned/forward_internal.h"
 #include "kernels/cpu.h"
 #include "tests/engine/forward_inputs.h"
@@ -165,10 +166,8 @@ static void int8_agrees_with_pytorch(void)
 
 /* ---- bits ---- */
 
-static struct model *make_random(enum nn_precision precision, uint32_t steps)
+static struct model_config random_config(uint32_t steps)
 {
-    struct model *model = NULL;
-    struct error error = {0};
     struct model_config config = {
         .name = "random",
         .tier = TIER_STUDENT,
@@ -183,10 +182,37 @@ static struct model *make_random(enum nn_precision precision, uint32_t steps)
     for (uint32_t i = 0; i <= steps; i++) {
         config.schedule[i] = (double)i / steps;
     }
+    return config;
+}
+
+static struct model *open_random(const struct model_config *config, enum nn_precision precision)
+{
+    struct model *model = NULL;
+    struct error error = {0};
     const struct model_open_options options = {.precision = precision,
                                                .cpu_flags = cpu_flags_detect()};
-    EXPECT_OK(model_random(&config, &options, 5, &model, &error), error);
+    EXPECT_OK(model_random(config, &options, 5, &model, &error), error);
     return model;
+}
+
+static struct model *make_random(enum nn_precision precision, uint32_t steps)
+{
+    const struct model_config config = random_config(steps);
+    return open_random(&config, precision);
+}
+
+/* A layer of 864 tokens, eight heads of 16 that share four of keys and values. */
+static struct model *make_wide(enum model_type type, uint32_t steps)
+{
+    struct model_config config = random_config(steps);
+    config.layers = 1;
+    config.joint[0] = false;
+    config.patch = 4;
+    config.heads = 8;
+    config.kv_heads = 4;
+    config.head_dim = 16;
+    config.type = type;
+    return open_random(&config, NN_BF16);
 }
 
 /* One tick with `threads`; `before` others first, of other seeds, in the same workspace. */
@@ -211,8 +237,10 @@ static void tick_bytes(const struct model *model, uint32_t threads, uint32_t bef
 
 static void bits_depend_on_model_and_input_alone(void)
 {
-    for (int precision = 0; precision < NN_PRECISION_COUNT; precision++) {
-        struct model *model = make_random((enum nn_precision)precision, 1);
+    for (int precision = 0; precision <= NN_PRECISION_COUNT; precision++) {
+        struct model *model = precision == NN_PRECISION_COUNT
+                                  ? make_wide(MODEL_E4M3, 1)
+                                  : make_random((enum nn_precision)precision, 1);
         tick_bytes(model, 1, 0, frames[0]);
         tick_bytes(model, 3, 0, frames[1]);
         tick_bytes(model, 2, 3, frames[2]);
@@ -222,11 +250,11 @@ static void bits_depend_on_model_and_input_alone(void)
     }
 }
 
-/* Everything that forward_input holds must reach the frame. */
-static void every_input_matters(void)
+/* Everything that forward_input holds must reach the frame; of the inputs, every `stride`-th is
+ * tried. */
+static void change_inputs(struct model *model, size_t stride)
 {
     static struct forward_inputs inputs;
-    struct model *model = make_random(NN_BF16, 2); /* the last step alone forgets the noise */
     struct workspace *workspace = make_workspace(model, 2);
     struct forward_output output = {.frame = frames[0]};
     forward_inputs_make(&inputs, model, workspace, CONDITIONING_MAP, 2);
@@ -247,7 +275,7 @@ static void every_input_matters(void)
     changed[6].pages[1].frame = inputs.pages[0];
     changed[7].layout_cameras = inputs.pages[0];
     output.frame = frames[1];
-    for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++) {
+    for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i += stride) {
         forward_tick(model, workspace, &changed[i], &output);
         if (memcmp(frames[0], frames[1], FRAME_BYTES) == 0) {
             TEST_FAIL("change %zu changed nothing", i);
@@ -258,11 +286,16 @@ static void every_input_matters(void)
     model_close(model);
 }
 
+static void every_input_matters(void)
+{
+    change_inputs(make_random(NN_BF16, 2), 1); /* the last step alone forgets the noise */
+    change_inputs(make_wide(MODEL_E4M3, 1), 5);
+}
+
 /* The anchor's place does not matter: windows and ego moved together by whole patches. */
-static void moving_the_world_changes_nothing(void)
+static void move_the_world(struct model *model)
 {
     static struct forward_inputs inputs;
-    struct model *model = make_random(NN_BF16, 1);
     struct workspace *workspace = make_workspace(model, 2);
     struct forward_output output = {.frame = frames[0]};
     forward_inputs_make(&inputs, model, workspace, CONDITIONING_MAP, 2);
@@ -280,6 +313,114 @@ static void moving_the_world_changes_nothing(void)
     EXPECT(memcmp(frames[0], frames[1], FRAME_BYTES) == 0);
     forward_inputs_finish(&inputs);
     workspace_destroy(workspace);
+    model_close(model);
+}
+
+static void moving_the_world_changes_nothing(void)
+{
+    move_the_world(make_random(NN_BF16, 1));
+    move_the_world(make_wide(MODEL_E4M3, 1));
+}
+
+/* ---- tokens and heads of other sizes ---- */
+
+/* Members that a configuration leaves out have these values. */
+static void members_left_out_are_the_shipped_ones(void)
+{
+    struct model_config config = random_config(1);
+    struct model *left_out = open_random(&config, NN_BF16);
+    config.patch = 8;
+    config.heads = 2;
+    config.kv_heads = 2;
+    config.head_dim = 32;
+    struct model *given = open_random(&config, NN_BF16);
+    EXPECT(!model_wide(model_config(given)));
+    EXPECT(memcmp(model_config(left_out), model_config(given), sizeof config) == 0);
+    tick_bytes(left_out, 2, 0, frames[0]);
+    tick_bytes(given, 2, 0, frames[1]);
+    EXPECT(memcmp(frames[0], frames[1], FRAME_BYTES) == 0);
+    model_close(left_out);
+    model_close(given);
+}
+
+/* A frame beside another of the same model, in steps of a byte. */
+static double mean_difference(const uint8_t *a, const uint8_t *b, int *most)
+{
+    uint64_t sum = 0;
+    *most = 0;
+    for (uint32_t i = 0; i < FRAME_BYTES; i++) {
+        int difference = a[i] > b[i] ? a[i] - b[i] : b[i] - a[i];
+        *most = difference > *most ? difference : *most;
+        sum += (uint64_t)difference;
+    }
+    return (double)sum / FRAME_BYTES;
+}
+
+/* The formula is one: kernels for heads of every size give what those for 32 give. */
+static void kernels_of_every_head_agree_with_those_of_one(void)
+{
+    static struct forward_inputs inputs;
+    int most = 0;
+    struct model *model = make_random(NN_FP32, 1);
+    struct workspace *workspace = make_workspace(model, 2);
+    struct forward_output output = {.frame = frames[0]};
+    forward_inputs_make(&inputs, model, workspace, CONDITIONING_MAP, 2);
+    EXPECT(!workspace->wide_heads);
+    forward_tick(model, workspace, &inputs.input, &output);
+    workspace->wide_heads = true;
+    output.frame = frames[1];
+    forward_tick(model, workspace, &inputs.input, &output);
+    EXPECT_NEAR(mean_difference(frames[0], frames[1], &most), 0.0, 1e-3);
+    EXPECT(most <= 1);
+    forward_inputs_finish(&inputs);
+    workspace_destroy(workspace);
+    model_close(model);
+}
+
+/* e4m3 has steps of a sixteenth: products move, and no more than that. */
+static void e4m3_stays_near_bf16(void)
+{
+    int most = 0;
+    struct model *model = make_wide(MODEL_BF16, 1);
+    tick_bytes(model, 2, 0, frames[0]);
+    model_close(model);
+    model = make_wide(MODEL_E4M3, 1);
+    EXPECT(model->blocks[0].qkv.e4m3 && !model->part[PART_BEV].embed.e4m3);
+    tick_bytes(model, 2, 0, frames[1]);
+    double mean = mean_difference(frames[0], frames[1], &most);
+    printf("# e4m3 beside bf16: mean difference of a byte %.3f, most %d\n", mean, most);
+    EXPECT(mean > 0.0 && mean < 2.0);
+    model_close(model);
+}
+
+static void every_patch_has_its_tokens(void)
+{
+    static const uint32_t tokens[] = {13824, 3456, 864, 216};
+    for (uint32_t i = 0; i < COUNT_OF(tokens); i++) {
+        struct model_config config = random_config(1);
+        config.patch = 1u << i;
+        struct model *model = open_random(&config, NN_BF16);
+        EXPECT_INT(model_tokens(model_config(model)), tokens[i]);
+        EXPECT_INT(forward_memory_bytes(model), 2u * 2 * tokens[i] * 64 * 2);
+        EXPECT(model_wide(model_config(model)) == (config.patch != 8));
+        model_close(model);
+    }
+}
+
+static void reference_layers_are_at_both_ends(void)
+{
+    struct model_config config = random_config(1);
+    config.layers = 5;
+    config.type = MODEL_E4M3;
+    config.reference_layers = 1;
+    struct model *model = open_random(&config, NN_BF16);
+    for (uint32_t layer = 0; layer < 5; layer++) {
+        EXPECT(model->blocks[layer].fc1.e4m3 == (layer % 4 != 0));
+        EXPECT(model->blocks[layer].tk.e4m3 == (layer % 4 != 0));
+    }
+    tick_bytes(model, 1, 0, frames[0]);
+    tick_bytes(model, 3, 1, frames[1]);
+    EXPECT(memcmp(frames[0], frames[1], FRAME_BYTES) == 0);
     model_close(model);
 }
 
@@ -432,6 +573,9 @@ int main(int argc, char **argv)
     return TEST_RUN(TEST(fp32_agrees_with_pytorch), TEST(bf16_agrees_with_pytorch),
                     TEST(int8_agrees_with_pytorch), TEST(bits_depend_on_model_and_input_alone),
                     TEST(every_input_matters), TEST(moving_the_world_changes_nothing),
+                    TEST(members_left_out_are_the_shipped_ones),
+                    TEST(kernels_of_every_head_agree_with_those_of_one), TEST(e4m3_stays_near_bf16),
+                    TEST(every_patch_has_its_tokens), TEST(reference_layers_are_at_both_ends),
                     TEST(base_is_what_is_known), TEST(overflow_is_counted),
                     TEST(nan_is_counted_in_int8), TEST(threads_visit_every_item_once));
 }

@@ -153,7 +153,23 @@ static const struct {
     {"\"config\"", "\"konfig\"", "expected \"config\""},
     {"\\\"width\\\": 64", "\\\"width\\\": 48", "multiple of 32, found 48"},
     {"\\\"width\\\": 64", "\\\"width\\\": 96", "expected shape [96"},
-    {"\\\"width\\\": 64", "\\\"width\\\": 4096", "expected 32 to 1024, found 4096"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 6176", "expected 32 to 6144, found 6176"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"patch\\\": 3",
+     "patch: expected 8, 4, 2 or 1, found 3"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"patch\\\": 4",
+     "expected shape [864, 64], found [216, 64]"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"patch\\\": 0", "expected 1 to 8, found 0"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"head_dim\\\": 24", "multiple of 16, found 24"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"heads\\\": 4, \\\"kv_heads\\\": 3",
+     "multiple of kv_heads (3), found 4"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"heads\\\": 4, \\\"kv_heads\\\": 2",
+     "expected shape [256, 64], found [192, 64]"},
+    {"\\\"width\\\": 64",
+     "\\\"width\\\": 64, \\\"heads\\\": 3, \\\"kv_heads\\\": 1, \\\"head_dim\\\": 16",
+     "heads: expected a multiple of 32 of at most 6144 numbers, found 3 of 16"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"heads\\\": 200", "found 200 of 32"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"type\\\": \\\"fp4\\\"",
+     "expected \"bf16\" or \"e4m3\", found \"fp4\""},
     {"\\\"width\\\": 64", "\\\"width\\\": \\\"64\\\"", "an integer"},
     {"\\\"width\\\": 64", "\\\"girth\\\": 64", "found \"girth\""},
     {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"width\\\": 64", "once, found \"width\""},
@@ -181,6 +197,31 @@ static const struct {
     {"\"shape\":[216,64]", "\"shape\":[13824]", "found [13824]"},
     {"\"blocks.1.null_v\"", "\"blocks.2.null_v\"", "\"blocks.1.null_v\""},
 };
+
+static void e4m3_is_computed_in_bf16_alone(void)
+{
+    for (int precision = 0; precision < NN_PRECISION_COUNT; precision++) {
+        const struct model_config config = {.name = "x",
+                                            .width = 64,
+                                            .layers = 1,
+                                            .bev_channels = 32,
+                                            .camera_channels = 32,
+                                            .window = 4,
+                                            .steps = 1,
+                                            .schedule = {0.0, 1.0},
+                                            .type = MODEL_E4M3};
+        const struct model_open_options options = {.precision = (enum nn_precision)precision};
+        struct model *model = NULL;
+        struct error error = {0};
+        enum status status = model_random(&config, &options, 1, &model, &error);
+        EXPECT_INT(status, precision == NN_BF16 ? STATUS_OK : STATUS_BAD_INPUT);
+        EXPECT((model != NULL) == (status == STATUS_OK));
+        if (status != STATUS_OK) {
+            EXPECT_CONTAINS(error.text, "e4m3 is computed in precision bf16, found");
+        }
+        model_close(model);
+    }
+}
 
 static void each_fault_is_named(void)
 {
@@ -287,7 +328,7 @@ int main(int argc, char **argv)
 {
     data_directory = argc > 1 ? argv[1] : "tests/engine/data";
     return TEST_RUN(TEST(tiny_says_what_it_is), TEST(flop_counts_the_shapes),
-                    TEST(each_fault_is_named), TEST(values_that_are_not_finite_are_refused),
-                    TEST(an_extra_tensor_is_refused), TEST(any_changed_weight_is_damage),
-                    TEST(random_models_check_their_shape));
+                    TEST(e4m3_is_computed_in_bf16_alone), TEST(each_fault_is_named),
+                    TEST(values_that_are_not_finite_are_refused), TEST(an_extra_tensor_is_refused),
+                    TEST(any_changed_weight_is_damage), TEST(random_models_check_their_shape));
 }

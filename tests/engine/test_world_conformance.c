@@ -14,6 +14,7 @@
 #include "kernels/cpu.h"
 #include "tests/engine/maps.h"
 #include "tests/engine/world_dummy.h"
+#include "tests/engine/world_rig_double.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -646,12 +647,16 @@ static bool create_model(char **arguments, struct model **model)
     return true;
 }
 
-/* The example plugin, linked into this program. */
-static bool ask_example(struct foreign *example)
+/* The example plugin, linked into this program, or the double of the form RIG, that keeps so many
+ * states ("0": all). */
+static bool ask_example(struct foreign *example, const char *rig_states)
 {
     struct swerve_world_declared declared;
     struct error error;
     *example = (struct foreign){.ops = swerve_world_entry(), .config = ""};
+    if (rig_states != NULL) {
+        *example = (struct foreign){.ops = &world_rig_double_ops, .config = rig_states};
+    }
     if (foreign_ask(example, &declared, &error) != STATUS_OK) {
         printf("Bail out! %s\n", error.text);
         return false;
@@ -659,6 +664,7 @@ static bool ask_example(struct foreign *example)
     example->declared = declared;
     base_config.foreign = example;
     base_config.thread_count = 2;
+    ops = foreign_world_ops(example, TIER_STUDENT);
     scale = &short_rollouts;
     return true;
 }
@@ -676,10 +682,10 @@ int main(int argc, char **argv)
         }
     }
     if (ops == NULL || (argc == 4 && !create_model(argv + 2, &model))) {
-        printf("Bail out! expected: WORLD [PRECISION CONDITIONING]\n");
+        printf("Bail out! expected: WORLD [PRECISION CONDITIONING], foreign [STATES]\n");
         return 2;
     }
-    if (ops == &world_foreign_student_ops && !ask_example(&example)) {
+    if (ops == &world_foreign_student_ops && !ask_example(&example, argc == 3 ? argv[2] : NULL)) {
         return 2;
     }
     int code =

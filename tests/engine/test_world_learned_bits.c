@@ -19,7 +19,10 @@
 enum { TICKS = 5, FORK_TICK = 2, SLOTS_MAX = 8, KEY = 3, AGENTS = 4 };
 
 static const struct world_ops *const ops = &world_student_ops;
-static struct model *models[NN_PRECISION_COUNT];
+
+/* A model in every precision, and one whose tokens and heads are of other sizes. */
+enum { WIDE = NN_PRECISION_COUNT, MODELS };
+static struct model *models[MODELS];
 static struct arena arena;
 static struct scenario scenario;
 static struct prepared *prepared;
@@ -95,7 +98,7 @@ static void finish(struct record *record, char hex[SHA256_HEX_BYTES])
 }
 
 struct how {
-    enum nn_precision precision;
+    uint32_t model; /* precision, or WIDE */
     enum conditioning conditioning;
     uint32_t slots, threads;
     bool tight; /* a pool that holds no parked page beside full slots */
@@ -108,11 +111,11 @@ static size_t tight_bytes(const struct how *how)
     struct world_cost cost;
     struct world *world = NULL;
     struct error error;
-    const struct world_config config = {.slot_count = 1, .model = models[how->precision]};
+    const struct world_config config = {.slot_count = 1, .model = models[how->model]};
     EXPECT_OK(ops->open(&config, &world, &error), error);
     ops->cost(world, &cost);
     ops->close(world);
-    return cost.page_bytes * (how->slots * model_config(models[how->precision])->window + 1);
+    return cost.page_bytes * (how->slots * model_config(models[how->model])->window + 1);
 }
 
 static struct world *open_world(const struct how *how)
@@ -121,7 +124,7 @@ static struct world *open_world(const struct how *how)
     struct error error;
     const struct world_config config = {
         .slot_count = how->slots,
-        .model = models[how->precision],
+        .model = models[how->model],
         .conditioning = how->conditioning,
         .thread_count = how->threads,
         .page_bytes_max = how->tight ? tight_bytes(how) : 0,
@@ -171,13 +174,13 @@ static void run_alone(const struct how *how, uint32_t seed, char hex[SHA256_HEX_
 }
 
 /* Reference for every other way: one slot, one thread; computed once. */
-static const char *reference(enum nn_precision precision, enum conditioning conditioning)
+static const char *reference(uint32_t model, enum conditioning conditioning)
 {
-    static char known[NN_PRECISION_COUNT][CONDITIONING_COUNT][SHA256_HEX_BYTES];
-    char *hex = known[precision][conditioning];
+    static char known[MODELS][CONDITIONING_COUNT][SHA256_HEX_BYTES];
+    char *hex = known[model][conditioning];
     if (hex[0] == '\0') {
-        run_alone(&(struct how){.precision = precision, .conditioning = conditioning, .slots = 1},
-                  KEY, hex);
+        run_alone(&(struct how){.model = model, .conditioning = conditioning, .slots = 1}, KEY,
+                  hex);
     }
     return hex;
 }
@@ -212,8 +215,8 @@ static void run_batch(const struct how *how, uint32_t parity, char hex[4][SHA256
 
 static const char *in_batch(const struct how *how, uint32_t slot)
 {
-    static char known[NN_PRECISION_COUNT][4][SHA256_HEX_BYTES];
-    char(*hex)[SHA256_HEX_BYTES] = known[how->precision];
+    static char known[MODELS][4][SHA256_HEX_BYTES];
+    char(*hex)[SHA256_HEX_BYTES] = known[how->model];
     if (hex[slot][0] == '\0') {
         run_batch(how, slot % 2, hex);
     }
@@ -291,7 +294,7 @@ static void through_parking(const struct how *how, char hex[SHA256_HEX_BYTES],
     ops->slot_release(world, 0);
     for (uint32_t i = 0; i < 2; i++) {
         reset(world, i, 90 + i);
-        for (uint32_t tick = 0; tick <= model_config(models[how->precision])->window; tick++) {
+        for (uint32_t tick = 0; tick <= model_config(models[how->model])->window; tick++) {
             step_one(world, i, 90 + i);
         }
     }
@@ -329,7 +332,7 @@ static void through_spill(struct how how, bool refuses, char hex[SHA256_HEX_BYTE
 
 /* ---- the matrix ---- */
 
-enum { WAYS = 13, CASES = WAYS * NN_PRECISION_COUNT };
+enum { WAYS = 13, CASES = WAYS * MODELS };
 
 static const char *const ways[WAYS] = {
     "alone again",
@@ -347,11 +350,11 @@ static const char *const ways[WAYS] = {
     "parked, spilled and read ahead",
 };
 
-static void run_case(uint32_t way, enum nn_precision precision)
+static void run_case(uint32_t way, uint32_t model)
 {
     char hex[SHA256_HEX_BYTES];
     struct world_cost cost;
-    struct how how = {.precision = precision, .slots = 1, .threads = 1 + way % 2};
+    struct how how = {.model = model, .slots = 1, .threads = 1 + way % 2};
     if (way < 2) {
         run_alone(&how, KEY, hex);
     } else if (way < 6) {
@@ -371,18 +374,20 @@ static void run_case(uint32_t way, enum nn_precision precision)
             through_spill(how, way == 11, hex);
         }
     }
-    EXPECT_TEXT(hex, reference(precision, CONDITIONING_AGENTS));
+    EXPECT_TEXT(hex, reference(model, CONDITIONING_AGENTS));
 }
 
-/* Single precision is slow under a sanitizer: there, only the ways that differ in what they touch.
- */
-static bool is_run(uint32_t way, enum nn_precision precision)
+/* The wide model is slow, as single precision is under a sanitizer: of them only the ways that
+ * differ in what they touch. */
+static bool is_run(uint32_t way, uint32_t model)
 {
+    if (model == WIDE) {
+        return way == 7 || way == 10;
+    }
 #if defined(TEST_WITH_ASAN)
-    return precision == NN_BF16 || way == 1 || way == 7 || way == 10;
+    return model == NN_BF16 || way == 1 || way == 7 || way == 10;
 #else
     (void)way;
-    (void)precision;
     return true;
 #endif
 }
@@ -390,11 +395,11 @@ static bool is_run(uint32_t way, enum nn_precision precision)
 static void next_case(void)
 {
     static uint32_t next;
-    while (!is_run(next % WAYS, (enum nn_precision)(next / WAYS))) {
+    while (!is_run(next % WAYS, next / WAYS)) {
         next++;
     }
     uint32_t index = next++;
-    run_case(index % WAYS, (enum nn_precision)(index / WAYS));
+    run_case(index % WAYS, index / WAYS);
 }
 
 /* ---- beside the matrix ---- */
@@ -402,7 +407,7 @@ static void next_case(void)
 static void the_digest_tells_rollouts_apart(void)
 {
     char other[SHA256_HEX_BYTES];
-    struct how how = {.precision = NN_BF16, .slots = 1};
+    struct how how = {.model = NN_BF16, .slots = 1};
     run_alone(&how, KEY + 1, other); /* another seed, the same actions */
     EXPECT(strcmp(other, reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
     EXPECT(strcmp(reference(NN_FP32, CONDITIONING_AGENTS),
@@ -418,7 +423,7 @@ static void freer_conditionings_keep_their_bits_too(void)
     for (int conditioning = CONDITIONING_MAP; conditioning < CONDITIONING_COUNT; conditioning++) {
         char hex[SHA256_HEX_BYTES];
         struct how how = {
-            .precision = NN_BF16,
+            .model = NN_BF16,
             .conditioning = (enum conditioning)conditioning,
             .slots = 2,
             .threads = 2,
@@ -434,7 +439,7 @@ static void freer_conditionings_keep_their_bits_too(void)
 static void rollouts_of_one_scenario_share_their_start(void)
 {
     struct world_cost cost;
-    struct how how = {.precision = NN_BF16, .slots = 3};
+    struct how how = {.model = NN_BF16, .slots = 3};
     struct world *world = open_world(&how);
     reset(world, 0, 1);
     reset(world, 1, 2);
@@ -462,7 +467,7 @@ static void a_fanout_pays_for_its_past_once(void)
 {
     enum { BRANCHES = 16, HALF = 1 };
     struct world_cost cost;
-    struct how how = {.precision = NN_BF16, .slots = 2};
+    struct how how = {.model = NN_BF16, .slots = 2};
     struct world *world = open_world(&how);
     reset(world, 0, KEY);
     for (uint32_t i = 0; i < HALF; i++) {
@@ -489,7 +494,7 @@ static void a_lost_rollout_says_so_and_disturbs_nobody(void)
     struct spill_store store = {.fails = true};
     const struct spill_ops spill = {&store, spill_store_write, spill_store_read, spill_store_drop,
                                     NULL};
-    struct how how = {.precision = NN_BF16, .slots = 2, .tight = true, .spill = &spill};
+    struct how how = {.model = NN_BF16, .slots = 2, .tight = true, .spill = &spill};
     struct world *world = open_world(&how);
     void *state = malloc(ops->slot_state_bytes(world));
     EXPECT(state != NULL);
@@ -559,7 +564,7 @@ static void what_cannot_be_is_refused(void)
 
 static bool create_models(void)
 {
-    const struct model_config config = {
+    struct model_config config = {
         .name = "test",
         .tier = TIER_STUDENT,
         .width = 64,
@@ -572,10 +577,20 @@ static bool create_models(void)
         .joint = {true, false},
         .horizon_ticks = {100, 50, 20},
     };
-    for (int p = 0; p < NN_PRECISION_COUNT; p++) {
+    for (int p = 0; p < MODELS; p++) {
         struct error error;
-        const struct model_open_options options = {.precision = (enum nn_precision)p,
+        const struct model_open_options options = {.precision =
+                                                       p == WIDE ? NN_BF16 : (enum nn_precision)p,
                                                    .cpu_flags = cpu_flags_detect()};
+        if (p == WIDE) {
+            config.layers = 1;
+            config.joint[0] = false;
+            config.patch = 4;
+            config.heads = 8;
+            config.kv_heads = 4;
+            config.head_dim = 16;
+            config.type = MODEL_E4M3;
+        }
         if (model_random(&config, &options, 1, &models[p], &error) != STATUS_OK) {
             printf("Bail out! %s\n", error.text);
             return false;
@@ -594,9 +609,9 @@ int main(void)
     create_prepared();
     uint32_t count = 0;
     for (uint32_t i = 0; i < CASES; i++) {
-        if (is_run(i % WAYS, (enum nn_precision)(i / WAYS))) {
-            snprintf(names[i], sizeof names[i], "%s: %s", nn_precision_names[i / WAYS],
-                     ways[i % WAYS]);
+        if (is_run(i % WAYS, i / WAYS)) {
+            snprintf(names[i], sizeof names[i], "%s: %s",
+                     i / WAYS == WIDE ? "wide" : nn_precision_names[i / WAYS], ways[i % WAYS]);
             cases[count++] = (struct test_case){names[i], next_case};
         }
     }
@@ -612,7 +627,7 @@ int main(void)
     int code = test_run(cases, count + COUNT_OF(others));
     prepared_unref(prepared);
     arena_finish(&arena);
-    for (int p = 0; p < NN_PRECISION_COUNT; p++) {
+    for (int p = 0; p < MODELS; p++) {
         model_close(models[p]);
     }
     return code;

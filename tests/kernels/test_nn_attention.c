@@ -293,9 +293,131 @@ static void no_past_gives_the_sink(void)
     temporal_end(&run);
 }
 
+/* ---- heads of any dimension, keys and values that several share ---- */
+
+/* Softmax attention of one query over rows of q, k, v in double precision. */
+static void attend_wide(const struct nn_wide_attention *a, uint32_t head, uint32_t token,
+                        double *out)
+{
+    const struct nn_heads *h = &a->heads;
+    size_t row = (size_t)(h->heads + 2 * h->kv_heads) * h->dim;
+    const float *q = a->qkv + token * row + (size_t)head * h->dim;
+    const float *k = a->qkv + (h->heads + head * h->kv_heads / h->heads) * (size_t)h->dim;
+    double sum = 0.0;
+    memset(out, 0, h->dim * sizeof *out);
+    for (uint32_t j = 0; j < a->tokens; j++) {
+        const float *v = k + (size_t)h->kv_heads * h->dim;
+        double logit = 0.0;
+        for (uint32_t c = 0; c < h->dim; c++) {
+            logit += (double)q[c] * (k + j * row)[c];
+        }
+        double weight = exp(logit / sqrt(h->dim));
+        sum += weight;
+        for (uint32_t c = 0; c < h->dim; c++) {
+            out[c] += weight * (v + j * row)[c];
+        }
+    }
+    for (uint32_t c = 0; c < h->dim; c++) {
+        out[c] /= sum;
+    }
+}
+
+static void wide_attention_is_the_formula(void)
+{
+    static const struct nn_heads shapes[] = {{8, 4, 16}, {3, 1, 32}, {2, 2, 64}, {4, 2, 128}};
+    for (size_t i = 0; i < 2 * COUNT_OF(shapes); i++) {
+        const struct nn_heads *h = &shapes[i / 2];
+        enum nn_precision precision = i % 2 == 0 ? NN_FP32 : NN_BF16;
+        enum { TOKENS = 37 };
+        struct nn_kernels kernels;
+        uint32_t element = (uint32_t)i;
+        size_t row = (size_t)(h->heads + 2 * h->kv_heads) * h->dim;
+        size_t width = (size_t)h->heads * h->dim;
+        struct buffer qkv = buffer_make(TOKENS * row * sizeof(float));
+        struct buffer out = buffer_make(TOKENS * width * nn_act_bytes(precision));
+        fill_floats(qkv.data, TOKENS * row, INPUT_TAME, &element);
+        nn_kernels_init(&kernels, precision, cpu_flags_detect());
+        const struct nn_wide_attention a = {*h, TOKENS, qkv.data, out.data};
+        if (precision == NN_BF16) { /* as turn() leaves them */
+            for (size_t n = 0; n < TOKENS * row; n++) {
+                uint16_t rounded;
+                kernels.to_act((float *)qkv.data + n, &rounded, 1);
+                ((float *)qkv.data)[n] = (float)act_value(NN_BF16, &rounded, 0);
+            }
+        }
+        kernels.attention_wide(&a, 0, 1);
+        kernels.attention_wide(&a, 1, h->heads);
+        for (uint32_t token = 0; token < TOKENS; token++) {
+            for (uint32_t head = 0; head < h->heads; head++) {
+                double expected[NN_WIDE_HEAD_MAX];
+                attend_wide(&a, head, token, expected);
+                for (uint32_t c = 0; c < h->dim; c++) {
+                    EXPECT_NEAR(
+                        act_value(precision, out.data, token * width + (size_t)head * h->dim + c),
+                        expected[c], precision == NN_FP32 ? 1e-6 : 1e-2);
+                }
+            }
+        }
+        buffer_end(&qkv);
+        buffer_end(&out);
+    }
+}
+
+/* With heads of 32 and keys of their own, the past is that of the other kernels, but for the order
+ * of sums; and heads that share keys see what a copy of the keys for each shows. */
+static void wide_temporal_is_the_other(void)
+{
+    enum { TOKENS = 9, HEADS = 4, PAGES = 3, WIDTH = HEADS * NN_HEAD, SHARED = WIDTH / 2 };
+    struct temporal_run run;
+    struct nn_kernels kernels;
+    nn_kernels_init(&kernels, NN_FP32, 0);
+    temporal_prepare(&run, NN_FP32, TOKENS, HEADS, PAGES, INPUT_TAME, 4);
+    float *found = malloc(sizeof(float) * TOKENS * WIDTH);
+    struct nn_temporal t = run.call;
+    t.out = found;
+    const struct nn_heads own = {HEADS, HEADS, NN_HEAD};
+    kernels.temporal(&run.call, 0, TOKENS);
+    kernels.temporal_wide(&t, &own, 0, 5);
+    kernels.temporal_wide(&t, &own, 5, TOKENS);
+    for (uint32_t i = 0; i < TOKENS * WIDTH; i++) {
+        EXPECT_NEAR(found[i], ((float *)run.out.data)[i], 1e-6);
+    }
+    /* Heads 0, 1 take the first half of a narrower row, heads 2, 3 the second. */
+    static float narrow[2 * PAGES + 2][(TOKENS + PAGES) * SHARED];
+    float *wide[2 * PAGES + 2];
+    for (uint32_t p = 0; p < PAGES; p++) {
+        wide[2 * p] = run.k[p].data;
+        wide[2 * p + 1] = run.v[p].data;
+    }
+    wide[2 * PAGES] = run.null_k.data;
+    wide[2 * PAGES + 1] = run.null_v.data;
+    for (uint32_t n = 0; n < 2 * PAGES + 2; n++) {
+        uint32_t rows = n < 2 * PAGES ? TOKENS + n / 2 : 1;
+        for (uint32_t i = 0; i < rows * WIDTH; i++) {
+            uint32_t head = i % WIDTH / NN_HEAD;
+            uint32_t from = i / WIDTH * SHARED + head / 2 * NN_HEAD + i % NN_HEAD;
+            narrow[n][from] = head % 2 == 0 ? wide[n][i] : narrow[n][from];
+            wide[n][i] = narrow[n][from];
+        }
+    }
+    kernels.temporal_wide(&t, &own, 0, TOKENS);
+    memcpy(run.out.data, found, sizeof(float) * TOKENS * WIDTH);
+    for (uint32_t p = 0; p < PAGES; p++) {
+        t.k[p] = narrow[2 * p];
+        t.v[p] = narrow[2 * p + 1];
+    }
+    t.null_k = narrow[2 * PAGES];
+    t.null_v = narrow[2 * PAGES + 1];
+    kernels.temporal_wide(&t, &(struct nn_heads){HEADS, 2, NN_HEAD}, 0, TOKENS);
+    EXPECT_INT(first_difference(found, run.out.data, (size_t)TOKENS * WIDTH), -1);
+    free(found);
+    temporal_end(&run);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(attention_variants_give_the_reference_bits),
                     TEST(attention_is_the_formula), TEST(temporal_variants_give_the_reference_bits),
-                    TEST(temporal_is_the_formula), TEST(no_past_gives_the_sink));
+                    TEST(temporal_is_the_formula), TEST(no_past_gives_the_sink),
+                    TEST(wide_attention_is_the_formula), TEST(wide_temporal_is_the_other));
 }

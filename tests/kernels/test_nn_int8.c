@@ -353,9 +353,127 @@ static void planted_faults_are_caught(void)
     EXPECT(fault_shows(KIND_EXTREME, false));
 }
 
+/* ---- e4m3 ---- */
+
+/* The number that a byte stands for, but for NaN: OCP 8-bit floating point, section 5. */
+static double e4m3(uint8_t byte)
+{
+    int exponent = byte >> 3 & 15;
+    double size = exponent == 0 ? ldexp(byte & 7, -9) : ldexp(8 + (byte & 7), exponent - 10);
+    return byte & 0x80 ? -size : size;
+}
+
+/* The nearest of all 254 numbers, of two as near the one whose byte is even. */
+static uint8_t nearest_e4m3(double x)
+{
+    uint8_t best = 0;
+    for (int byte = 0; byte < 256; byte++) {
+        double gain = fabs(e4m3(best) - x) - fabs(e4m3((uint8_t)byte) - x);
+        if ((byte & 0x7F) != 0x7F && signbit(x) == (byte >> 7) &&
+            (gain > 0.0 || (gain == 0.0 && byte % 2 == 0) || signbit(x) != best >> 7)) {
+            best = (uint8_t)byte;
+        }
+    }
+    return best;
+}
+
+/* A row whose largest is 448 has a scale of 1: its bytes are its numbers, rounded. */
+static void e4m3_is_the_nearest(void)
+{
+    enum { COUNT = 4096 };
+    static float row[COUNT];
+    static uint8_t packed[sizeof(float) + COUNT];
+    struct nn_kernels kernels;
+    uint32_t element = 3;
+    nn_kernels_init(&kernels, NN_BF16, 0);
+    EXPECT_INT(kernels.packed_bytes_e4m3(1, COUNT), sizeof packed);
+    row[0] = -448.0f;
+    for (uint32_t i = 1; i < COUNT; i++) { /* every number, every middle, and what lies between */
+        double low = e4m3((uint8_t)(i / 16 % 126));
+        double high = e4m3((uint8_t)(i / 16 % 126 + 1));
+        double part = i % 16 < 9 ? i % 16 / 8.0 : (random_float(INPUT_TAME, &element) + 1.0) / 2.0;
+        row[i] = (float)((low + (high - low) * part) * (i / 2048 == 0 ? 1.0 : -1.0));
+    }
+    kernels.pack_e4m3(row, 1, COUNT, packed);
+    float scale;
+    memcpy(&scale, packed, sizeof scale);
+    EXPECT_NEAR(scale, 1.0, 0.0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        EXPECT_INT(packed[sizeof scale + i], nearest_e4m3(row[i]));
+    }
+}
+
+static void e4m3_rows_end_as_stated(void)
+{
+    enum { K = 32 };
+    struct nn_kernels kernels;
+    uint16_t act[3][K] = {{0}};
+    int8_t q[3][K + 4];
+    struct nn_int8_row rows[3];
+    nn_kernels_init(&kernels, NN_BF16, 0);
+    act[0][3] = 0x7F80; /* infinite */
+    act[1][3] = 0x0800; /* 3.9e-34 */
+    act[2][3] = 0xC200; /* -32 */
+    kernels.to_e4m3(act, K, q[0], K + 4, rows, 0, 3);
+    EXPECT(isnan(rows[0].scale) && q[0][3] == 0);
+    EXPECT(rows[1].scale == 0.0f && q[1][3] == 0);
+    EXPECT(rows[2].scale == 32.0f / 448.0f && (uint8_t)q[2][3] == 0xFE);
+}
+
+/* A product of what was rounded, in double precision; with terms and rows that fill no block. */
+static void e4m3_products_are_the_formula(void)
+{
+    enum { M = 19, N = 96, K = 160 };
+    static float w[N * K];
+    static float c[M * N];
+    static float bias[N];
+    static uint16_t act[M * K];
+    static int8_t q[M * K];
+    static uint8_t packed[N * (sizeof(float) + K)] __attribute__((aligned(64)));
+    struct nn_int8_row rows[M];
+    struct nn_kernels kernels;
+    uint32_t element = 8;
+    nn_kernels_init(&kernels, NN_BF16, 0);
+    fill_floats(w, N * K, INPUT_TAME, &element);
+    fill_floats(bias, N, INPUT_TAME, &element);
+    fill_act(NN_BF16, act, M * K, INPUT_TAME, &element);
+    kernels.pack_e4m3(w, N, K, packed);
+    kernels.to_e4m3(act, K, q, K, rows, 0, M);
+    const struct nn_gemm g = {.m = M,
+                              .n = N,
+                              .k = K,
+                              .a = q,
+                              .lda = K,
+                              .rows = rows,
+                              .b = packed,
+                              .bias = bias,
+                              .epilogue = NN_STORE,
+                              .c = c,
+                              .ldc = N};
+    kernels.gemm_e4m3(&g, 0, 5);
+    kernels.gemm_e4m3(&g, 5, M);
+    const float *scale = (const float *)packed;
+    const uint8_t *bytes = packed + N * sizeof(float);
+    for (uint32_t m = 0; m < M; m++) {
+        for (uint32_t n = 0; n < N; n++) {
+            double sum = 0.0;
+            double size = 0.0;
+            for (uint32_t k = 0; k < K; k++) {
+                double term = e4m3((uint8_t)q[m * K + k]) * e4m3(bytes[n * K + k]);
+                sum += term;
+                size += fabs(term);
+            }
+            double unit = (double)rows[m].scale * scale[n];
+            EXPECT_NEAR(c[m * N + n], sum * unit + bias[n], (size * unit + 1.0) * 1e-6);
+        }
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(variants_give_the_reference_bits), TEST(rows_are_the_formula),
                     TEST(gemm_is_the_formula), TEST(special_rows_end_as_stated),
-                    TEST(the_rest_is_bf16), TEST(planted_faults_are_caught));
+                    TEST(the_rest_is_bf16), TEST(planted_faults_are_caught),
+                    TEST(e4m3_is_the_nearest), TEST(e4m3_rows_end_as_stated),
+                    TEST(e4m3_products_are_the_formula));
 }

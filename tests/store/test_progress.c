@@ -74,8 +74,8 @@ static void pools_run_side_by_side(void)
 
 static struct manual_clock manual;
 
-static void submit_jobs(struct store *store, const char *suite, enum tier tier, int first,
-                        int count)
+static void submit_of(struct store *store, const char *suite, const char *planner, enum tier tier,
+                      int first, int count)
 {
     static struct job_spec specs[64];
     static struct store_submit_result results[64];
@@ -90,7 +90,7 @@ static void submit_jobs(struct store *store, const char *suite, enum tier tier, 
         snprintf(spec->key, sizeof spec->key, "%s-%d", suite, first + i);
         strcpy(spec->scenario_id, "s");
         memcpy(spec->scenario_hash, hash, sizeof hash);
-        strcpy(spec->planner, tier == TIER_TEACHER ? "b" : "a");
+        strcpy(spec->planner, planner);
         strcpy(spec->pool, "bulk");
         strcpy(spec->backend, "cpu");
         spec->tier = tier;
@@ -98,6 +98,12 @@ static void submit_jobs(struct store *store, const char *suite, enum tier tier, 
         spec->attempts_max = 3;
     }
     EXPECT_OK(store->ops->submit(store, suite, 1, specs, (uint32_t)count, results, &error), error);
+}
+
+static void submit_jobs(struct store *store, const char *suite, enum tier tier, int first,
+                        int count)
+{
+    submit_of(store, suite, tier == TIER_TEACHER ? "b" : "a", tier, first, count);
 }
 
 /* Claims `max` jobs, lets the time pass, and ends them; how many there were. */
@@ -163,7 +169,12 @@ static void a_store_counts_what_it_takes(void)
         EXPECT_INT(status.ticks_ended, round * 5 * JOB_TICKS);
         EXPECT_INT(status.eta_ms, (4 - round) * 10000);
     }
-    /* Another suite begins with what the first one has shown, and knows nothing of a teacher. */
+    /* Another suite begins with what the first one has shown, and knows nothing of a teacher, nor
+     * of a planner that has not driven yet. */
+    submit_of(store, "slow", "egodriver:far", TIER_OBJECT, 0, 10);
+    EXPECT_INT(status_of(store, "slow").eta_ms, -1);
+    int64_t let_go = 0;
+    EXPECT_OK(store->ops->cancel(store, "slow", &let_go, &error), error);
     submit_jobs(store, "second", TIER_OBJECT, 0, 10);
     EXPECT_INT(status_of(store, "second").eta_ms, 20000);
     submit_jobs(store, "second", TIER_TEACHER, 10, 2);

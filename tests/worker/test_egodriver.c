@@ -5,9 +5,11 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "schemas/observation.h"
+#include "schemas/proto/egodriver.pb-c.h"
 #include "tests/harness.h"
 #include "tests/worker/driver_server.h"
 #include "tests/worker/jobs.h"
+#include "worker/egodriver/egodriver_internal.h"
 #include "worker/planner/planner.h"
 
 #define WHEELBASE_M 2.8
@@ -464,6 +466,36 @@ static void bindings_and_specs_are_checked(void)
                STATUS_OK);
 }
 
+/* Each frame of a tick goes with the times of its first row and its last; none is before the start.
+ */
+static void images_have_the_times_of_their_shutter(void)
+{
+    static const uint8_t pictures[2][4] = {"one", "two"};
+    const struct swerve_sensor sensor = {.id = "front",
+                                         .format = SWERVE_FORMAT_JPEG,
+                                         .count = 2,
+                                         .frames = pictures[0],
+                                         .stride = sizeof pictures[0],
+                                         .bytes = {4, 4},
+                                         .time_ns = {20000000, 50000000},
+                                         .shutter_ns = 30000000,
+                                         .shutter = 1};
+    static const struct {
+        uint64_t start_us, end_us;
+    } right[2] = {{0, 20000}, {20000, 50000}};
+    for (uint32_t i = 0; i < sensor.count; i++) {
+        struct ego_message *message = ego_message_image(&sensor, i);
+        CHECK(message != NULL);
+        Ego__SubmitImage *sent = ego__submit_image__unpack(NULL, message->bytes, message->data);
+        CHECK(sent != NULL && sent->camera_image != NULL);
+        EXPECT_INT(sent->camera_image->frame_start_us, right[i].start_us);
+        EXPECT_INT(sent->camera_image->frame_end_us, right[i].end_us);
+        EXPECT(memcmp(sent->camera_image->image_bytes.data, pictures[i], 4) == 0);
+        ego__submit_image__free_unpacked(sent, NULL);
+        ego_message_free(message);
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(
@@ -473,5 +505,5 @@ int main(void)
         TEST(each_fault_of_a_session_has_its_sentence),
         TEST(each_fault_of_a_connection_has_its_sentence),
         TEST(servers_that_cannot_drive_are_refused), TEST(two_servers_of_a_name_are_one_policy),
-        TEST(bindings_and_specs_are_checked));
+        TEST(bindings_and_specs_are_checked), TEST(images_have_the_times_of_their_shutter));
 }

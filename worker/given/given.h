@@ -38,9 +38,9 @@ enum { GIVEN_LIDARS = 1 << 16 };
  * for ego's state and route alone, which every planner is shown. */
 void given_text(uint32_t wants, enum swerve_objects_source source, char out[LIMIT_ID_BYTES]);
 
-/* What the outcome says besides of a world that makes frames ahead of time, in which a planner's
- * answer waits for the end of a chunk: ",chunks:9+12@30", frames of the first chunk and of others,
- * and their rate. "": it makes none, or is NULL. */
+/* Words that the outcome has besides of a world that makes frames ahead of time, in which a
+ * planner's answer waits for the end of a chunk: ",chunks:9+12@30", frames of the first chunk and
+ * of others, and their rate. "": it makes none, or is NULL. */
 enum { GIVEN_CHUNKS_BYTES = 24 };
 void given_chunks(const struct foreign *world, char out[GIVEN_CHUNKS_BYTES]);
 

@@ -6,6 +6,7 @@
 #include "worker/run/claim_loop_internal.h"
 
 #include "base/units.h"
+#include "base/utf8.h"
 #include "worker/run/revision.h"
 
 #include <inttypes.h>
@@ -46,6 +47,7 @@ static void hand_back_unstarted(struct claim_loop *loop, const struct job_lease 
     struct job_completion *completion = claim_loop_pending_add(loop, lease);
     completion->kind = COMPLETION_UNSTARTED;
     snprintf(completion->error, sizeof completion->error, "%s", why->text);
+    utf8_repair(completion->error);
 }
 
 /* The runner for a leased job; its planner is not tried again when it did not start before. */

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "worker/models/snapshot.h"
 #include "worker/run/outcome_build.h"
 
@@ -57,6 +58,7 @@ void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *
     completion->outcome_count = 0;
     completion->artifact_hash[0] = '\0';
     snprintf(completion->error, sizeof completion->error, "%s", text);
+    utf8_repair(completion->error);
     tell_failure(loop, completion->job_id, text);
 }
 

@@ -4,6 +4,7 @@
 #include "worker/run/outcome_build.h"
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "schemas/job_context.h"
 #include "schemas/scenario_json.h"
 
@@ -51,6 +52,7 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
     memcpy(out->trace_hash, result->trace_hash, sizeof out->trace_hash);
     memcpy(out->given, job->given, sizeof out->given);
     memcpy(out->error, result->error, sizeof out->error);
+    utf8_repair(out->error); /* planners write what they like, and not every store takes it */
     if (result->health.check != HEALTH_OK) {
         snprintf(out->health_check, sizeof out->health_check, "%s",
                  health_check_names[result->health.check]);

@@ -448,7 +448,7 @@ static double median(double *values, uint32_t count)
     return values[count / 2];
 }
 
-/* What chunks take is no tick's own: the mean of all ticks, of few rollouts, for frames are large.
+/* Time of a chunk is no tick's own: the mean of all ticks, of few rollouts, for frames are large.
  */
 static void tell_chunks(struct checker *checker, const double *tick_ms, int64_t world_ns)
 {

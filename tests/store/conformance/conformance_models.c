@@ -989,6 +989,40 @@ static enum status label(const char *suite, enum label_kind kind, const char *te
     return store->ops->label_add(store, &made, &error);
 }
 
+/* Files of planners are their suite's, content-addressed; a server without --keep-planners refuses
+ * a token's. */
+static void files_are_kept_with_their_suite(void)
+{
+    char planner[SHA256_HEX_BYTES];
+    void *data = NULL;
+    size_t bytes = 0;
+
+    open_store(true);
+    make_specs("s", "k", 2);
+    EXPECT_OK(store->ops->submit(store, "s", 1, specs, 2, submitted, &error), error);
+    snprintf(planner, sizeof planner, "%064d", 7);
+    enum status taken = store->ops->planner_keep(store, "s", planner, "pack", 4, &error);
+    if (taken != STATUS_OK) {
+        EXPECT_CONTAINS(error.text, "keeps no files of planners");
+        close_store();
+        return;
+    }
+    EXPECT_OK(store->ops->planner_keep(store, "s", planner, "pack", 4, &error), error); /* free */
+    EXPECT_INT(store->ops->planner_keep(store, "none", planner, "pack", 4, &error),
+               STATUS_NOT_FOUND);
+    close_store();
+    open_store(false);
+    EXPECT_OK(store->ops->planner_kept(store, "s", planner, &data, &bytes, &error), error);
+    EXPECT(bytes == 4 && memcmp(data, "pack", 4) == 0);
+    free(data);
+    snprintf(planner, sizeof planner, "%064d", 8);
+    EXPECT_INT(store->ops->planner_kept(store, "s", planner, &data, &bytes, &error),
+               STATUS_NOT_FOUND);
+    EXPECT_INT(store->ops->planner_kept(store, "none", planner, &data, &bytes, &error),
+               STATUS_NOT_FOUND);
+    close_store();
+}
+
 static enum status unlabel(const char *suite, enum label_kind kind, const char *text)
 {
     struct label made = {.kind = kind};
@@ -1212,8 +1246,9 @@ int conformance_models(const struct conformance_backend *tested)
     return finish_half(TEST_RUN(
         TEST(audits_ask_the_promoted_teacher), TEST(flagged_jobs_ask_the_promoted_teacher),
         TEST(versions_do_not_change), TEST(goldens_are_kept_until_they_are_let_go),
-        TEST(labels_are_what_their_kind_says), TEST(nobody_answers_without_an_evaluation),
-        TEST(audits_find_what_has_moved), TEST(late_answers_of_another_version_are_stale),
+        TEST(labels_are_what_their_kind_says), TEST(files_are_kept_with_their_suite),
+        TEST(nobody_answers_without_an_evaluation), TEST(audits_find_what_has_moved),
+        TEST(late_answers_of_another_version_are_stale),
         TEST(late_failures_of_another_version_are_not_its_own),
         TEST(audits_go_on_while_what_they_repeat_moves), TEST(shorter_trust_takes_no_jobs),
         TEST(events_know_their_place_among_outcomes), TEST(queued_jobs_move_with_the_pointer),

@@ -387,6 +387,35 @@ static enum status label_is_gone(struct memory_caller *caller, struct error *err
     return same("labels", count, 0, error);
 }
 
+static enum status keep_planner(struct memory_caller *caller, struct error *error)
+{
+    return caller->store->ops->planner_keep(caller->store, "suite", caller->scenario_hash,
+                                            scenario_body, sizeof scenario_body - 1, error);
+}
+
+static enum status kept_planner(struct memory_caller *caller, struct error *error)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    enum status status = caller->store->ops->planner_kept(
+        caller->store, "suite", caller->scenario_hash, &data, &bytes, error);
+    if (status == STATUS_OK) {
+        answer(caller, data, bytes);
+        free(data);
+    }
+    return status;
+}
+
+static enum status planner_is_kept(struct memory_caller *caller, struct error *error)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    TRY(caller->store->ops->planner_kept(caller->store, "suite", caller->scenario_hash, &data,
+                                         &bytes, error));
+    free(data);
+    return same("bytes of files", (int64_t)bytes, sizeof scenario_body - 1, error);
+}
+
 static enum status drop_golden(struct memory_caller *caller, struct error *error)
 {
     return caller->store->ops->golden_drop(caller->store, "g1", error);
@@ -790,6 +819,8 @@ const struct memory_call memory_calls[] = {
     {"golden_drop", add_golden_before, drop_golden, golden_is_gone, false},
     {"label_add", memory_nothing, add_label, label_is_there, false},
     {"label_drop", add_label, drop_label, label_is_gone, false},
+    {"planner_keep", memory_nothing, keep_planner, planner_is_kept, false},
+    {"planner_kept", keep_planner, kept_planner, memory_nothing, true},
     {"labels", add_label, look_labels, memory_nothing, true},
     {"cancel", memory_nothing, cancel, memory_nothing, false},
     {"artifact_put", new_artifact, put_artifact, artifact_is_there, false},

@@ -618,6 +618,24 @@ static enum status fake_artifact_get(struct store *store, const char *hash, void
     return end(fake, status, error);
 }
 
+static enum status fake_planner_keep(struct store *store, const char *suite,
+                                     const char *planner_hash, const void *data, size_t bytes,
+                                     struct error *error)
+{
+    struct fake *fake = begin(store);
+    (void)suite;
+    blob_put(fake, planner_hash, data, bytes);
+    return end(fake, STATUS_OK, error);
+}
+
+static enum status fake_planner_kept(struct store *store, const char *suite,
+                                     const char *planner_hash, void **data, size_t *bytes,
+                                     struct error *error)
+{
+    (void)suite;
+    return fake_artifact_get(store, planner_hash, data, bytes, error);
+}
+
 static void fake_close(struct store *store)
 {
     if (store == NULL) {
@@ -668,6 +686,8 @@ static const struct store_ops fake_ops = {
     .labels = fake_labels,
     .model_event = fake_model_event,
     .model_events = fake_model_events,
+    .planner_keep = fake_planner_keep,
+    .planner_kept = fake_planner_kept,
     .artifact_put = fake_artifact_put,
     .artifact_get = fake_artifact_get,
 };

@@ -41,6 +41,7 @@ static struct {
     int serial;
     bool read_only;
     bool open; /* without tokens */
+    uint32_t planners_kept_max;
 } site;
 
 static char reply[REPLY_BYTES];
@@ -70,6 +71,7 @@ static void site_serve(size_t connections_max, size_t peer_max)
         .connections_max = connections_max,
         .peer_connections_max = peer_max,
         .read_only = site.read_only,
+        .planners_kept_max = site.planners_kept_max,
     };
     EXPECT_OK(store_server_start_with(site.store, fd, NULL, &options, &site.server, &error), error);
 }
@@ -237,6 +239,7 @@ static bool is_served(const char *method, const char *pattern)
 static void every_route_knows_its_roles(void)
 {
     size_t routes = 0;
+    site.planners_kept_max = 1; /* or files of planners would be nobody's */
     site_start(0, 0);
     while (strcmp(http_route_method(routes), "other") != 0) {
         routes++;
@@ -260,6 +263,7 @@ static void every_route_knows_its_roles(void)
     EXPECT_CONTAINS(reply, "Content-Length: ");
     EXPECT_INT(ask_head("/v1/completions", site.texts[TOKEN_ROLE_ADMIN]), 405);
     site_stop();
+    site.planners_kept_max = 0;
 }
 
 /* Of a server that only shows: GET as ever, anything else for nobody, administrators included. The
@@ -277,6 +281,7 @@ static void expect_only_shown(const char *method, const char *pattern, const cha
 
 static void a_server_that_shows_changes_nothing(void)
 {
+    site.planners_kept_max = 1;
     for (int open = 0; open < 2; open++) {
         site.read_only = true;
         site.open = open == 1;
@@ -290,6 +295,7 @@ static void a_server_that_shows_changes_nothing(void)
     }
     site.read_only = false;
     site.open = false;
+    site.planners_kept_max = 0;
 }
 
 /* ---- pools ---- */
@@ -856,6 +862,75 @@ static void submitters_speak_for_their_tenant(void)
     site_stop();
 }
 
+/* PUT of files with this sum; `hash` is the planner's. */
+static int keep(const char *token, const char *suite, const char *hash, const char *files,
+                const char *sum)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/v1/suites/%s/planners/%s?sha256=%s", suite, hash, sum);
+    return ask("PUT", path, token, files);
+}
+
+/* Goal: files of planners are kept where the server was told to, as many as it may, and read by
+ * their suite's tenant alone, on every way to them. */
+static void files_of_planners_are_their_tenants(void)
+{
+    char acme[TOKEN_SECRET_BYTES];
+    char beta[TOKEN_SECRET_BYTES];
+    char sum[SHA256_HEX_BYTES];
+    char other[SHA256_HEX_BYTES];
+    char path[300];
+    const char *const hash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    sha256_hex("files", 5, sum);
+    sha256_hex("more", 4, other);
+    site_start(0, 0);
+    make_submitter("ann", "acme", acme);
+    make_submitter("bob", "beta", beta);
+    EXPECT_INT(submit_for(acme, "a", "k", NULL), 200);
+    EXPECT_INT(submit_for(beta, "b", "l", NULL), 200);
+    EXPECT_INT(keep(acme, "a", hash, "files", sum), 403); /* nobody has asked for it */
+    EXPECT_CONTAINS(reply, "keeps no files of planners (swerve serve --keep-planners N)");
+    site_stop();
+    site.planners_kept_max = 1;
+    site_serve(0, 0);
+
+    EXPECT_INT(keep(beta, "a", hash, "files", sum), 403);
+    EXPECT_CONTAINS(reply, "belongs to another tenant");
+    EXPECT_INT(keep(acme, "none", hash, "files", sum), 404);
+    EXPECT_INT(keep(site.texts[TOKEN_ROLE_WORKER], "a", hash, "files", sum), 403);
+    EXPECT_INT(keep(site.texts[TOKEN_ROLE_READ], "a", hash, "files", sum), 403);
+    EXPECT_INT(keep(acme, "a", hash, "files", other), 400); /* another file than is named */
+    EXPECT_CONTAINS(reply, "sha256: expected that of the body");
+    EXPECT_INT(keep(acme, "a", hash, "files", ""), 400);
+    EXPECT_INT(keep(acme, "a", "no-hash", "files", sum), 400);
+    EXPECT_INT(keep(acme, "a", hash, "files", sum), 200);
+    EXPECT_INT(keep(acme, "a", hash, "files", sum), 200);
+    EXPECT_INT(keep(beta, "b", hash, "more", other), 403); /* it has as many as it may */
+    EXPECT_CONTAINS(reply, "keeps files of at most 1 planners");
+    char *large = calloc(1, LABEL_FILES_BYTES + 2);
+    CHECK(large != NULL);
+    memset(large, 'x', LABEL_FILES_BYTES + 1);
+    EXPECT_INT(keep(acme, "a", hash, large, sum), 413);
+    free(large);
+
+    snprintf(path, sizeof path, "/v1/suites/a/planners/%s", hash);
+    EXPECT_INT(ask("GET", path, acme, ""), 200);
+    EXPECT_CONTAINS(reply, "files");
+    EXPECT_INT(ask("GET", path, site.texts[TOKEN_ROLE_ADMIN], ""), 200);
+    EXPECT_INT(ask("GET", path, beta, ""), 403);
+    EXPECT_INT(ask("GET", path, site.texts[TOKEN_ROLE_READ], ""), 403); /* of no tenant */
+    EXPECT_INT(ask("GET", path, site.texts[TOKEN_ROLE_WORKER], ""), 403);
+    snprintf(path, sizeof path, "/v1/suites/b/planners/%s", hash);
+    EXPECT_INT(ask("GET", path, beta, ""), 404); /* of one's own suite, what it keeps alone */
+    snprintf(path, sizeof path, "/v1/artifacts/%s", sum);
+    for (int role = 0; role < TOKEN_ROLE_COUNT; role++) {
+        EXPECT_INT(ask("GET", path, site.texts[role], ""), 403);
+    }
+    EXPECT_INT(ask("GET", "/v1/labels?kind=files", acme, ""), 403);
+    site_stop();
+    site.planners_kept_max = 0;
+}
+
 static void expect_early_answer(const char *request, int expected_code)
 {
     int fd = dial();
@@ -1015,7 +1090,7 @@ int main(int argc, char **argv)
         TEST(leases_belong_to_their_token), TEST(jobs_are_shown_to_their_holders),
         TEST(revoked_tokens_lease_nothing), TEST(a_name_is_no_token),
         TEST(workers_of_before_ids_are_found_by_name), TEST(evaluations_are_an_administrators),
-        TEST(submitters_speak_for_their_tenant), TEST(refusals_do_not_wait_for_bodies),
-        TEST(too_many_connections_are_told), TEST(too_many_connections_of_one_address_are_told),
-        TEST(artifacts_go_through_the_disk));
+        TEST(submitters_speak_for_their_tenant), TEST(files_of_planners_are_their_tenants),
+        TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
+        TEST(too_many_connections_of_one_address_are_told), TEST(artifacts_go_through_the_disk));
 }

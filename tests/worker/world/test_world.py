@@ -497,8 +497,8 @@ class Sees(swerve_planner.Planner):
     sensors = ["front"]
     past = 0
     def act(self, observation):
-        frame = bytes(observation.sensors["front"].frame)
-        self.past = (self.past * 31 + hashlib.sha256(frame).digest()[0]) % 997
+        for frame in observation.sensors["front"].frames:
+            self.past = (self.past * 31 + hashlib.sha256(bytes(frame)).digest()[0]) % 997
         return 0.5 + self.past / 997, 0.002 * (self.past % 3 - 1)
 swerve_planner.run(Sees)
 """
