@@ -334,28 +334,39 @@ static void print_planner_error(const char *text, FILE *stream)
     }
 }
 
-/* Drives that ended as others do after their planner had died and was started again: a death that
- * does not repeat itself is nobody's verdict, and still a fault. */
-static void print_deaths(const struct summary *summary, FILE *stream)
+/* Drives that have a verdict and a sentence all the same. Their planner had died and was started
+ * again: a death that does not repeat itself is nobody's verdict, and still a fault. Or it varies
+ * (OUTCOME_VARIES). */
+static void print_told(const struct summary *summary, bool varies, FILE *stream)
 {
     const struct kept_outcome *first = NULL;
     long long count = 0;
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
         const struct kept_outcome *outcome = &summary->outcomes[i];
         if ((outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL) &&
-            outcome->error[0] != '\0') {
+            outcome->error[0] != '\0' &&
+            (strstr(outcome->error, OUTCOME_VARIES) != NULL) == varies) {
             first = first != NULL ? first : outcome;
             count++;
         }
     }
-    if (first != NULL) {
+    if (first == NULL) {
+        return;
+    }
+    if (varies) {
+        text_print(stream,
+                   "\nthe planner varies: %lld branch%s driven from tick 0, and would be another "
+                   "result each time",
+                   count, count == 1 ? " was" : "es were");
+    } else {
         text_print(stream,
                    "\nthe planner died in %lld drive%s, run again alone and counted as they ended "
-                   "then; the first: %lld %s",
-                   count, summary_plural(count), (long long)first->id, first->scenario_id);
-        print_planner_error(first->error, stream);
-        fputc('\n', stream);
+                   "then",
+                   count, summary_plural(count));
     }
+    text_print(stream, "; the first: %lld %s", (long long)first->id, first->scenario_id);
+    print_planner_error(first->error, stream);
+    fputc('\n', stream);
 }
 
 void summary_print(const struct summary *summary, FILE *stream)
@@ -379,7 +390,8 @@ void summary_print(const struct summary *summary, FILE *stream)
     print_freezes(summary, stream);
     print_flags(summary, stream);
     summary_print_invalid(summary, stream);
-    print_deaths(summary, stream);
+    print_told(summary, false, stream);
+    print_told(summary, true, stream);
     summary_print_field(summary, stream);
     print_audit(summary, stream);
     print_notes(summary, stream);

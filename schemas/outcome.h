@@ -103,6 +103,10 @@ struct metrics {
 
 enum { OUTCOME_ERROR_BYTES = 2048 };
 
+/* In the sentence of a branch that could not be forked because its planner answered the same past
+ * otherwise: what it did then is a result, and another one each time. */
+#define OUTCOME_VARIES "driven from tick 0, since its planner varies"
+
 struct outcome {
     int64_t id; /* store's row id; 0 before it is stored */
     int64_t job_id;
@@ -144,7 +148,7 @@ struct outcome {
      * (schemas/planner.md); "" of outcomes that are older than this member. */
     char given[LIMIT_ID_BYTES];
     /* Planner error and the tail of its stderr; of another verdict, why it is invalid or flagged,
-     * and the first death of a planner that was started again; else "". */
+     * and the first death of a planner that was started again, or OUTCOME_VARIES; else "". */
     char error[OUTCOME_ERROR_BYTES];
     /* The evidence of a flagged rollout, or why one is invalid. */
     char health_check[LIMIT_ID_BYTES]; /* name of the check that fired; "" unless one did */

@@ -50,6 +50,7 @@ NOT_RUN = [  # in which command, why
     (r"store redrive --token", "a token that the test's folder lacks; store_conformance drops what workers reported"),
     (r"swerve golden|golden:longtail", "a world model at work takes minutes; worker_golden drives a plugin"),
     (r"py123d_log\.py|import womd scene\.json -o drive\.json", "needs py123d (PyPI) and its logs; cli_py123d makes and imports some"),
+    (r"usdz_scene\.py|lanelet2_map\.py|swerve run scene\.json", "needs a scene of AlpaSim or a Lanelet2 map; cli_usdz makes some"),
     (r"--world student", "a world model at work takes minutes under a sanitizer; worker_learned_jobs drives it"),
 ]
 CODES = [  # besides 0, and why

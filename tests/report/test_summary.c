@@ -638,6 +638,19 @@ static void a_planner_that_died_once_is_told_of(void)
     EXPECT_CONTAINS(text, "the planner died in 1 drive, run again alone and counted as they ended "
                           "then; the first: 2 odd: tick 5: ");
     EXPECT_CONTAINS(text, "last words");
+    EXPECT(strstr(text, "varies") == NULL);
+    free(text);
+    summary_finish(&summary);
+    made_count = 1;
+    for (uint64_t seed = 2; seed <= 3; seed++) {
+        snprintf(plain_outcome("fork", seed, VERDICT_FAIL)->error, OUTCOME_ERROR_BYTES,
+                 "tick 7: " OUTCOME_VARIES ": drive 0 otherwise");
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "the planner varies: 2 branches were driven from tick 0, and would be "
+                          "another result each time; the first: 2 fork: tick 7: " OUTCOME_VARIES);
+    EXPECT(strstr(text, "the planner died") == NULL);
     free(text);
     summary_finish(&summary);
     made_count = 1;

@@ -92,6 +92,9 @@ static void driver_plan(struct driver_stream *stream, const Ego__Drive *drive)
     Ego__PoseAtTime *list[POSES];
     Ego__Trajectory trajectory = EGO__TRAJECTORY__INIT;
     Ego__DriveAnswer answer = EGO__DRIVE_ANSWER__INIT;
+    Ego__DebugInfo debug = EGO__DEBUG_INFO__INIT;
+    uint8_t told[] = {'\x80', 'c', '\\', 'o', 's'};
+    debug.unstructured_debug_info = (ProtobufCBinaryData){sizeof told, told};
     double heading_rad = 2 * atan2((double)session->turn_z, (double)session->turn_w);
     double extra_m = manner == DRIVER_VARIES ? 0.01 * server->drives : 0;
     turn.w = session->turn_w;
@@ -114,6 +117,7 @@ static void driver_plan(struct driver_stream *stream, const Ego__Drive *drive)
     trajectory.poses = list;
     trajectory.n_poses = manner == DRIVER_HOLDS ? 0 : POSES;
     answer.trajectory = &trajectory;
+    answer.debug_info = &debug;
     answer.terminate_session = manner == DRIVER_ENDS;
     if (manner == DRIVER_REPEATS) {
         driver_put_parts(stream, 250000, 200000);
@@ -147,6 +151,37 @@ static void driver_start(struct driver_stream *stream)
         stream->sentence = "needs a lidar";
     }
     ego__start_session__free_unpacked(start, NULL);
+}
+
+static void driver_route(struct driver_stream *stream)
+{
+    Ego__SubmitRoute *submit =
+        ego__submit_route__unpack(NULL, stream->in_bytes - 5, stream->in + 5);
+    CHECK(submit != NULL && submit->route != NULL);
+    stream->server->route_points = (int)submit->route->n_waypoints;
+    if (submit->route->n_waypoints > 0) {
+        stream->server->route_x_m = submit->route->waypoints[0]->x;
+    }
+    ego__submit_route__free_unpacked(submit, NULL);
+}
+
+/* A copy of a session; a server that has no such call says so. */
+static void driver_fork(struct driver_stream *stream)
+{
+    struct driver_server *server = stream->server;
+    server->forks++;
+    if (server->manner != DRIVER_FORKS) {
+        stream->status = "12";
+        stream->sentence = "Method not found!";
+        return;
+    }
+    Ego__ForkSession *fork = ego__fork_session__unpack(NULL, stream->in_bytes - 5, stream->in + 5);
+    CHECK(fork != NULL);
+    struct driver_session from = *driver_find(server, fork->session_uuid);
+    struct driver_session *to = driver_find(server, fork->fork_uuid);
+    memcpy(from.uuid, to->uuid, sizeof from.uuid);
+    *to = from;
+    ego__fork_session__free_unpacked(fork, NULL);
 }
 
 static void driver_motion(struct driver_stream *stream)
@@ -214,6 +249,10 @@ static void driver_answer(struct driver_stream *stream, int32_t id)
         driver_put(stream, &version.base);
     } else if (strcmp(name, "start_session") == 0) {
         driver_start(stream);
+    } else if (strcmp(name, "submit_route") == 0) {
+        driver_route(stream);
+    } else if (strcmp(name, "fork_session") == 0) {
+        driver_fork(stream);
     } else if (strcmp(name, "submit_egomotion_observation") == 0) {
         driver_motion(stream);
     } else if (strcmp(name, "drive") == 0) {

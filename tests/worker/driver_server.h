@@ -25,6 +25,7 @@ enum driver_manner {
     DRIVER_MUTE,    /* never answers drive */
     DRIVER_DIES,    /* closes the connection at drive */
     DRIVER_BABBLES, /* answers drive with bytes that are no message */
+    DRIVER_FORKS,   /* has a call fork_session */
     DRIVER_REPEATS, /* with one message of many parts, each of which is joined to those before */
     DRIVER_SWELLS,  /* with a small message that takes much memory when read */
     DRIVER_FLOODS,  /* sends frames without end at drive */
@@ -43,8 +44,10 @@ struct driver_server {
     char address[128]; /* unix:PATH */
     _Atomic(const char *) version;
     atomic_int manner;
-    atomic_int starts, images, drives, closes;
+    atomic_int starts, images, drives, closes, forks;
     _Atomic float camera_x_m; /* of the first camera that was declared */
+    _Atomic float route_x_m;  /* of the newest route's first point */
+    atomic_int route_points;
     int listen_fd, quit_fds[2];
     pthread_t thread;
     struct driver_session sessions[DRIVER_SESSIONS];

@@ -8,6 +8,7 @@
 #include "schemas/proto/egodriver.pb-c.h"
 #include "tests/harness.h"
 #include "tests/worker/driver_server.h"
+#include "tests/worker/jobs.h"
 #include "worker/egodriver/egodriver_internal.h"
 #include "worker/planner/planner.h"
 
@@ -119,6 +120,8 @@ static void drives_and_forks(void)
     EXPECT_NEAR(answer->points[10].speed_mps, 8, 1e-3);
     EXPECT_NEAR(answer->points[10].t_s, 1, 1e-9);
     EXPECT_INT(server.images, 18);
+    EXPECT_INT(server.route_points, 3); /* it begins beside the rear axle, not the box's centre */
+    EXPECT_NEAR(server.route_x_m, 0, 1e-6);
     EXPECT_NEAR(server.camera_x_m, camera_calibrations[0].x_m + WHEELBASE_M / 2, 1e-6);
 
     EXPECT_INT(planner_fork(planner, 0, 2, &error), STATUS_OK);
@@ -129,6 +132,7 @@ static void drives_and_forks(void)
     EXPECT(memcmp(&action, &other, sizeof action) == 0);
     EXPECT_INT(planner_fork(planner, 2, 3, &error), STATUS_OK); /* a branch's branch */
     EXPECT_INT(server.drives, 12 + 2 + 7);
+    EXPECT_INT(server.forks, 1); /* it was asked once for a fork of its own */
     planner_end(planner, 0);
     EXPECT_INT(server.closes, 1);
     planner_close(planner);
@@ -170,10 +174,117 @@ static void a_driver_that_varies_is_not_forked(void)
     EXPECT_INT(planner_fork(planner, 0, 1, &error), STATUS_PLANNER);
     EXPECT_CONTAINS(error.text, "the driver varies: sent the same again, it answers drive 0 "
                                 "otherwise");
+    EXPECT(planner_varies(planner, 1));
+    EXPECT(!planner_varies(planner, 0));
     EXPECT(planner_alive(planner));
     EXPECT_INT(tick(planner, 0, 3, &action, &failed, &error), STATUS_OK);
     planner_close(planner);
     driver_server_stop(&server);
+}
+
+static void a_server_that_forks_is_sent_nothing_again(void)
+{
+    struct error error;
+    struct planner *planner = NULL;
+    struct swerve_action action, other;
+    uint8_t failed = 0;
+    driver_server_start(&server, DRIVER_FORKS);
+    EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_OK);
+    reset(planner, 0, 7);
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_INT(tick(planner, 0, i, &action, &failed, &error), STATUS_OK);
+    }
+    EXPECT_INT(planner_fork(planner, 0, 1, &error), STATUS_OK);
+    EXPECT_INT(planner_fork(planner, 1, 2, &error), STATUS_OK);
+    EXPECT_INT(server.forks, 2);
+    EXPECT_INT(server.starts, 1);
+    EXPECT_INT(server.drives, 3);
+    EXPECT_INT(tick(planner, 0, 3, &action, &failed, &error), STATUS_OK);
+    EXPECT_INT(tick(planner, 2, 3, &other, &failed, &error), STATUS_OK);
+    EXPECT(memcmp(&action, &other, sizeof action) == 0);
+    server.manner = DRIVER_GOOD; /* and where it has none any more, the whole past is sent */
+    EXPECT_INT(planner_fork(planner, 2, 3, &error), STATUS_OK);
+    EXPECT_INT(server.drives, 3 + 2 + 4);
+    planner_close(planner);
+    driver_server_stop(&server);
+    EXPECT_INT(server.closes, 4);
+}
+
+static void debug_bytes_are_kept_as_text(void)
+{
+    struct error error;
+    struct planner *planner = NULL;
+    struct swerve_action action;
+    uint8_t failed = 0;
+    size_t bytes = 0;
+    driver_server_start(&server, DRIVER_GOOD);
+    EXPECT_INT(open_driver("egodriver:policy?cameras=none", &planner, &error), STATUS_OK);
+    reset(planner, 0, 7);
+    EXPECT_INT(tick(planner, 0, 0, &action, &failed, &error), STATUS_OK);
+    EXPECT_INT(tick(planner, 0, 1, &action, &failed, &error), STATUS_OK);
+    EXPECT_TEXT(planner_session_output(planner, 0, &bytes),
+                "drive 0: \\x80c\\x5cos\ndrive 1: \\x80c\\x5cos\n");
+    EXPECT_INT(bytes, 42);
+    EXPECT(!planner_has_stderr(planner));
+    EXPECT_INT(planner_fork(planner, 0, 1, &error),
+               STATUS_OK); /* what was told before is not its */
+    EXPECT_TEXT(planner_session_output(planner, 1, &bytes), "");
+    for (uint32_t i = 2; i < 400; i++) {
+        EXPECT_INT(tick(planner, 0, i, &action, &failed, &error), STATUS_OK);
+    }
+    const char *text = planner_session_output(planner, 0, &bytes);
+    EXPECT(bytes <= 4096 && bytes > 4096 - 24 && bytes == strlen(text));
+    EXPECT(strncmp(text, "drive 2", 7) == 0); /* whole lines, the newest */
+    EXPECT_CONTAINS(text, "\ndrive 399: \\x80c\\x5cos\n");
+    planner_close(planner);
+    driver_server_stop(&server);
+}
+
+/* Goal: branches of a driver that varies are driven, from tick 0, and their results say so. */
+static void a_result_says_that_its_driver_varies(void)
+{
+    struct error error;
+    struct jobs_scenario s;
+    struct runner *runner = NULL;
+    struct job_run *job = NULL;
+    const struct runner_config config = {
+        .world = &world_object_ops,
+        .planner = "egodriver:policy?cameras=none",
+        .planner_config = {.tick_deadline_ms = 2000, .confinement = &confinement},
+        .slot_count = 2,
+        .clock = clock_system(),
+    };
+    jobs_scenario_init(&s, "varies", 12);
+    jobs_branch(&s, 5, INTERVENE_EGO_BRAKE)->decel_mps2 = 1;
+    jobs_branch(&s, 8, INTERVENE_EGO_MAINTAIN);
+    jobs_prepared(&s);
+    driver_server_start(&server, DRIVER_VARIES);
+    snprintf(binding, sizeof binding, "policy=%s", server.address);
+    EXPECT_OK(runner_create(&config, &runner, &error), error);
+    jobs_add(runner, &s, 0, 1);
+    jobs_run(runner, &job, 1);
+    EXPECT_INT(runner_stats(runner)->fork_refusals, 2);
+    EXPECT_TEXT(job->results[0].error, "");
+    EXPECT_CONTAINS(job->results[1].error, "tick 5: " OUTCOME_VARIES);
+    EXPECT_CONTAINS(job->results[2].error, "it answers drive 0 otherwise");
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_INT(job->results[i].prefix_ticks, 0);
+        EXPECT_INT(job->results[i].ticks, 12);
+        EXPECT(job->results[i].verdict != VERDICT_PLANNER_ERROR);
+    }
+    job_run_destroy(job);
+    server.manner = DRIVER_GOOD; /* its past is kept until the last fork */
+    server.drives = 0;
+    jobs_add(runner, &s, 0, 2);
+    jobs_run(runner, &job, 1);
+    EXPECT_INT(runner_stats(runner)->fork_refusals, 2);
+    EXPECT_INT(job->results[1].prefix_ticks, 5);
+    EXPECT_INT(job->results[2].prefix_ticks, 8);
+    EXPECT_INT(server.drives, 12 + 5 + 7 + 8 + 4);
+    job_run_destroy(job);
+    runner_destroy(runner);
+    driver_server_stop(&server);
+    jobs_scenario_finish(&s);
 }
 
 /* Faults of a server towards one session, and the sentence that the session gets. */
@@ -389,7 +500,9 @@ int main(void)
 {
     return TEST_RUN(
         TEST(drives_and_forks), TEST(cameras_that_nobody_wants_are_not_sent),
-        TEST(a_driver_that_varies_is_not_forked), TEST(each_fault_of_a_session_has_its_sentence),
+        TEST(a_driver_that_varies_is_not_forked), TEST(a_server_that_forks_is_sent_nothing_again),
+        TEST(debug_bytes_are_kept_as_text), TEST(a_result_says_that_its_driver_varies),
+        TEST(each_fault_of_a_session_has_its_sentence),
         TEST(each_fault_of_a_connection_has_its_sentence),
         TEST(servers_that_cannot_drive_are_refused), TEST(two_servers_of_a_name_are_one_policy),
         TEST(bindings_and_specs_are_checked), TEST(images_have_the_times_of_their_shutter));

@@ -21,7 +21,7 @@ static const char *const methods[EGO_CALL_COUNT] = {
     [EGO_VERSION] = SERVICE "get_version", [EGO_START] = SERVICE "start_session",
     [EGO_CLOSE] = SERVICE "close_session", [EGO_MOTION] = SERVICE "submit_egomotion_observation",
     [EGO_ROUTE] = SERVICE "submit_route",  [EGO_IMAGE] = SERVICE "submit_image_observation",
-    [EGO_DRIVE] = SERVICE "drive",
+    [EGO_DRIVE] = SERVICE "drive",         [EGO_FORK] = SERVICE "fork_session",
 };
 
 /* Messages of one session in one tick: motion, route, images of each camera; or drive. */
@@ -35,13 +35,15 @@ struct options {
 };
 
 struct session {
-    bool open;
+    bool open, forkable;
     uint32_t server;
     char uuid[EGODRIVER_UUID_BYTES];
     struct ego_frame frame;
     struct ego_message *start; /* kept for forks */
     struct ego_log log;
     char reason[EGODRIVER_REASON_BYTES];
+    bool varies; /* sent the same again, its driver answered otherwise */
+    struct ego_told told;
     int64_t sent_ns[RIG_CAMERAS_MAX]; /* the newest image of each camera */
     /* of the tick that is being asked */
     uint32_t call_count;
@@ -57,7 +59,8 @@ struct egodriver {
     int revision;             /* of the contract; all servers speak the same */
     struct session *sessions; /* [session_count] */
     char loaded[SHA256_HEX_BYTES];
-    bool broken; /* a connection failed: nothing is asked any more */
+    bool broken;   /* a connection failed: nothing is asked any more */
+    bool forkless; /* a server was asked for a fork, and has none */
 };
 
 /* ---- options ---- */
@@ -296,6 +299,22 @@ const char *egodriver_reason(const struct egodriver *ego, uint32_t session)
     return ego->sessions[session].reason;
 }
 
+void egodriver_end_forks(struct egodriver *ego, uint32_t session)
+{
+    ego->sessions[session].forkable = false;
+}
+
+bool egodriver_varies(const struct egodriver *ego, uint32_t session)
+{
+    return ego->sessions[session].varies;
+}
+
+const char *egodriver_told(const struct egodriver *ego, uint32_t session, size_t *bytes)
+{
+    *bytes = ego->sessions[session].told.bytes;
+    return ego->sessions[session].told.text;
+}
+
 /* ---- sessions ---- */
 
 static int tell(const struct error *error, char *text, uint32_t text_bytes)
@@ -317,6 +336,7 @@ static void uuid_make(char text[EGODRIVER_UUID_BYTES])
              b[15]);
 }
 
+/* Begins a call. Its message must stay until it was waited for. */
 static enum status begin(struct egodriver *ego, const struct session *session,
                          struct ego_message *message, struct grpc_call **call, struct error *error)
 {
@@ -329,8 +349,10 @@ static enum status begin(struct egodriver *ego, const struct session *session,
     }
     ego_message_address(message, session->uuid);
     snprintf(revision, sizeof revision, "%d", ego->revision);
-    return grpc_begin(server, methods[message->call], message->data, message->bytes,
-                      message->call == EGO_START ? revision : NULL, call, error);
+    enum status status = grpc_begin(server, methods[message->call], message->data, message->bytes,
+                                    message->call == EGO_START ? revision : NULL, call, error);
+    ego->broken = status != STATUS_OK; /* others that were begun with it are still on their way */
+    return status;
 }
 
 /* Whether a call that ended succeeded; else the session's reason says what came. */
@@ -376,16 +398,24 @@ static void session_end(struct egodriver *ego, struct session *session)
     ego_log_clear(&session->log);
 }
 
-static enum status session_start(struct egodriver *ego, uint32_t index, struct ego_message *start,
-                                 struct error *error)
+/* Forgets what a session was before; its server knows nothing of it yet. */
+static void session_begin(struct session *session, struct ego_message *start)
 {
-    struct session *session = &ego->sessions[index];
     session->start = start;
-    session->server = index % ego->server_count;
     session->reason[0] = '\0';
+    session->forkable = true;
+    session->varies = false;
+    session->told.bytes = 0;
+    session->told.text[0] = '\0';
     memset(session->sent_ns, 0xff, sizeof session->sent_ns); /* -1: none */
     uuid_make(session->uuid);
-    TRY(ask(ego, session, start, ego->open_deadline_ms, error));
+}
+
+static enum status session_start(struct egodriver *ego, uint32_t index, struct error *error)
+{
+    struct session *session = &ego->sessions[index];
+    session->server = index % ego->server_count;
+    TRY(ask(ego, session, session->start, ego->open_deadline_ms, error));
     session->open = true;
     return STATUS_OK;
 }
@@ -398,9 +428,9 @@ static int ego_reset(void *planner, const struct swerve_episode *episode, char *
     struct session *session = &ego->sessions[episode->session];
     session_end(ego, session);
     session->frame.rear_m = episode->ego_wheelbase_m / 2;
-    struct ego_message *start =
-        ego_message_start(&ego->cameras, ego->tell_scene, episode, ego->revision);
-    return session_start(ego, episode->session, start, &error) == STATUS_OK
+    session_begin(session,
+                  ego_message_start(&ego->cameras, ego->tell_scene, episode, ego->revision));
+    return session_start(ego, episode->session, &error) == STATUS_OK
                ? 0
                : tell(&error, text, text_bytes);
 }
@@ -440,12 +470,13 @@ static enum status begin_call(struct egodriver *ego, struct session *session,
 static enum status begin_kept(struct egodriver *ego, struct session *session,
                               struct ego_message *message, struct error *error)
 {
-    enum status status = begin_call(ego, session, message, error);
-    THEN(status, ego_log_add(&session->log, message, error));
+    TRY(memory_check(message, error, "out of memory"));
+    enum status status = ego_log_add(&session->log, message, error);
     if (status != STATUS_OK) {
         ego_message_free(message);
+        return status;
     }
-    return status;
+    return begin_call(ego, session, message, error);
 }
 
 /* Begins the images of one camera that are new: one that drops out has none. */
@@ -502,8 +533,8 @@ static void take_answer(struct egodriver *ego, const struct swerve_observation *
     uint8_t digest[SHA256_BYTES];
     if (succeeded(session, session->calls[0])) {
         const uint8_t *reply = grpc_call_reply(session->calls[0], &bytes);
-        *failed =
-            !ego_answer_read(reply, bytes, &session->frame, seen, answer, digest, session->reason);
+        *failed = !ego_answer_read(reply, bytes, &session->frame, seen, answer, digest,
+                                   &session->told, session->reason);
         if (*failed == 0 && session->log.count > 0) {
             memcpy(session->log.messages[session->log.count - 1]->answer, digest, sizeof digest);
         }
@@ -511,6 +542,7 @@ static void take_answer(struct egodriver *ego, const struct swerve_observation *
         *failed = 1;
     }
     free_calls(ego, session);
+    ego_log_bound(&session->log, session->forkable ? EGODRIVER_LOG_BYTES_MAX : 0);
 }
 
 static enum status plan_all(struct egodriver *ego, uint32_t count,
@@ -567,6 +599,7 @@ static bool took_same(struct egodriver *ego, struct session *session,
         same = ego_answer_digest(reply, bytes, digest) &&
                memcmp(digest, drive->answer, sizeof digest) == 0;
         if (!same) {
+            session->varies = true;
             snprintf(session->reason, sizeof session->reason,
                      "the driver varies: sent the same again, it answers drive %u otherwise", tick);
         }
@@ -596,26 +629,61 @@ static enum status send_again(struct egodriver *ego, struct session *session, ui
     return good ? STATUS_OK : error_set(error, STATUS_PLANNER, "%s", session->reason);
 }
 
+/* Starts a session and sends it all that is in its log. */
+static enum status session_repeat(struct egodriver *ego, uint32_t index, struct error *error)
+{
+    struct session *session = &ego->sessions[index];
+    uint32_t tick = 0;
+    TRY(session_start(ego, index, error));
+    for (uint32_t at = 0; at < session->log.count; tick++) {
+        TRY(send_again(ego, session, &at, tick, error));
+    }
+    return STATUS_OK;
+}
+
+/* Asks a session's server to fork it, once: a server that refuses is not asked again. */
+static enum status fork_by_server(struct egodriver *ego, const struct session *parent,
+                                  struct session *session, struct error *error)
+{
+    struct grpc_client *server = ego->servers[parent->server];
+    struct ego_message *message = ego_message_fork(session->uuid);
+    struct grpc_call *call = NULL;
+    enum status status = begin(ego, parent, message, &call, error);
+    THEN(status, wait_on(ego, &server, 1, ego->open_deadline_ms, error));
+    ego_message_free(message);
+    if (status == STATUS_OK) {
+        session->server = parent->server;
+        session->open = grpc_call_code(call) == GRPC_OK;
+        ego->forkless = !session->open;
+        grpc_call_free(server, call);
+    }
+    return status;
+}
+
 static int ego_fork(void *planner, uint32_t from, uint32_t to, char *text, uint32_t text_bytes)
 {
     struct egodriver *ego = planner;
     struct error error;
+    enum status status = STATUS_OK;
     const struct session *parent = &ego->sessions[from];
     struct session *session = &ego->sessions[to];
     session_end(ego, session);
-    if (!ego_log_is_whole(&parent->log)) {
+    CHECK(parent->forkable);
+    parent->start->references++;
+    session_begin(session, parent->start);
+    session->frame = parent->frame;
+    if (!ego->forkless) {
+        status = fork_by_server(ego, parent, session, &error);
+    }
+    if (!session->open && !ego_log_is_whole(&parent->log)) {
         snprintf(text, text_bytes, "more than %d MiB were sent to the session: it is not forked",
                  EGODRIVER_LOG_BYTES_MAX >> 20);
         return 1;
     }
-    session->frame = parent->frame;
-    parent->start->references++;
-    enum status status = session_start(ego, to, parent->start, &error);
-    THEN(status, ego_log_copy(&parent->log, &session->log, &error));
     memcpy(session->sent_ns, parent->sent_ns, sizeof session->sent_ns);
-    uint32_t tick = 0;
-    for (uint32_t at = 0; status == STATUS_OK && at < session->log.count; tick++) {
-        status = send_again(ego, session, &at, tick, &error);
+    THEN(status, ego_log_copy(&parent->log, &session->log, &error));
+    if (status == STATUS_OK && !session->open) {
+        status = session_repeat(ego, to, &error);
     }
     return status == STATUS_OK ? 0 : tell(&error, text, text_bytes);
 }

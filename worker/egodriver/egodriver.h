@@ -6,9 +6,10 @@
  * then each tick ego's motion, the route, every image, and drive; the answer's poses of the rear
  * axle become a trajectory that the tracker follows. Sessions go round the servers.
  *
- * The contract has no fork. A branch is a new session that is sent again all that its parent was
- * sent, and every answer must have the same bytes as the recorded one; where one differs the fork
- * is refused, and the branch pays for its own past.
+ * The contract has no fork. A server is asked once for one of its own (fork_session); where it has
+ * none, a branch is a new session that is sent again all that its parent was sent, and every answer
+ * must have the same bytes as the recorded one; where one differs the fork is refused, and the
+ * branch pays for its own past.
  *
  * What the server does wrong to one session fails that session, with a sentence. A connection that
  * ends, an answer that is late or no gRPC fails the instance (worker/planner/planner.h).
@@ -27,6 +28,7 @@
 #include "schemas/rig/rig_choice.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct egodriver;
@@ -64,6 +66,17 @@ const char *egodriver_loaded(const struct egodriver *ego);
 
 /* Why a session's last answer was marked as failed; "" if it was not. */
 const char *egodriver_reason(const struct egodriver *ego, uint32_t session);
+
+/* A session is not forked any more until it is reset: what it is sent is not kept. */
+void egodriver_end_forks(struct egodriver *ego, uint32_t session);
+
+/* Whether the last fork to a session was refused because the driver answered otherwise than when it
+ * was sent the same first. */
+bool egodriver_varies(const struct egodriver *ego, uint32_t session);
+
+/* Debug bytes that a session's driver sent with its newest answers since its reset or fork, as
+ * text; *bytes: its length. Borrowed until the next call about that session. */
+const char *egodriver_told(const struct egodriver *ego, uint32_t session, size_t *bytes);
 
 /* reset, drive, fork, end and close; the instance is a struct egodriver. open is NULL. */
 extern const struct swerve_planner_ops egodriver_ops;

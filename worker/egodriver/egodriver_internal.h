@@ -18,6 +18,8 @@ enum {
     EGODRIVER_UUID_BYTES = 37, /* with its end */
     EGODRIVER_REASON_BYTES = 240,
     EGODRIVER_LOG_BYTES_MAX = 512 << 20, /* of all that one session was sent */
+    EGODRIVER_TOLD_BYTES = 4096,         /* of what its driver told */
+    EGODRIVER_TOLD_LINE_BYTES = 1024,
 };
 
 /* Calls of the service, in the order of a tick. */
@@ -29,6 +31,7 @@ enum ego_call {
     EGO_ROUTE,
     EGO_IMAGE,
     EGO_DRIVE,
+    EGO_FORK,
     EGO_CALL_COUNT
 };
 
@@ -46,7 +49,7 @@ enum status egodriver_addresses(const struct egodriver_places *places, const cha
                                 char addresses[EGODRIVER_SERVERS_MAX][GRPC_ADDRESS_BYTES],
                                 uint32_t *count, struct error *error);
 
-/* ---- egodriver_log.c: what sessions were sent ---- */
+/* ---- egodriver_log.c: what sessions were sent, and what their drivers told ---- */
 
 /* A message as it was sent. Shared by the sessions of a fork; whose it is stands in its first
  * field, which is written before each sending (ego_message_address). */
@@ -64,12 +67,25 @@ struct ego_log {
     uint64_t bytes; /* beyond EGODRIVER_LOG_BYTES_MAX: nothing is kept, forks are refused */
 };
 
-/* Takes a message over; it is freed with the log. NO_MEMORY: the caller keeps it. */
+/* Takes a message over; it is freed with the log, or by ego_log_bound. NO_MEMORY: the caller keeps
+ * it. */
 enum status ego_log_add(struct ego_log *log, struct ego_message *message, struct error *error);
+/* Drops messages that are more than these bytes, when none of them is on its way. */
+void ego_log_bound(struct ego_log *log, uint64_t bytes_max);
 enum status ego_log_copy(const struct ego_log *from, struct ego_log *to, struct error *error);
 void ego_log_clear(struct ego_log *log);
 bool ego_log_is_whole(const struct ego_log *log);
 void ego_message_free(struct ego_message *message); /* a reference; accepts NULL */
+
+/* Debug bytes of a session's newest answers, a line each: "drive 12: " and the bytes as they came,
+ * those that are no printable ASCII as \xNN. Nobody reads anything into them. */
+struct ego_told {
+    size_t bytes;
+    char text[EGODRIVER_TOLD_BYTES + 1]; /* terminated */
+};
+
+/* Adds a line; old ones make way for it, and what is too long for a line is cut and said. */
+void ego_told_add(struct ego_told *told, uint32_t tick, const uint8_t *data, size_t bytes);
 
 /* ---- egodriver_messages.c: records as messages ---- */
 
@@ -82,6 +98,7 @@ struct ego_frame {
 struct ego_message *ego_message_start(const struct ego_cameras *cameras, bool tell_scene,
                                       const struct swerve_episode *episode, int revision);
 struct ego_message *ego_message_close(void);
+struct ego_message *ego_message_fork(const char *fork_uuid);
 struct ego_message *ego_message_motion(const struct ego_frame *frame,
                                        const struct swerve_observation *seen);
 struct ego_message *ego_message_route(const struct ego_frame *frame,
@@ -93,11 +110,12 @@ struct ego_message *ego_message_drive(bool carla, const struct swerve_observatio
 /* Writes whose a message is. */
 void ego_message_address(struct ego_message *message, const char *uuid);
 
-/* Reads an answer to drive. `digest`: of the trajectory's numbers. False: `reason` says what is
- * wrong with it. */
+/* Reads an answer to drive. `digest`: of the trajectory's numbers; its debug bytes go to `told`.
+ * False: `reason` says what is wrong with it. */
 bool ego_answer_read(const uint8_t *data, size_t bytes, const struct ego_frame *frame,
                      const struct swerve_observation *seen, struct swerve_answer *answer,
-                     uint8_t digest[SHA256_BYTES], char reason[EGODRIVER_REASON_BYTES]);
+                     uint8_t digest[SHA256_BYTES], struct ego_told *told,
+                     char reason[EGODRIVER_REASON_BYTES]);
 /* The digest alone. False: it is no answer. */
 bool ego_answer_digest(const uint8_t *data, size_t bytes, uint8_t digest[SHA256_BYTES]);
 

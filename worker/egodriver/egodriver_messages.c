@@ -35,11 +35,9 @@ static uint64_t us_of(int64_t ns)
 static struct ego_message *pack(enum ego_call call, const ProtobufCMessage *record)
 {
     size_t bytes = protobuf_c_message_get_packed_size(record);
-    struct ego_message *message = calloc(1, sizeof *message + bytes);
+    struct ego_message *message = malloc(sizeof *message + bytes); /* a picture is not zeroed */
     if (message != NULL) {
-        message->references = 1;
-        message->call = call;
-        message->bytes = bytes;
+        *message = (struct ego_message){.references = 1, .call = call, .bytes = bytes};
         protobuf_c_message_pack(record, message->data);
     }
     return message;
@@ -211,6 +209,14 @@ struct ego_message *ego_message_close(void)
     return pack(EGO_CLOSE, &close.base);
 }
 
+struct ego_message *ego_message_fork(const char *fork_uuid)
+{
+    Ego__ForkSession fork = EGO__FORK_SESSION__INIT;
+    fork.session_uuid = text_of(nobody);
+    fork.fork_uuid = text_of(fork_uuid);
+    return pack(EGO_FORK, &fork.base);
+}
+
 /* ---- a tick ---- */
 
 struct ego_message *ego_message_motion(const struct ego_frame *frame,
@@ -252,22 +258,40 @@ struct ego_message *ego_message_motion(const struct ego_frame *frame,
     return pack(EGO_MOTION, &motion.base);
 }
 
+/* The route's place beside the rear axle: its first segment drawn out behind its first point, which
+ * lies beside the centre of ego's box. */
+static void route_begin(const struct ego_frame *frame, const struct swerve_observation *seen,
+                        Ego__Vec3 *out)
+{
+    const struct swerve_route_point *first = &seen->route[0];
+    const struct swerve_route_point *next = &seen->route[seen->route_count > 1 ? 1 : 0];
+    double heading_rad =
+        dmath_atan2((double)next->y_m - (double)first->y_m, (double)next->x_m - (double)first->x_m);
+    out->x = (float)((double)first->x_m + frame->rear_m * (1 - dmath_cos(heading_rad)));
+    out->y = (float)((double)first->y_m - frame->rear_m * dmath_sin(heading_rad));
+}
+
 struct ego_message *ego_message_route(const struct ego_frame *frame,
                                       const struct swerve_observation *seen)
 {
     Ego__SubmitRoute submit = EGO__SUBMIT_ROUTE__INIT;
     Ego__Route route = EGO__ROUTE__INIT;
-    Ego__Vec3 points[SWERVE_ROUTE_POINTS];
-    Ego__Vec3 *addresses[SWERVE_ROUTE_POINTS];
+    Ego__Vec3 points[1 + SWERVE_ROUTE_POINTS];
+    Ego__Vec3 *addresses[1 + SWERVE_ROUTE_POINTS];
     CHECK(seen->route_count <= SWERVE_ROUTE_POINTS);
-    for (uint32_t i = 0; i < seen->route_count; i++) {
+    for (uint32_t i = 0; i <= seen->route_count; i++) {
         ego__vec3__init(&points[i]);
-        points[i].x = (float)((double)seen->route[i].x_m + frame->rear_m);
-        points[i].y = seen->route[i].y_m;
         addresses[i] = &points[i];
+        if (i > 0) {
+            points[i].x = (float)((double)seen->route[i - 1].x_m + frame->rear_m);
+            points[i].y = seen->route[i - 1].y_m;
+        }
+    }
+    if (seen->route_count > 0) {
+        route_begin(frame, seen, &points[0]);
+        route.n_waypoints = 1 + seen->route_count;
     }
     route.waypoints = addresses;
-    route.n_waypoints = seen->route_count;
     route.timestamp_us = us_of(seen->time_ns);
     submit.session_uuid = text_of(nobody);
     submit.route = &route;
@@ -506,13 +530,18 @@ static void hold(const struct swerve_observation *seen, struct swerve_answer *an
 
 bool ego_answer_read(const uint8_t *data, size_t bytes, const struct ego_frame *frame,
                      const struct swerve_observation *seen, struct swerve_answer *answer,
-                     uint8_t digest[SHA256_BYTES], char reason[EGODRIVER_REASON_BYTES])
+                     uint8_t digest[SHA256_BYTES], struct ego_told *told,
+                     char reason[EGODRIVER_REASON_BYTES])
 {
     struct answer_memory memory;
     answer_memory_init(&memory);
     Ego__DriveAnswer *read = ego__drive_answer__unpack(&memory.allocator, bytes, data);
     bool good = false;
     answer->point_count = 0;
+    if (read != NULL && read->debug_info != NULL) {
+        const ProtobufCBinaryData *debug = &read->debug_info->unstructured_debug_info;
+        ego_told_add(told, seen->tick, debug->data, debug->len);
+    }
     if (read == NULL) {
         snprintf(reason, EGODRIVER_REASON_BYTES, "the answer to drive is no DriveResponse");
     } else if (!digest_of(read->trajectory, digest)) {

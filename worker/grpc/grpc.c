@@ -37,9 +37,10 @@ enum {
 struct grpc_call {
     struct grpc_call *next;
     char method[96];
-    uint8_t *message; /* with its prefix; freed when it was sent */
-    size_t message_bytes, sent_bytes;
-    uint8_t *reply; /* with its prefix */
+    uint8_t prefix[PREFIX_BYTES];
+    const uint8_t *message;           /* borrowed */
+    size_t message_bytes, sent_bytes; /* with the prefix */
+    uint8_t *reply;                   /* with its prefix */
     size_t reply_bytes, reply_room;
     int http_status; /* 0: not heard */
     int code;        /* gRPC's; -1: not heard */
@@ -88,10 +89,15 @@ static ssize_t give_message(nghttp2_session *session, int32_t stream, uint8_t *t
     struct grpc_call *call = source->ptr;
     size_t left = call->message_bytes - call->sent_bytes;
     size_t now = left < room ? left : room;
+    size_t prefix = call->sent_bytes < PREFIX_BYTES ? PREFIX_BYTES - call->sent_bytes : 0;
     (void)session;
     (void)stream;
     (void)context;
-    memcpy(to, call->message + call->sent_bytes, now);
+    prefix = prefix < now ? prefix : now;
+    memcpy(to, call->prefix + call->sent_bytes, prefix);
+    if (now > prefix) {
+        memcpy(to + prefix, call->message + call->sent_bytes + prefix - PREFIX_BYTES, now - prefix);
+    }
     call->sent_bytes += now;
     if (call->sent_bytes == call->message_bytes) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -211,8 +217,6 @@ static int take_end(nghttp2_session *session, int32_t stream, uint32_t code, voi
     }
     call->ended = true;
     client->open_calls--;
-    free(call->message);
-    call->message = NULL;
     if (client->why.status != STATUS_OK) {
         return 0;
     }
@@ -281,7 +285,6 @@ enum status grpc_open(const char *address, int64_t deadline_ms, struct grpc_clie
 
 static void call_destroy(struct grpc_call *call)
 {
-    free(call->message);
     free(call->reply);
     free(call);
 }
@@ -332,21 +335,17 @@ enum status grpc_begin(struct grpc_client *client, const char *method, const voi
         header(GRPC_REVISION_NAME, revision != NULL ? revision : ""),
     };
     struct grpc_call *call = calloc(1, sizeof *call);
-    uint8_t *framed = malloc(PREFIX_BYTES + bytes);
-    if (call == NULL || framed == NULL || bytes > UINT32_MAX) {
+    if (call == NULL || bytes > UINT32_MAX) {
         free(call);
-        free(framed);
         return error_set(error, STATUS_NO_MEMORY, "%s: %s: out of memory for %zu bytes",
                          client->address, method, bytes);
     }
-    framed[0] = 0;
     for (int i = 0; i < 4; i++) {
-        framed[1 + i] = (uint8_t)(bytes >> (24 - 8 * i));
+        call->prefix[1 + i] = (uint8_t)(bytes >> (24 - 8 * i));
     }
-    memcpy(framed + PREFIX_BYTES, message, bytes);
     const char *short_name = strrchr(method, '/');
     snprintf(call->method, sizeof call->method, "%s", short_name != NULL ? short_name + 1 : method);
-    call->message = framed;
+    call->message = message;
     call->message_bytes = PREFIX_BYTES + bytes;
     call->code = -1;
     const nghttp2_data_provider provider = {.source.ptr = call, .read_callback = give_message};

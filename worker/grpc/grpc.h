@@ -33,9 +33,9 @@ void grpc_close(struct grpc_client *client); /* accepts NULL; frees its calls */
 /* As it was opened. */
 const char *grpc_address(const struct grpc_client *client);
 
-/* Begins a call of "/package.Service/method" with a message, which is copied. `revision`: metadata
- * GRPC_REVISION_NAME; NULL: none. The call belongs to the client until grpc_call_free. NO_MEMORY.
- */
+/* Begins a call of "/package.Service/method" with a message, which is borrowed until the call has
+ * ended, or one on its client has failed. `revision`: metadata GRPC_REVISION_NAME; NULL: none. The
+ * call belongs to the client until grpc_call_free. NO_MEMORY. */
 enum status grpc_begin(struct grpc_client *client, const char *method, const void *message,
                        size_t bytes, const char *revision, struct grpc_call **out,
                        struct error *error);

@@ -604,6 +604,18 @@ enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, st
     return STATUS_OK;
 }
 
+void planner_end_forks(struct planner *planner, uint32_t session)
+{
+    if (planner->ego != NULL) {
+        egodriver_end_forks(planner->ego, session);
+    }
+}
+
+bool planner_varies(const struct planner *planner, uint32_t session)
+{
+    return planner->ego != NULL && egodriver_varies(planner->ego, session);
+}
+
 void planner_end(struct planner *planner, uint32_t session)
 {
     CHECK(session < planner->session_count);
@@ -620,6 +632,11 @@ const char *planner_session_error(const struct planner *planner, uint32_t sessio
     return planner->session_errors[session];
 }
 
+bool planner_has_stderr(const struct planner *planner)
+{
+    return planner->exec != NULL;
+}
+
 const char *planner_stderr_tail(struct planner *planner)
 {
     return planner->exec != NULL ? planner_exec_stderr(planner->exec) : "";
@@ -629,5 +646,7 @@ const char *planner_session_output(struct planner *planner, uint32_t session, si
 {
     CHECK(session < planner->session_count);
     *bytes = 0;
-    return planner->exec != NULL ? planner_exec_session_output(planner->exec, session, bytes) : "";
+    return planner->exec != NULL  ? planner_exec_session_output(planner->exec, session, bytes)
+           : planner->ego != NULL ? egodriver_told(planner->ego, session, bytes)
+                                  : "";
 }

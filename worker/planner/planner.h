@@ -151,6 +151,13 @@ enum status planner_drive(struct planner *planner, uint32_t count,
 const struct swerve_answer *planner_answer(const struct planner *planner, uint32_t i);
 
 enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, struct error *error);
+
+/* Says that a session is not forked any more until it is reset: what only forks need may go. */
+void planner_end_forks(struct planner *planner, uint32_t session);
+
+/* Whether the last fork to a session was refused because the planner answered the same past
+ * otherwise: what it does then is another result each time. */
+bool planner_varies(const struct planner *planner, uint32_t session);
 void planner_end(struct planner *planner, uint32_t session);
 
 /* Why the session's last answer failed; "" if it did not. Valid until its next act or reset. */
@@ -159,10 +166,13 @@ const char *planner_session_error(const struct planner *planner, uint32_t sessio
 /* Introduces the last line of stderr in the sentence of an exec planner's death. */
 #define PLANNER_STDERR_JOINT "; stderr ends: "
 
+bool planner_has_stderr(const struct planner *planner); /* an exec planner's alone is read */
+
 /* The last few KiB an exec planner wrote to stderr, terminated; "" for the others. */
 const char *planner_stderr_tail(struct planner *planner);
 
-/* Text that one session of it wrote since its reset or fork, at most PLANNER_OUTPUT_BYTES. */
+/* Text that one session wrote since its reset or fork, at most PLANNER_OUTPUT_BYTES: an exec
+ * planner's stderr, debug bytes of one behind a service. */
 const char *planner_session_output(struct planner *planner, uint32_t session, size_t *bytes);
 
 #endif

@@ -123,14 +123,15 @@ static void print_reasons(uint32_t reasons, char *out)
 }
 
 /* Text of Swerve itself about an outcome that is made anew: not what the planner wrote, nor what
- * this worker allows it (in parentheses), nor how long it waited, nor a death among neighbours. */
+ * this worker allows it (in parentheses), nor how long it waited, nor a death among neighbours, nor
+ * a fork that was refused. */
 static void own_words(const struct outcome *outcome, char out[OUTCOME_ERROR_BYTES])
 {
     static const char *const ends[] = {PLANNER_STDERR_JOINT, " (", " within ",
                                        "its processes used"};
     snprintf(out, OUTCOME_ERROR_BYTES, "%s", outcome->error);
     out[strcspn(out, "\n")] = '\0';
-    if (strstr(out, ROLLOUT_DEATH) != NULL) {
+    if (strstr(out, ROLLOUT_DEATH) != NULL || strstr(out, OUTCOME_VARIES) != NULL) {
         out[0] = '\0';
     }
     for (size_t i = 0; i < COUNT_OF(ends) && outcome->verdict == VERDICT_PLANNER_ERROR; i++) {

@@ -53,8 +53,8 @@ struct rollout_result {
     double invalid_threshold;
     uint8_t *snapshot; /* what the sensors of a learned world saw then: [BEV_BYTES], then the
                           cameras [CAMERA_COUNT][CAMERA_BYTES]; owned, NULL: not kept */
-    /* Of a rollout that is run again alone because its planner died: the sentence of that death
-     * (ROLLOUT_DEATH), which stays, behind whatever else there is to be said. */
+    /* Of a rollout that is run again, because its planner died or varies: the sentence about that
+     * (ROLLOUT_DEATH, OUTCOME_VARIES), which stays, behind whatever else there is to be said. */
     char error[OUTCOME_ERROR_BYTES];
     /* Partial outcome that the store keeps while the job goes on, owned; NULL: nothing yet. Device
      * time, metres and operations above are this attempt's alone, whichever attempt drove it. */

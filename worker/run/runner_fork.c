@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Queues a branch to be run from tick 0: the only way when its session cannot be copied. */
@@ -40,6 +41,10 @@ static void fork_session(struct runner *runner, const struct rollout *parent,
     if (runner->stats.fork_refusals++ == 0) { /* outcomes are the same, the bill is not */
         log_event(runner->config.logger, LOG_ERROR,
                   "%s; such branches run from tick 0 and share nothing", error.text);
+    }
+    if (planner_varies(runner->planner, rollout->session)) { /* they are others each time */
+        snprintf(job->results[branch + 1].error, OUTCOME_ERROR_BYTES,
+                 "tick %u: " OUTCOME_VARIES ": %s", rollout->prefix_ticks, error.text);
     }
     if (rollout->slot < 0) {
         rollout_list_remove(&runner->waiting, rollout);
@@ -89,15 +94,21 @@ static bool fork_branch(struct runner *runner, const struct rollout *parent, int
     return true;
 }
 
+/* Whether branches of this rollout are still to come. */
+static bool forks_later(const struct rollout *rollout)
+{
+    const struct job_run *job = rollout->job;
+    bool later = false;
+    for (uint32_t b = 0; b < job->scenario->branch_count && !later; b++) {
+        later = !job->results[b + 1].started;
+    }
+    return later && rollout->branch == ROLLOUT_MAIN && !job->no_forks;
+}
+
 /* A main line that was driven again for its past alone leaves when nothing more forks from it. */
 static void leave_past(struct runner *runner, struct rollout *parent, uint32_t tick)
 {
-    struct job_run *job = parent->job;
-    bool wanted = job->results[0].kept == NULL;
-    for (uint32_t b = 0; b < job->scenario->branch_count && !wanted; b++) {
-        wanted = !job->results[b + 1].started;
-    }
-    if (!wanted) {
+    if (parent->job->results[0].kept != NULL && !forks_later(parent)) {
         rollout_finish(parent, tick, "");
         runner_discard(runner, parent);
     }
@@ -106,6 +117,9 @@ static void leave_past(struct runner *runner, struct rollout *parent, uint32_t t
 void runner_fork_due(struct runner *runner, uint32_t slot)
 {
     struct rollout *parent = runner->slots[slot];
+    if (parent != NULL && !forks_later(parent)) {
+        planner_end_forks(runner->planner, parent->session);
+    }
     if (parent == NULL || parent->branch != ROLLOUT_MAIN || parent->job->no_forks) {
         return;
     }

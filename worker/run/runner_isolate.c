@@ -217,8 +217,11 @@ void runner_fault_text(struct runner *runner, const struct rollout *rollout, uin
                        const char *sentence, char text[OUTCOME_ERROR_BYTES])
 {
     size_t own_bytes = 0;
+    const char *tail = planner_stderr_tail(runner->planner);
     const char *own = planner_session_output(runner->planner, rollout->session, &own_bytes);
-    const char *tail = own_bytes > 0 ? own : planner_stderr_tail(runner->planner);
+    if (own_bytes > 0 && planner_has_stderr(runner->planner)) {
+        tail = own;
+    }
     size_t used = 0;
     int wrote = snprintf(text, OUTCOME_ERROR_BYTES, "tick %u: %s", tick, sentence);
     CHECK(wrote > 0 && wrote < OUTCOME_ERROR_BYTES);
