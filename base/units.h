@@ -20,5 +20,6 @@
 /* One simulation tick: every world runs at 10 Hz. */
 #define TICK_S 0.1
 #define TICK_NS (NS_PER_S / 10)
+#define TICK_HZ 10
 
 #endif

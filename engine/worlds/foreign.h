@@ -31,6 +31,9 @@ struct foreign {
     /* Tells an instance which step comes next, before all rasters are drawn; NULL: there is nothing
      * to gain by it. The step follows, with the same arrays. Any thread. */
     void (*announce)(void *instance, uint32_t count, const struct swerve_world_given *given);
+    /* Canonical JSON of a rig, malloc'ed: rig_text() of schemas/rig/rig.h. Of the form RIG alone.
+     */
+    enum status (*rig_text)(const struct rig *rig, char **out, struct error *error);
     struct swerve_world_declared declared;
 };
 

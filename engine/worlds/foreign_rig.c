@@ -212,21 +212,33 @@ static void lay_out(struct rig_world *self)
     self->memory_bytes = self->batch_max * self->place_bytes;
 }
 
+/* The rig's text, and whether it is the built-in one's. */
+static enum status write_rig(struct rig_world *self, struct error *error)
+{
+    struct rig *usual = malloc(sizeof *usual);
+    char *text = NULL;
+    TRY(memory_check(usual, error, "world: no memory"));
+    rig_swerve(usual);
+    enum status status = self->foreign->rig_text(usual, &text, error);
+    THEN(status, self->foreign->rig_text(&self->rig, &self->text, error));
+    self->builtin = status == STATUS_OK && strcmp(text, self->text) == 0;
+    free(text);
+    free(usual);
+    return status;
+}
+
 static enum status rig_take(struct world *world, const struct rig *rig, struct error *error)
 {
     struct rig_world *self = rig_world_of(world);
-    char hash[SHA256_HEX_BYTES];
     for (uint32_t i = 0; i < world->slot_count; i++) {
         CHECK(self->slots[i].drive.prepared == NULL);
     }
     TRY(check_rig(self, rig, error));
-    TRY(rig_hash(rig, hash, error));
     leave_rig(self);
     self->rig = *rig;
-    self->builtin = hash[0] == '\0';
+    enum status status = write_rig(self, error);
     choose_stand_ins(self);
     lay_out(self);
-    enum status status = rig_text(rig, &self->text, error);
     for (uint32_t c = 0; c < rig->camera_count; c++) {
         THEN(status, raster_rays_create(&self->rig.cameras[c], c, &self->rays[c], error));
     }

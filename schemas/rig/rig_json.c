@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICK_HZ 10.0
 #define CENTRE_MAX 1e5  /* pixels, of focal lengths and principal points */
 #define ANGLE_MAX 3.142 /* to the axis */
 #define SHUTTER_MAX_MS 100.0
@@ -142,7 +141,7 @@ static enum status decode_timing(const struct json_cursor *cursor, struct rig_ca
     TRY(members_decode(cursor, &rig_camera_members, MEMBER_KINDS_ALL, out, error));
     struct json_cursor rate = json_cursor_member(cursor, "rate_hz");
     if (fmod(out->rate_hz, TICK_HZ) != 0.0) {
-        return json_fail(&rate, error, "expected a multiple of %g Hz, the rate of ticks, found %g",
+        return json_fail(&rate, error, "expected a multiple of %d Hz, the rate of ticks, found %g",
                          TICK_HZ, out->rate_hz);
     }
     struct json_cursor shutter = json_cursor_member(cursor, "shutter_ms");
@@ -411,45 +410,4 @@ enum status rig_hash(const struct rig *rig, char out[SHA256_HEX_BYTES], struct e
     free(usual);
     free(text);
     return status;
-}
-
-/* ---- the built-in one ---- */
-
-void rig_swerve(struct rig *out)
-{
-    static const char *const ids[CAMERA_COUNT] = {"left", "front", "right"};
-    memset(out, 0, sizeof *out);
-    memcpy(out->id, "swerve", sizeof "swerve");
-    out->bev = true;
-    out->camera_count = CAMERA_COUNT;
-    for (int i = 0; i < CAMERA_COUNT; i++) {
-        const struct camera_calibration *calibration = &camera_calibrations[i];
-        struct rig_camera *camera = &out->cameras[i];
-        double focal = CAMERA_COLS / 2.0 / dmath_tan(calibration->hfov_rad / 2);
-        strcpy(camera->id, ids[i]);
-        camera->width = CAMERA_COLS;
-        camera->height = CAMERA_ROWS;
-        camera->rate_hz = TICK_HZ;
-        camera->pose = (struct rig_pose){calibration->x_m, calibration->y_m, calibration->z_m,
-                                         .yaw_rad = calibration->yaw_rad};
-        camera->lens = (struct rig_lens){.fx = focal,
-                                         .fy = focal,
-                                         .cx = (CAMERA_COLS - 1) / 2.0,
-                                         .cy = (CAMERA_ROWS - 1) / 2.0,
-                                         .max_angle_rad = NAN};
-    }
-}
-
-uint32_t rig_camera_frames(const struct rig_camera *camera)
-{
-    return (uint32_t)(camera->rate_hz / TICK_HZ + 0.5);
-}
-
-uint64_t rig_bytes(const struct rig *rig)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < rig->camera_count; i++) {
-        bytes += (uint64_t)rig->cameras[i].width * (uint64_t)rig->cameras[i].height * 3;
-    }
-    return bytes;
 }

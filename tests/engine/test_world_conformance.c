@@ -12,6 +12,7 @@
 #include "engine/worlds/foreign.h"
 #include "engine/worlds/world.h"
 #include "kernels/cpu.h"
+#include "schemas/rig/rig.h"
 #include "tests/engine/maps.h"
 #include "tests/engine/world_dummy.h"
 #include "tests/engine/world_rig_double.h"
@@ -655,7 +656,8 @@ static bool ask_example(struct foreign *example, const char *rig_states)
     struct error error;
     *example = (struct foreign){.ops = swerve_world_entry(), .config = ""};
     if (rig_states != NULL) {
-        *example = (struct foreign){.ops = &world_rig_double_ops, .config = rig_states};
+        *example = (struct foreign){
+            .ops = &world_rig_double_ops, .config = rig_states, .rig_text = rig_text};
     }
     if (foreign_ask(example, &declared, &error) != STATUS_OK) {
         printf("Bail out! %s\n", error.text);

@@ -429,7 +429,6 @@ static void a_drawing_is_what_was_seen(void)
             .light = light_names[scenario->conditions.light],
             .visibility_m = scenario->conditions.visibility_m,
         };
-        struct error error;
         char *whole;
         size_t bytes;
         EXPECT_OK(scenario_canonical_text(document, &whole, &bytes, &error), error);

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OBSERVATION_BYTES = BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES, TICK_HZ = 10 };
+enum { OBSERVATION_BYTES = BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES };
 
 struct record {
     uint32_t ticks;                                           /* entries, tick 0 included */

@@ -347,6 +347,7 @@ static enum status open_source(struct world_source *source, const char *spec,
                          spec);
     }
     source->foreign.config = "";
+    source->foreign.rig_text = rig_text;
     if (spec_is_controls(spec)) {
         return load_controls(source, spec, error);
     }
