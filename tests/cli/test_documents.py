@@ -41,6 +41,7 @@ NOT_RUN = [  # in which command, why
     (r"postgresql://", "needs a PostgreSQL server; tests/store/postgres has one"),
     (r"apt-get", "installs; packaging/try_tutorial does in a bare Debian"),
     (r"examples/policy\.py", "needs Pillow; cli_draw drives a planner with sensors of a rig"),
+    (r"session serve|drives/wheel\.json", "somebody drives in between; tests/cli/test_session.py does"),
     (r"egodriver|carla-driver-interface", "needs a policy's server; scripts/compare/egodriver.py starts one"),
     (r"pip install", "fetches packages; python/check installs the wheel"),
     (r"swerve trust (freeze|thaw)", "a student and a freeze that the test's folder lacks; cli_trust runs these"),
