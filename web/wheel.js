@@ -145,6 +145,9 @@
     const id = byId("scenario").value;
     const seed = Number(byId("seed").value) || 0;
     const mine = ++turn;
+    begun = null; frame = null; // what comes until the server says "begun" is of the drive before
+    tell(`Fetching ${id}.`);
+    byId("time").textContent = "\u2013";
     const answer = await fetch(`v1/scenario?key=${key}&scenario=${encodeURIComponent(id)}`);
     const text = await answer.text();
     if (mine !== turn) return;
@@ -152,7 +155,7 @@
     drive = SwerveDrive.read(JSON.parse(text));
     scene = SwerveScene.create(drive);
     track = emptyTrack();
-    ghost = null; frame = null; begun = null; ticks = 0; lates = 0; steer = 0;
+    ghost = null; ticks = 0; lates = 0; steer = 0;
     byId("command").hidden = true;
     tell("Press an arrow key, or Go.");
     send({ type: "begin", scenario: id, seed, rate: Number(byId("rate").value), deadline_ms: 100 });
