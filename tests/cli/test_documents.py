@@ -39,6 +39,7 @@ NOT_RUN = [  # in which command, why
     (r"soak_postgresql\.py", "takes minutes and a PostgreSQL server; store_postgres kills one of its own"),
     (r"export PATH", "the program of the test is on PATH"),
     (r"postgresql://", "needs a PostgreSQL server; tests/store/postgres has one"),
+    (r"--tls-cert", "a certificate that the test's folder lacks; cli_serve makes one"),
     (r"apt-get", "installs; packaging/try_tutorial does in a bare Debian"),
     (r"examples/policy\.py", "needs Pillow; cli_draw drives a planner with sensors of a rig"),
     (r"session serve|drives/wheel\.json", "somebody drives in between; tests/cli/test_session.py does"),
@@ -196,6 +197,7 @@ def results(page, template, failed):
             if command.startswith("swerve serve"):
                 server = Server(command, home)
                 done.append((place, None if server.url else "failed", server.said))
+                server = server if server.url else None
                 continue
             if server is not None:
                 command = command.replace("http://127.0.0.1:8080", server.url)

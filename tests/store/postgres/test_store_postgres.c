@@ -70,6 +70,7 @@ static bool reads_whole(enum statement statement)
     case STATEMENT_CHECK_ATTEMPTS:
     case STATEMENT_CHECK_ACCOUNTS:
     case STATEMENT_CHECK_SCENARIOS:
+    case STATEMENT_CHECK_MAPS:
     case STATEMENT_CHECK_MODELS:
     case STATEMENT_CHECK_MODEL_EVENTS:
     case STATEMENT_CHECK_RETAINED:
