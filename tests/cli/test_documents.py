@@ -39,7 +39,7 @@ NOT_RUN = [  # in which command, why
     (r"soak_postgresql\.py", "takes minutes and a PostgreSQL server; store_postgres kills one of its own"),
     (r"export PATH", "the program of the test is on PATH"),
     (r"postgresql://", "needs a PostgreSQL server; tests/store/postgres has one"),
-    (r"--tls-cert", "a certificate that the test's folder lacks; cli_serve makes one"),
+    (r"--tls-cert|https://store:", "a certificate that the test's folder lacks; cli_serve makes one"),
     (r"apt-get", "installs; packaging/try_tutorial does in a bare Debian"),
     (r"examples/policy\.py", "needs Pillow; cli_draw drives a planner with sensors of a rig"),
     (r"session serve|drives/wheel\.json", "somebody drives in between; tests/cli/test_session.py does"),
