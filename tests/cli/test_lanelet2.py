@@ -4,6 +4,7 @@
 Method: a map of which everything is known is written here as Autoware writes them; scripts/adapters/lanelet2_map.py turns
 it into a map, whose lanes and links are compared, and on which Swerve drives. Skipped where lanelet2 is not installed.
 """
+import os
 import importlib.util
 import json
 import math
@@ -16,7 +17,7 @@ if importlib.util.find_spec("lanelet2") is None:
     print("skipped: lanelet2 is not installed")
     sys.exit(77)
 
-SWERVE, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+SWERVE, ROOT = os.path.realpath(sys.argv[1]), pathlib.Path(os.path.realpath(sys.argv[2]))
 ROWS_M, COLUMNS_M = (0.0, 3.5, 7.0, 10.5), (0.0, 50.0, 120.0)
 STYLES = {0: ("road_border", ""), 1: ("line_thin", "dashed"), 2: ("line_thin", "solid"), 3: ("road_border", "")}
 # id: rows of its left and right bounds, column, whether it runs west, subtype, speed limit

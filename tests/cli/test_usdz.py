@@ -17,7 +17,7 @@ import sys
 import tempfile
 import zipfile
 
-SWERVE, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+SWERVE, ROOT = os.path.realpath(sys.argv[1]), pathlib.Path(os.path.realpath(sys.argv[2]))
 ADAPTER = ROOT / "scripts" / "adapters" / "usdz_scene.py"
 CENTRE_M, BEGIN_US = 1.45, 1_700_000_000_123_456
 TURN, SHIFT = 0.3, (40.0, -7.0)
