@@ -4,10 +4,10 @@
 Method: a map of which everything is known is written here as Autoware writes them; scripts/adapters/lanelet2_map.py turns
 it into a map, whose lanes and links are compared, and on which Swerve drives. Skipped where lanelet2 is not installed.
 """
-import os
 import importlib.util
 import json
 import math
+import os
 import pathlib
 import subprocess
 import sys
