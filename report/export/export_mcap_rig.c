@@ -280,7 +280,7 @@ static int compare_early(const void *a, const void *b)
 enum status mcap_rig_before(struct mcap_rig *sensors, struct report_drive *drive, int32_t rollout,
                             uint32_t tick, uint64_t seed, struct error *error)
 {
-    struct early list[RIG_CAMERAS_MAX * 12];
+    struct early list[RIG_CAMERAS_MAX * 12] = {{0}};
     uint32_t count = 0;
     sensors->tick = tick;
     sensors->looked = draw_sensors_look(sensors->sight, drive, rollout, tick, seed);
