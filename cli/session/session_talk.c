@@ -6,6 +6,7 @@
 #include "cli/session/session_talk.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/jpeg/jpeg_encode.h"
 #include "base/text.h"
 
@@ -248,23 +249,14 @@ static enum status create_file(const char *folder, const char *wanted, char *nam
 
 static enum status write_whole(int fd, const char *path, const char *text, struct error *error)
 {
-    size_t left = strlen(text);
-    while (left > 0) {
-        ssize_t count = write(fd, text, left);
-        if (count < 0 && errno != EINTR) {
-            break;
-        }
-        text += count > 0 ? count : 0;
-        left -= count > 0 ? (size_t)count : 0;
+    bool written = file_write_at(fd, text, strlen(text), 0);
+    if (close(fd) == 0 && written) {
+        return STATUS_OK;
     }
-    bool good = close(fd) == 0 && left == 0;
-    if (!good) {
-        enum status status =
-            error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
-        unlink(path);
-        return status;
-    }
-    return STATUS_OK;
+    enum status status =
+        error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    unlink(path);
+    return status;
 }
 
 /* A suite of the scenario under the session's seed, beside it. */
