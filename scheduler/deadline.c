@@ -181,7 +181,6 @@ struct deadline_choice deadline_pick(const struct deadline_pool *pool,
         fits = end_ns <= first->deadline_ns &&
                (late_from(pool, sessions, count, served, end_ns) & ~late_anyway) == 0;
     }
-    choice.expected_ms = deadline_cost_ms(pool, choice.tier);
     choice.late = now_ns + cost_ns(pool, choice.tier) > first->deadline_ns;
     return choice;
 }

@@ -74,10 +74,9 @@ struct deadline_session {
 };
 
 struct deadline_choice {
-    int32_t session;    /* -1: none waits */
-    uint32_t tier;      /* index */
-    bool late;          /* not even its lowest tier is expected to be on time */
-    double expected_ms; /* what it is expected to cost */
+    int32_t session; /* -1: none waits */
+    uint32_t tier;   /* index */
+    bool late;       /* not even its lowest tier is expected to be on time */
 };
 
 /* A measurement of a part of a tick, of one step for DEADLINE_STEP. */
