@@ -77,13 +77,11 @@ static void tell(struct seat *seat, struct interactive_frame *frame)
 
 /* ---- ticks ---- */
 
-/* The seats as the scheduler sees them; *next_ns is when the next tick is due of those that do not
- * wait, INT64_MAX: none. `lock` is held. */
-static uint32_t look(const struct interactive *pool, int64_t now, uint32_t *places,
-                     struct deadline_session *sessions, int64_t *next_ns)
+/* The seats as the scheduler sees them; `lock` is held. */
+static uint32_t look(const struct interactive *pool, uint32_t *places,
+                     struct deadline_session *sessions)
 {
     uint32_t count = 0;
-    *next_ns = INT64_MAX;
     for (uint32_t i = 0; i < pool->seat_count; i++) {
         const struct seat *seat = pool->seats[i];
         if (seat == NULL) {
@@ -97,9 +95,6 @@ static uint32_t look(const struct interactive *pool, int64_t now, uint32_t *plac
             .due_ns = seat->due_ns,
             .deadline_ns = seat->due_ns + seat->limit_ns,
         };
-        if (!seat->paused && seat->due_ns > now && seat->due_ns < *next_ns) {
-            *next_ns = seat->due_ns;
-        }
     }
     return count;
 }
@@ -137,16 +132,15 @@ static bool serve(struct interactive *pool, struct seat *seat, struct interactiv
     return frame->end == SWERVE_ENV_GOES_ON;
 }
 
-/* One tick, of the seat that the scheduler picks, if any waits; else *next_ns says until when none
- * will. */
-static bool serve_one(struct interactive *pool, int64_t *next_ns)
+/* One tick, of the seat that the scheduler picks; false: none is due. */
+static bool serve_one(struct interactive *pool)
 {
     uint32_t places[DEADLINE_SESSIONS_MAX];
     struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
     int64_t now = now_ns(pool);
-    uint32_t count = look(pool, now, places, sessions, next_ns);
+    uint32_t count = look(pool, places, sessions);
     struct deadline_choice choice = deadline_pick(&pool->deadlines, sessions, count, now);
     if (choice.session < 0) {
         pthread_mutex_unlock(&pool->lock);
@@ -166,14 +160,19 @@ static bool serve_one(struct interactive *pool, int64_t *next_ns)
     return true;
 }
 
-static void wait_for_news(struct interactive *pool, int64_t next_ns)
+/* Until a tick is due, or an order comes: nothing of either is missed, since both are looked at
+ * under the lock that orders take. */
+static void wait_for_news(struct interactive *pool)
 {
     pthread_mutex_lock(&pool->lock);
-    int64_t left_ns = next_ns - now_ns(pool);
-    if (!pool->stopping && next_ns == INT64_MAX) {
-        const struct timespec moment = clock_moment_in(NS_PER_S);
-        pthread_cond_timedwait(&pool->news, &pool->lock, &moment);
-    } else if (!pool->stopping && left_ns > 0) {
+    int64_t left_ns = NS_PER_S;
+    for (uint32_t i = 0; i < pool->seat_count; i++) {
+        const struct seat *seat = pool->seats[i];
+        if (seat != NULL && !seat->paused && seat->due_ns - now_ns(pool) < left_ns) {
+            left_ns = seat->due_ns - now_ns(pool);
+        }
+    }
+    if (!pool->stopping && left_ns > 0) {
         const struct timespec moment = clock_moment_in(left_ns);
         pthread_cond_timedwait(&pool->news, &pool->lock, &moment);
     }
@@ -192,9 +191,8 @@ static void *run(void *context)
 {
     struct interactive *pool = context;
     while (!is_stopping(pool)) {
-        int64_t next_ns;
-        if (!serve_one(pool, &next_ns)) {
-            wait_for_news(pool, next_ns);
+        if (!serve_one(pool)) {
+            wait_for_news(pool);
         }
     }
     return NULL;
@@ -312,10 +310,9 @@ struct interactive_counts interactive_counts(struct interactive *pool)
 {
     uint32_t places[DEADLINE_SESSIONS_MAX];
     struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
-    int64_t unused;
     pthread_mutex_lock(&pool->lock);
     struct interactive_counts counts = pool->counts;
-    counts.seated = look(pool, 0, places, sessions, &unused);
+    counts.seated = look(pool, places, sessions);
     counts.load = deadline_load(&pool->deadlines, sessions, counts.seated, NULL);
     pthread_mutex_unlock(&pool->lock);
     return counts;
@@ -343,9 +340,8 @@ static enum status admit(struct interactive *pool, const struct seat *seat, uint
 {
     uint32_t places[DEADLINE_SESSIONS_MAX];
     struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
-    int64_t unused;
     const struct deadline_session more = {.period_ns = seat->period_ns, .limit_ns = seat->limit_ns};
-    uint32_t count = look(pool, 0, places, sessions, &unused);
+    uint32_t count = look(pool, places, sessions);
     const char *refusal = count >= pool->seat_count
                               ? "every seat is taken"
                               : deadline_refusal(&pool->deadlines, sessions, count, &more);
