@@ -19,17 +19,23 @@ static char binding[160];
 static const char *const bindings[] = {binding};
 static struct planner_confinement confinement = {.egodrivers = {bindings, 1, false}};
 
-static enum status open_driver(const char *spec, struct planner **out, struct error *error)
+static enum status open_within(const char *spec, int64_t tick_ms, struct planner **out,
+                               struct error *error)
 {
     const struct planner_config config = {
         .session_count = 4,
-        .tick_deadline_ms = 300,
-        .open_deadline_ms = 2000,
+        .tick_deadline_ms = tick_ms,
+        .open_deadline_ms = 20000,
         .confinement = &confinement,
         .trial = true, /* a server that does not listen is refused at once */
     };
     snprintf(binding, sizeof binding, "policy=%s", server.address);
     return planner_open(spec, &config, out, error);
+}
+
+static enum status open_driver(const char *spec, struct planner **out, struct error *error)
+{
+    return open_within(spec, 20000, out, error);
 }
 
 static void reset(struct planner *planner, uint32_t session, uint64_t seed)
@@ -250,7 +256,7 @@ static void a_result_says_that_its_driver_varies(void)
     const struct runner_config config = {
         .world = &world_object_ops,
         .planner = "egodriver:policy?cameras=none",
-        .planner_config = {.tick_deadline_ms = 2000, .confinement = &confinement},
+        .planner_config = {.tick_deadline_ms = 20000, .confinement = &confinement},
         .slot_count = 2,
         .clock = clock_system(),
     };
@@ -337,12 +343,13 @@ static void each_fault_of_a_connection_has_its_sentence(void)
 {
     static const struct {
         enum driver_manner manner;
+        int64_t tick_ms;
         const char *sentence;
     } rows[] = {
-        {DRIVER_MUTE, "no answer to drive within 300 ms"},
-        {DRIVER_RESETS, "drive ended without a gRPC status (HTTP/2 error 8: CANCEL)"},
-        {DRIVER_FLOODS, "no answer to drive within 300 ms"},
-        {DRIVER_DIES, "closed the connection before it answered drive"},
+        {DRIVER_MUTE, 1500, "no answer to drive within 1500 ms"},
+        {DRIVER_RESETS, 20000, "drive ended without a gRPC status (HTTP/2 error 8: CANCEL)"},
+        {DRIVER_FLOODS, 1500, "no answer to drive within 1500 ms"},
+        {DRIVER_DIES, 20000, "closed the connection before it answered drive"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct error error;
@@ -350,7 +357,7 @@ static void each_fault_of_a_connection_has_its_sentence(void)
         struct swerve_action action;
         uint8_t failed = 0;
         driver_server_start(&server, rows[i].manner);
-        EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_OK);
+        EXPECT_INT(open_within("egodriver:policy", rows[i].tick_ms, &planner, &error), STATUS_OK);
         reset(planner, 0, 1);
         EXPECT_INT(tick(planner, 0, 0, &action, &failed, &error), STATUS_PLANNER);
         EXPECT_CONTAINS(error.text, rows[i].sentence);
@@ -397,7 +404,7 @@ static void two_servers_of_a_name_are_one_policy(void)
     const char *const both[] = {text};
     const struct planner_confinement places = {.egodrivers = {both, 1, false}};
     const struct planner_config config = {
-        .session_count = 4, .open_deadline_ms = 2000, .confinement = &places};
+        .session_count = 4, .open_deadline_ms = 20000, .confinement = &places};
     driver_server_start(&server, DRIVER_GOOD);
     driver_server_start(&second, DRIVER_GOOD);
     snprintf(text, sizeof text, "policy=%s,%s", server.address, second.address);
