@@ -284,9 +284,9 @@ uint64_t trace_digest(uint64_t seed, const uint8_t *data, size_t bytes)
 
 /* ---- reading ---- */
 
-/* First tick after the last one of a rollout and those it forked from. Parents are before it. */
-static uint32_t end_tick(const struct trace_reader *reader, int32_t rollout)
+uint32_t trace_reader_end_tick(const struct trace_reader *reader, int32_t rollout)
 {
+    /* Parents are before their branches, so this walk ends. */
     while (rollout >= 0 && reader->rollouts[rollout].header.tick_count == 0) {
         rollout = reader->rollouts[rollout].header.parent;
     }
@@ -312,7 +312,7 @@ static enum status check_ticks(const struct trace_reader *reader, uint32_t index
     if (view->header.tick_count == 0) {
         return STATUS_OK;
     }
-    if (first > end_tick(reader, view->header.parent)) {
+    if (first > trace_reader_end_tick(reader, view->header.parent)) {
         return error_set(error, STATUS_BAD_INPUT,
                          "trace: rollout %u: begins at tick %u, its parent ends before", index,
                          first);
@@ -446,12 +446,8 @@ const char *trace_reader_branch(const struct trace_reader *reader, int32_t rollo
 
 uint32_t trace_reader_last_tick(const struct trace_reader *reader, int32_t rollout)
 {
-    /* A branch that never forked has no ticks of its own: its end is its parent's. */
-    const struct trace_rollout_header *header = &reader->rollouts[rollout].header;
-    while (header->tick_count == 0 && header->parent >= 0) {
-        header = &reader->rollouts[header->parent].header;
-    }
-    return header->first_tick + (header->tick_count > 0 ? header->tick_count - 1 : 0);
+    uint32_t end = trace_reader_end_tick(reader, rollout);
+    return end > 0 ? end - 1 : 0;
 }
 
 bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint32_t tick,

@@ -116,7 +116,11 @@ int32_t trace_reader_find(const struct trace_reader *reader, const char *branch_
 /* The other way round; borrowed from the reader. */
 const char *trace_reader_branch(const struct trace_reader *reader, int32_t rollout);
 
-/* The last tick recorded for a rollout. */
+/* First tick after those recorded for a rollout, which may share its parents': 0 where there are
+ * none. A branch that never forked ends where its parent does. */
+uint32_t trace_reader_end_tick(const struct trace_reader *reader, int32_t rollout);
+
+/* The last tick recorded for a rollout; 0 too where there are none. */
 uint32_t trace_reader_last_tick(const struct trace_reader *reader, int32_t rollout);
 
 /* Tick `tick` of a rollout, looked up in its parents before its fork; agents[LIMIT_AGENTS] is

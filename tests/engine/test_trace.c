@@ -102,6 +102,30 @@ static void expect_scene(const struct trace_reader *reader, int32_t rollout, uin
     EXPECT(at.observation_digest == key + tick);
 }
 
+/* Goal: a main line that ended before its first tick, and the branch that shares its end, have no
+ * ticks. */
+static void a_drive_without_ticks_ends_where_it_begins(void)
+{
+    static const char *const ids[] = {"", "brake"};
+    static const int32_t parents[] = {-1, 0};
+    struct trace_reader reader;
+    struct error error;
+    struct trace empty[2];
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+    trace_init(&empty[0], AGENTS);
+    trace_init(&empty[1], AGENTS);
+    const struct trace *traces[] = {&empty[0], &empty[1]};
+    EXPECT_OK(trace_pack(traces, ids, parents, 2, &data, &bytes, &error), error);
+    EXPECT_OK(trace_reader_init(&reader, data, bytes, &error), error);
+    for (int32_t r = 0; r < 2; r++) {
+        EXPECT_INT(trace_reader_end_tick(&reader, r), 0);
+        EXPECT_INT(trace_reader_last_tick(&reader, r), 0);
+    }
+    trace_reader_finish(&reader);
+    free(data);
+}
+
 static void what_was_recorded_is_read_back(void)
 {
     struct artifact a;
@@ -407,10 +431,11 @@ static void the_digest_depends_on_every_byte(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(what_was_recorded_is_read_back), TEST(the_hash_is_that_of_all_ticks),
-                    TEST(a_truncated_artifact_is_refused), TEST(a_mutated_artifact_never_crashes),
-                    TEST(planner_output_is_kept_and_checked), TEST(plans_are_kept_and_checked),
-                    TEST(a_hole_between_ticks_is_refused),
-                    TEST(an_empty_rollout_far_beyond_the_horizon_is_refused),
-                    TEST(the_digest_depends_on_every_byte));
+    return TEST_RUN(
+        TEST(what_was_recorded_is_read_back), TEST(a_drive_without_ticks_ends_where_it_begins),
+        TEST(the_hash_is_that_of_all_ticks), TEST(a_truncated_artifact_is_refused),
+        TEST(a_mutated_artifact_never_crashes), TEST(planner_output_is_kept_and_checked),
+        TEST(plans_are_kept_and_checked), TEST(a_hole_between_ticks_is_refused),
+        TEST(an_empty_rollout_far_beyond_the_horizon_is_refused),
+        TEST(the_digest_depends_on_every_byte));
 }

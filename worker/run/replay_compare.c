@@ -284,20 +284,12 @@ static void print_tick(const struct trace_tick *tick, char *out)
              tick->action_accel_mps2, tick->action_steer_rad);
 }
 
-/* Ticks of a recorded rollout, from tick 0 on. */
-static uint32_t recorded_ticks(const struct trace_reader *reader, int32_t index)
-{
-    const struct trace_rollout_header *header = &reader->rollouts[index].header;
-    bool any = header->tick_count > 0 || header->parent >= 0;
-    return any ? trace_reader_last_tick(reader, index) + 1 : 0;
-}
-
 /* The first tick that differs; where one drive is the other's beginning, or with other agents, how
  * long both are. The last recorded state has no action yet: a drive that goes on differs there. */
 static void compare_ticks(const struct trace_reader *reader, int32_t index,
                           const struct trace *trace, struct replay_differences *out)
 {
-    uint32_t recorded = recorded_ticks(reader, index);
+    uint32_t recorded = trace_reader_end_tick(reader, index);
     bool alike = reader->header.agent_count == trace->agent_count;
     uint32_t shared = recorded < trace->tick_count ? recorded : trace->tick_count;
 

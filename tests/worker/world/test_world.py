@@ -310,6 +310,12 @@ def outcomes_are_as_of_any_model():
     swerve("replay", "1", "--world", ECHO, "--models", "models", "--store", "echo.db", code=5)
 
 
+def a_planner_that_cannot_begin_ends_every_line_alike():
+    result, rows = drive("blind.db", ECHO, 6, "--planner", "builtin:idm")  # it needs objects, and this world has none
+    assert [(row["verdict"], row["ticks"]) for row in rows] == [("planner_error", 0)] * 2, rows
+    assert "2 identical, 0 different" in swerve("replay", "--all", "--world", ECHO, "--models", "models", "--store", "blind.db")
+
+
 def liars_leave_evidence_and_no_results():
     for lie, words in (("beyond", "world example 1.0: tick 1: it wrote beyond"), ("nan", "world example 1.0: tick 1: its")):
         result, rows = drive(f"{lie}.db", f"plugin:./liar.so?lie={lie}", 6)
@@ -591,6 +597,7 @@ CONTRACT = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_
             a_world_that_is_another_at_each_start_is_told_so, missing_worlds_are_bad_input,
             a_world_that_fails_says_why, specs_of_nothing_are_refused, flagged_rollouts_are_no_progress,
             shared_memory_keeps_its_size, agents_are_somewhere, outcomes_are_as_of_any_model,
+            a_planner_that_cannot_begin_ends_every_line_alike,
             liars_leave_evidence_and_no_results, a_process_that_ends_between_ticks_is_started_again,
             what_varies_replays_by_verdict, the_check_says_what_run_would_flag, one_world_audits_another, onnx_files_are_worlds]
 RIGS = [worlds_make_pictures_of_any_rig, ego_is_committed_to_the_end_of_a_chunk, pictures_that_cannot_be_are_flagged]
