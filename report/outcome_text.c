@@ -286,7 +286,7 @@ static enum status read_all(const struct outcome_text *text, struct reading *rea
     reading->scenario = reading->drive.document != NULL ? &reading->drive.document->scenario : NULL;
     int32_t rollout =
         status == STATUS_OK ? report_drive_rollout(&reading->drive, outcome->branch_id) : -1;
-    reading->recorded = rollout >= 0;
+    reading->recorded = rollout >= 0 && trace_reader_end_tick(&reading->drive.reader, rollout) > 0;
     if (reading->recorded) {
         reading->moment =
             report_drive_moment(&reading->drive, rollout, outcome->reasons, &outcome->metrics);

@@ -401,6 +401,18 @@ static void note(struct html *html, int64_t count, const char *one, const char *
     }
 }
 
+/* Causes by which the planner could not drive, a line each. */
+static void write_errors(struct html *html, const struct summary *summary,
+                         const struct summary_error *errors, uint32_t count)
+{
+    for (uint32_t k = 0; k < count && k < SUMMARY_ERRORS_SHOWN; k++) {
+        html_format(html, "<li><b>%lld</b> main line%s ended by an error of the planner, %s first:",
+                    (long long)errors[k].mains, summary_plural(errors[k].mains),
+                    summary->outcomes[errors[k].example].scenario_id);
+        html_format(html, "<pre>%s</pre></li>", errors[k].words);
+    }
+}
+
 static enum status write_dead(struct report *report, struct error *error)
 {
     struct html *html = &report->html;
@@ -434,13 +446,16 @@ enum status report_notes(struct report *report, struct error *error)
 {
     struct html *html = &report->html;
     const struct store_suite_status *status = &report->summary->status;
+    struct summary_error errors[SUMMARY_ERRORS_MAX];
+    uint32_t error_count = summary_errors(report->summary, errors);
     int64_t waiting = summary_unfinished(report->summary);
     if (waiting + status->jobs[JOB_DEAD] + status->jobs[JOB_FLAGGED] + status->jobs[JOB_CANCELLED] +
-            status->memoised_jobs + report->plan.degraded ==
+            status->memoised_jobs + report->plan.degraded + error_count ==
         0) {
         return STATUS_OK;
     }
     html_raw(html, "<h2 id=\"notes\">To know before reading on</h2><div class=\"card\"><ul>");
+    write_errors(html, report->summary, errors, error_count);
     note(html, waiting, "job is", "jobs are", " not finished: this report covers the others.");
     note(html, status->jobs[JOB_DEAD], "job is dead: it has", "jobs are dead: they have",
          " no result, which is in no figure below.");

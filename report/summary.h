@@ -162,6 +162,30 @@ int64_t summary_invalid_mains(const struct summary *summary);
 void summary_print_invalid(const struct summary *summary, FILE *stream);
 json_t *summary_invalid_json(const struct summary *summary);
 
+/* ---- summary_errors.c ---- */
+
+enum { SUMMARY_ERRORS_MAX = 16, SUMMARY_ERRORS_SHOWN = 3 };
+
+/* Main lines that the planner failed in with the same words, whatever the tick; what another seed
+ * repeats counts once. */
+struct summary_error {
+    const char *words; /* borrowed from the summary */
+    int64_t mains;
+    uint32_t example; /* the first such outcome */
+};
+
+/* The first SUMMARY_ERRORS_MAX different errors, most frequent first. Returns how many there are.
+ */
+uint32_t summary_errors(const struct summary *summary,
+                        struct summary_error out[SUMMARY_ERRORS_MAX]);
+/* That of outcome `index` among them; NULL: no main line that the planner failed in, or one of an
+ * error that is not among them. */
+const struct summary_error *summary_error_of(const struct summary *summary,
+                                             const struct summary_error *errors, uint32_t count,
+                                             uint32_t index);
+/* Whether outcome `index` is a main line that the planner failed in. */
+bool summary_is_error(const struct summary *summary, uint32_t index);
+
 /* ---- summary_parameters.c ---- */
 
 enum { SUMMARY_PARAMETER_VALUES_MAX = 64 };

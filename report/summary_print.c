@@ -17,7 +17,6 @@ enum {
     NAME_WIDTH_MIN = 26,
     SUMMARY_FAILURES_SHOWN = 40,
     SUMMARY_FLAGS_SHOWN = 20,
-    SUMMARY_ERRORS_SHOWN = 3,
     SUMMARY_DEAD_SHOWN = 10
 };
 
@@ -408,8 +407,9 @@ void summary_print(const struct summary *summary, FILE *stream)
 
 /* ---- what has no pass and what has no answer ---- */
 
+/* `alike`: others that the planner failed in with the same words, and that get no row. */
 static void print_failure(const struct summary *summary, uint32_t index, bool seeds, bool planners,
-                          FILE *stream)
+                          int64_t alike, FILE *stream)
 {
     const struct kept_outcome *outcome = &summary->outcomes[index];
     uint32_t repeats = 0;
@@ -423,6 +423,9 @@ static void print_failure(const struct summary *summary, uint32_t index, bool se
     }
     if (repeats > 0) {
         text_print(stream, " (and %u alike)", repeats);
+    }
+    if (alike > 0) {
+        text_print(stream, " (and %lld more with the same words)", (long long)alike);
     }
     if (planners) {
         text_print(stream, " %s", outcome->planner);
@@ -440,32 +443,34 @@ static void print_failure(const struct summary *summary, uint32_t index, bool se
 
 void summary_print_planner_errors(const struct summary *summary, FILE *stream)
 {
-    int64_t errors = 0;
-    int shown = 0;
+    struct summary_error errors[SUMMARY_ERRORS_MAX];
+    uint32_t count = summary_errors(summary, errors);
+    int64_t failed = 0;
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct kept_outcome *outcome = &summary->outcomes[i];
-        errors += outcome->verdict == VERDICT_PLANNER_ERROR && outcome->branch_id[0] == '\0';
+        failed += summary_is_error(summary, i);
     }
-    if (errors == 0) {
+    if (failed == 0) {
         return;
     }
-    text_print(stream, "the planner failed in %lld main line%s\n", (long long)errors,
-               summary_plural(errors));
-    for (uint32_t i = 0; i < summary->outcome_count && shown < SUMMARY_ERRORS_SHOWN; i++) {
-        const struct kept_outcome *outcome = &summary->outcomes[i];
-        if (outcome->verdict == VERDICT_PLANNER_ERROR && outcome->branch_id[0] == '\0' &&
-            !summary_is_repeat(summary, i)) {
-            text_print(stream, "  %6lld  %s", (long long)outcome->id, outcome->scenario_id);
-            print_planner_error(outcome->error, stream);
-            fputc('\n', stream);
-            shown++;
+    text_print(stream, "the planner failed in %lld main line%s\n", (long long)failed,
+               summary_plural(failed));
+    for (uint32_t k = 0; k < count && k < SUMMARY_ERRORS_SHOWN; k++) {
+        const struct kept_outcome *outcome = &summary->outcomes[errors[k].example];
+        text_print(stream, "  %6lld  %s", (long long)outcome->id, outcome->scenario_id);
+        if (errors[k].mains > 1) {
+            text_print(stream, " (and %lld more with the same words)",
+                       (long long)errors[k].mains - 1);
         }
+        print_planner_error(outcome->error, stream);
+        fputc('\n', stream);
     }
     text_print(stream, "  all that it wrote: swerve show ID --stderr\n");
 }
 
 void summary_print_failures(const struct summary *summary, FILE *stream)
 {
+    struct summary_error errors[SUMMARY_ERRORS_MAX];
+    uint32_t error_count = summary_errors(summary, errors);
     int shown = 0;
     bool seeds = false;
     bool planners = false;
@@ -480,11 +485,16 @@ void summary_print_failures(const struct summary *summary, FILE *stream)
             outcome->branch_id[0] != '\0' || summary_is_repeat(summary, i)) {
             continue;
         }
+        const struct summary_error *cause = summary_error_of(summary, errors, error_count, i);
+        if (cause != NULL && cause->example != i) {
+            continue;
+        }
         if (shown++ == 0) {
             text_print(stream, "\nmain lines that did not pass\n");
         }
         if (shown <= SUMMARY_FAILURES_SHOWN) {
-            print_failure(summary, i, seeds, planners, stream);
+            print_failure(summary, i, seeds, planners, cause != NULL ? cause->mains - 1 : 0,
+                          stream);
         }
     }
     if (shown > SUMMARY_FAILURES_SHOWN) {

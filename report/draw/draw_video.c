@@ -497,6 +497,10 @@ enum status draw_video(struct report_drive *drive, const struct outcome *outcome
         return error_set(error, STATUS_NOT_FOUND, "outcome %lld: no trace of it was kept",
                          (long long)outcome->id);
     }
+    if (trace_reader_end_tick(&drive->reader, film.rollout) == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %lld ended before its first tick",
+                         (long long)outcome->id);
+    }
     if (rig != NULL && report_drive_has_keyframes(drive)) {
         return error_set(error, STATUS_USAGE, "--rig: %s",
                          "expected a drive of the worlds object or replay, whose pictures are "

@@ -57,6 +57,10 @@ enum status export_drive_open(struct report_drive *drive, struct store *store,
         return error_set(error, STATUS_NOT_FOUND, "outcome %lld: no trace of it was kept",
                          (long long)outcome->id);
     }
+    if (trace_reader_end_tick(&drive->reader, *rollout) == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %lld ended before its first tick",
+                         (long long)outcome->id);
+    }
     return STATUS_OK;
 }
 

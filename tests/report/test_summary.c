@@ -1266,6 +1266,40 @@ static void invalid_drives_are_told_apart(void)
     summary_finish(&summary);
 }
 
+/* Main lines that the planner failed in with the same words, at whatever tick, are one row. */
+static void an_error_is_told_once(void)
+{
+    static const char *const errors[5] = {"tick 3: act: no map", "reset: no memory",
+                                          "tick 12: act: no map", "tick 4: act: no map", ""};
+    struct summary summary;
+    struct error error;
+    char id[16];
+    made_count = 0;
+    made_ledger_count = 0;
+    for (int i = 0; i < 5; i++) {
+        snprintf(id, sizeof id, "scene%d", i);
+        struct outcome *drive =
+            learned_outcome(TIER_OBJECT, id, i < 4 ? VERDICT_PLANNER_ERROR : VERDICT_PASS);
+        snprintf(drive->error, sizeof drive->error, "%s", errors[i]);
+        snprintf(drive->branch_id, sizeof drive->branch_id, "%s", i == 3 ? "late" : "");
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    struct summary_error found[SUMMARY_ERRORS_MAX];
+    EXPECT_INT(summary_errors(&summary, found), 2);
+    EXPECT_TEXT(found[0].words, "act: no map");
+    EXPECT_INT(found[0].mains, 2);
+    EXPECT_INT(found[1].mains, 1);
+    EXPECT(summary_error_of(&summary, found, 2, 2) == &found[0]);
+    EXPECT(summary_error_of(&summary, found, 1, 1) == NULL);
+    EXPECT(summary_error_of(&summary, found, 2, 4) == NULL);
+    char *text = printed(&summary, true);
+    EXPECT_CONTAINS(text, "(and 1 more with the same words): tick 3: act: no map\n");
+    EXPECT_CONTAINS(text, "reset: no memory\n");
+    EXPECT(strstr(text, "scene2") == NULL && strstr(text, "tick 12") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
 static void flags_lead_to_who_answered(void)
 {
     struct summary summary;
@@ -1430,8 +1464,8 @@ int main(void)
         TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),
         TEST(extended_scores_are_means_of_those_that_have_one),
         TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
-        TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
-        TEST(audits_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
-        TEST(audited_seeds_count_once), TEST(an_audit_without_a_pair_says_so),
-        TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(an_error_is_told_once), TEST(flags_lead_to_who_answered),
+        TEST(a_flag_of_boxes_is_not_of_learned_worlds), TEST(audits_give_agreement_by_slice),
+        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_count_once),
+        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
 }

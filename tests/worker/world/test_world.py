@@ -314,6 +314,9 @@ def a_planner_that_cannot_begin_ends_every_line_alike():
     result, rows = drive("blind.db", ECHO, 6, "--planner", "builtin:idm")  # it needs objects, and this world has none
     assert [(row["verdict"], row["ticks"]) for row in rows] == [("planner_error", 0)] * 2, rows
     assert "2 identical, 0 different" in swerve("replay", "--all", "--world", ECHO, "--models", "models", "--store", "blind.db")
+    assert "swerve show 1" in swerve("show", "1", "--store", "blind.db")
+    done = subprocess.run([SWERVE, "show", "1", "--store", "blind.db", "--video", "v.png"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "outcome 1 ended before its first tick" in done.stderr, done
 
 
 def liars_leave_evidence_and_no_results():
