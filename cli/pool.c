@@ -26,7 +26,7 @@ enum {
     POOLS_STOP_GRACE_MS = 5000,
     PAUSE_SHARE = 32, /* see pools_pause */
     PAUSE_MS_MIN = 1,
-    PAUSE_MS_MAX = 20,
+    PAUSE_MS_MAX = 100,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
     ARGUMENTS_MAX = 49 + 6 * CLI_TEXTS_MAX,
