@@ -31,11 +31,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
-    POLL_MS = 20,
     PROGRESS_MS = 250,
     PROGRESS_LINE_MS = 10000, /* where there is no terminal */
 };
@@ -179,8 +177,7 @@ static enum status supervise(struct pools *pools, struct store *store, const cha
                              (long long)finished, (long long)(finished + store_jobs_open(&now)));
         }
         TRY(pools_watch(pools, store, &now, progressed, error));
-        const struct timespec pause = {.tv_nsec = POLL_MS * NS_PER_MS};
-        nanosleep(&pause, NULL);
+        pools_pause(start_ns);
     }
 }
 

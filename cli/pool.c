@@ -24,6 +24,9 @@ extern char **environ;
 enum {
     POOL_DEATHS_MAX = 50,
     POOLS_STOP_GRACE_MS = 5000,
+    PAUSE_SHARE = 32, /* see pools_pause */
+    PAUSE_MS_MIN = 1,
+    PAUSE_MS_MAX = 100,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
     ARGUMENTS_MAX = 49 + 6 * CLI_TEXTS_MAX,
@@ -368,6 +371,15 @@ enum status pools_watch(struct pools *pools, struct store *store,
         }
     }
     return status;
+}
+
+void pools_pause(int64_t since_ns)
+{
+    int64_t pause_ns = (clock_now_ns(clock_system()) - since_ns) / PAUSE_SHARE;
+    pause_ns = pause_ns < PAUSE_MS_MIN * NS_PER_MS ? PAUSE_MS_MIN * NS_PER_MS : pause_ns;
+    pause_ns = pause_ns > PAUSE_MS_MAX * NS_PER_MS ? PAUSE_MS_MAX * NS_PER_MS : pause_ns;
+    const struct timespec pause = {.tv_nsec = pause_ns};
+    nanosleep(&pause, NULL);
 }
 
 void pools_stop(struct pools *pools)

@@ -94,6 +94,10 @@ void pools_want(struct pools *pools, const char *pool);
 enum status pools_watch(struct pools *pools, struct store *store,
                         const struct store_suite_status *now, bool progressed, struct error *error);
 
+/* Sleeps between two looks at a suite: a 32nd of the time since `since_ns` of the system's clock,
+ * when the wait for it began, and 1 to 100 ms. A look costs the store up to a millisecond. */
+void pools_pause(int64_t since_ns);
+
 /* Stops what was started; zeroed ones too. */
 void pools_stop(struct pools *pools);
 

@@ -56,7 +56,7 @@ ROOMS = {
         ["kernels/cuda/student", "kernels/cuda/scale", "kernels/cuda/tinyphysics"]),
     # Worlds.
     "engine/traffic": ("roads, routes, agents, ego's motion",
-        ["schemas"]),
+        ["schemas", "kernels"]),
     "engine/story": ("storyboards: what agents do when, run in parts of a tick",
         ["schemas/storyboard"]),
     "engine/sensors": ("prepared scenarios; lidar grid and cameras; conditioning rasters",

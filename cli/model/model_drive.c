@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/model/model_slices.h"
@@ -25,9 +24,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { POLL_MS = 20, SLOTS = 16 };
+enum { SLOTS = 16 };
 
 const char *const model_drive_end_names[MODEL_DRIVE_ENDS] = {
     "passed", "below its band", "beyond the suite", "out of budget", "planned"};
@@ -55,10 +53,10 @@ struct drive {
 /* Until every job of the suite has ended. */
 static enum status wait_for(struct drive *drive, const char *suite_id, struct error *error)
 {
+    int64_t start_ns = clock_now_ns(clock_system());
     int64_t before = -1;
     for (;;) {
         struct store_suite_status now;
-        const struct timespec pause = {.tv_nsec = POLL_MS * NS_PER_MS};
         TRY(drive->store->ops->suite_status(drive->store, suite_id, &now, error));
         if (store_jobs_open(&now) == 0) {
             return STATUS_OK;
@@ -70,7 +68,7 @@ static enum status wait_for(struct drive *drive, const char *suite_id, struct er
         TRY(pools_watch(&drive->pools, drive->store, &now, store_jobs_ended(&now) != before,
                         error));
         before = store_jobs_ended(&now);
-        nanosleep(&pause, NULL);
+        pools_pause(start_ns);
     }
 }
 

@@ -6,22 +6,20 @@
 
 #include "base/array.h"
 #include "base/check.h"
-#include "base/units.h"
+#include "base/clock.h"
 #include "store/api/progress.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-enum { POLL_MS = 5 };
 
 /* ---- workers ---- */
 
 /* Until every job of the suite has ended. */
 static enum status wait_for(struct search_run *run, struct error *error)
 {
+    int64_t start_ns = clock_now_ns(clock_system());
     int64_t before = -1;
     for (;;) {
         struct store_suite_status now;
@@ -40,8 +38,7 @@ static enum status wait_for(struct search_run *run, struct error *error)
         }
         TRY(pools_watch(&run->pools, run->store, &now, store_jobs_ended(&now) != before, error));
         before = store_jobs_ended(&now);
-        const struct timespec pause = {.tv_nsec = POLL_MS * NS_PER_MS};
-        nanosleep(&pause, NULL);
+        pools_pause(start_ns);
     }
 }
 

@@ -16,6 +16,7 @@
 #include "engine/traffic/roadmap.h"
 #include "engine/traffic/signals.h"
 #include "engine/traffic/track.h"
+#include "kernels/screen.h"
 #include "schemas/scenario.h"
 #include "schemas/scene.h"
 
@@ -81,6 +82,7 @@ struct traffic_plan {
     struct track_stops stops; /* of the tracks */
     bool has_signs;           /* some of these stops are of stop or yield signs */
     bool has_turns;           /* some are of turns across oncoming traffic */
+    struct screen_kernels screen;
 };
 
 enum { TRAFFIC_TRACK_ROUTE = 0 };
@@ -150,8 +152,7 @@ enum status traffic_intervene(const struct traffic_plan *plan,
 /* ---- between the files of traffic ---- */
 
 enum {
-    ACTORS_MAX = LIMIT_AGENTS + 4,
-    SCREEN_LANES = 4, /* bodies that a vector holds */
+    ACTORS_MAX = LIMIT_AGENTS + SCREEN_LANES, /* ego among them, and whole vectors */
     SCREEN_SLICES = 64,
     SCREEN_SLICED_MIN = 48, /* fewer bodies are looked at all */
 };

@@ -120,47 +120,9 @@ struct candidates {
     float along_m[ACTORS_MAX]; /* ahead along the tangent at the body's place */
 };
 
-/* Point that a body looks from, and its reach: the numbers of the cheap test. */
-struct outlook {
-    float x_m; /* relative to the actors' origin */
-    float y_m;
-    float fx; /* forward */
-    float fy;
-    float look_m;
-    float side_m;
-    float bend;  /* how much a body's own speed may turn into drift */
-    float slope; /* how far the track can be beside its tangent, per metre ahead */
-};
-
-/* margin_m[j] >= 0: the body at place j of the screen passes. Single precision and without
- * branches, so that compilers make vectors of it: this loop over all pairs is where a tick's time
- * goes. first, end: whole vectors. */
-static void screen(const struct actors *actors, const struct outlook *outlook, uint32_t first,
-                   uint32_t end, float *restrict along_m, float *restrict margin_m)
-{
-    const struct outlook o = *outlook;
-    for (uint32_t j = first; j < end; j++) {
-        float dx = actors->screen_x_m[j] - o.x_m;
-        float dy = actors->screen_y_m[j] - o.y_m;
-        float vx = actors->screen_vx_mps[j];
-        float vy = actors->screen_vy_mps[j];
-        float reach = actors->screen_radius_m[j];
-        float along = dx * o.fx + dy * o.fy;
-        float across = fabsf(o.fx * dy - o.fy * dx);
-        float drift = fabsf(o.fx * vy - o.fy * vx) + fabsf(o.fx * vx + o.fy * vy) * o.bend;
-        float beside = o.side_m + reach + (float)FORESIGHT_S * drift +
-                       o.slope * (fabsf(along) + reach) - across;
-        float before = along + reach;
-        float within = o.look_m + reach - along;
-        float margin = beside < before ? beside : before;
-        along_m[j] = along;
-        margin_m[j] = within < margin ? within : margin;
-    }
-}
-
-/* Places of the screen outside of which `screen` lets nobody pass: those of a rectangle along the
+/* Places of the screen outside of which the screen lets nobody pass: those of a rectangle along the
  * outlook, as wide as the fastest and the largest body need. */
-static void find_reach(const struct actors *actors, const struct outlook *o, uint32_t *first,
+static void find_reach(const struct actors *actors, const struct screen_outlook *o, uint32_t *first,
                        uint32_t *end)
 {
     double fx = (double)o->fx;
@@ -195,18 +157,18 @@ static void order_candidates(struct candidates *candidates)
 }
 
 /* Returns whether the track is straight enough that `along_m` orders bodies as the track does. */
-static bool find_candidates(const struct driver *driver, const struct actors *actors, uint32_t self,
-                            const struct corridor *corridor, double v, struct candidates *out)
+static bool find_candidates(const struct traffic_plan *plan, const struct actors *actors,
+                            uint32_t self, const struct corridor *corridor, double v,
+                            struct candidates *out)
 {
-    float along_m[ACTORS_MAX];
-    float margin_m[ACTORS_MAX];
+    bool sees_ego = plan->agents[actors->agent[self]].driver.sees_ego;
     double look_m = dmath_clamp(10.0 + 5.0 * v + 0.25 * v * v, LOOK_MIN_M, LOOK_MAX_M);
     struct track_pose here = track_at(corridor->track, corridor->s_m);
     double window_m = corridor->direction < 0 ? corridor->s_m - TRACK_BEND_M : corridor->s_m;
     float bend = corridor->track->bend_rad[track_sample_index(corridor->track, window_m)];
     double side_m = dmath_max(fabs(corridor->low_m), fabs(corridor->high_m)) + SCREEN_SLACK_M;
     bool straight = bend < STRAIGHT_MAX_RAD;
-    struct outlook outlook = {
+    const struct screen_outlook outlook = {
         .x_m = (float)(here.x_m - actors->origin_x_m),
         .y_m = (float)(here.y_m - actors->origin_y_m),
         .fx = (float)(corridor->direction * here.ux),
@@ -215,22 +177,23 @@ static bool find_candidates(const struct driver *driver, const struct actors *ac
         .side_m = (float)(straight ? side_m : side_m + look_m),
         .bend = bend,
         .slope = straight ? 1.15f * bend : 0.0f,
+        .foresight_s = (float)FORESIGHT_S,
+        .without = {(uint16_t)self, (uint16_t)(sees_ego ? self : actors->ego)},
+    };
+    const struct screen_bodies bodies = {
+        .x_m = actors->screen_x_m,
+        .y_m = actors->screen_y_m,
+        .vx_mps = actors->screen_vx_mps,
+        .vy_mps = actors->screen_vy_mps,
+        .radius_m = actors->screen_radius_m,
+        .actor = actors->screen_actor,
     };
     uint32_t first = 0;
     uint32_t end = actors->padded_count;
     if (actors->sliced) {
         find_reach(actors, &outlook, &first, &end);
     }
-    screen(actors, &outlook, first, end, along_m, margin_m);
-    uint32_t unseen = driver->sees_ego ? self : actors->ego;
-    uint32_t count = 0;
-    for (uint32_t i = first; i < end; i++) {
-        uint16_t j = actors->screen_actor[i];
-        out->actor[count] = j;
-        out->along_m[count] = along_m[i];
-        count += (margin_m[i] >= 0.0f) & (j != self) & (j != unseen);
-    }
-    out->count = count;
+    out->count = plan->screen.find(&bodies, &outlook, first, end, out->actor, out->along_m);
     if (actors->sliced) {
         order_candidates(out);
     }
@@ -282,11 +245,13 @@ static double hindrance_by(const struct driver *driver, double headway_s,
 }
 
 /* Strongest hindrance by any body up to and including the leader. */
-static double hindrance(const struct driver *driver, double headway_s, const struct actors *actors,
-                        uint32_t self, const struct corridor *corridor, double v)
+static double hindrance(const struct traffic_plan *plan, double headway_s,
+                        const struct actors *actors, uint32_t self, const struct corridor *corridor,
+                        double v)
 {
+    const struct driver *driver = &plan->agents[actors->agent[self]].driver;
     struct candidates candidates;
-    bool ordered = find_candidates(driver, actors, self, corridor, v, &candidates);
+    bool ordered = find_candidates(plan, actors, self, corridor, v, &candidates);
     double worst = 0.0;
     while (candidates.count > 0) {
         uint32_t next = 0;
@@ -402,7 +367,7 @@ double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *a
                                  : open_accel(driver, motion, corridor.track, v, grip_mps2);
     double headway_s = driver->time_headway_s * motion->headway_factor;
     double hindered =
-        dmath_max(hindrance(driver, headway_s, actors, self, &corridor, v),
+        dmath_max(hindrance(plan, headway_s, actors, self, &corridor, v),
                   hindrance_by_signals(plan, actors, self, scene, headway_s, &corridor, motion, v));
     double accel = open - hindered;
     return dmath_clamp(accel, dmath_max(ACCEL_MIN_MPS2, -grip_mps2), grip_mps2);
@@ -537,7 +502,7 @@ static double mobil_incentive(const struct mobil *m, const struct agent_motion *
     }
     double open = open_accel(driver, to, corridor.track, m->v, m->grip_mps2);
     double headway_s = driver->time_headway_s * to->headway_factor;
-    double hindered = dmath_max(hindrance(driver, headway_s, m->actors, m->self, &corridor, m->v),
+    double hindered = dmath_max(hindrance(m->plan, headway_s, m->actors, m->self, &corridor, m->v),
                                 hindrance_by_signals(m->plan, m->actors, m->self, m->scene,
                                                      headway_s, &corridor, to, m->v));
     double accel = open - hindered;

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "engine/traffic/route_internal.h"
 #include "engine/traffic/traffic.h"
+#include "kernels/cpu.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -466,6 +467,7 @@ enum status traffic_plan_create(const struct scenario *scenario, const struct ro
     plan->scenario = scenario;
     plan->roadmap = roadmap;
     plan->agent_count = scenario->agent_count;
+    screen_kernels_init(&plan->screen, cpu_flags_detect());
     plan->agents = calloc((size_t)scenario->agent_count + 1, sizeof *plan->agents);
     plan->lane_track = malloc(lanes * sizeof *plan->lane_track);
     plan->lane_s_m = calloc(lanes, sizeof *plan->lane_s_m);

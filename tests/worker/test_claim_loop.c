@@ -903,6 +903,26 @@ static void a_stolen_job_is_stale_and_ends_once(void)
     shop_close(&shop);
 }
 
+/* Goal: a worker with free slots does not ask for more at each tick. Method: two claims while jobs
+ * may be left and one at the end, and between them as many as the time of the drives has rests. */
+static void an_empty_claim_is_not_repeated_each_tick(void)
+{
+    enum { REST_MS = 50, OTHER_CLAIMS = 6 };
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    shop_open(&shop, 0);
+    send_long(&shop, &order, 1);
+    meddler_init(&m, shop.store, TRICK_NONE);
+    int64_t start_ns = clock_now_ns(clock_system());
+    struct claim_loop_stats stats = drain(&m, 16);
+    int64_t rests = (clock_now_ns(clock_system()) - start_ns) / (REST_MS * NS_PER_MS);
+    EXPECT_INT(stats.jobs, 1);
+    EXPECT(m.claims <= OTHER_CLAIMS + rests);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 static void a_lost_lease_hands_the_jobs_back(void)
 {
     struct shop shop;
@@ -1248,10 +1268,11 @@ int main(void)
         TEST(a_drain_ends_beside_the_living), TEST(a_planner_that_does_not_start_is_left_to_others),
         TEST(a_world_that_is_missing_is_left_to_others), TEST(a_full_batch_meets_finished_jobs),
         TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
-        TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
-        TEST(a_stop_releases_what_runs), TEST(what_ends_within_the_grace_is_reported),
-        TEST(a_full_disk_charges_no_attempt), TEST(a_vanished_artifact_costs_one_attempt),
-        TEST(a_silent_store_costs_nothing), TEST(a_silence_that_lasts_ends_the_worker),
+        TEST(an_empty_claim_is_not_repeated_each_tick), TEST(a_stolen_job_is_stale_and_ends_once),
+        TEST(a_lost_lease_hands_the_jobs_back), TEST(a_stop_releases_what_runs),
+        TEST(what_ends_within_the_grace_is_reported), TEST(a_full_disk_charges_no_attempt),
+        TEST(a_vanished_artifact_costs_one_attempt), TEST(a_silent_store_costs_nothing),
+        TEST(a_silence_that_lasts_ends_the_worker),
         TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_slow_world_is_no_hanging_plugin),
         TEST(a_hanging_plugin_costs_one_job));
 }

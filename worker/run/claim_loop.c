@@ -22,6 +22,7 @@ enum {
     IDLE_WAIT_MS = 300,          /* long poll while there is nothing to do; see the config */
     QUEUED_MS_MAX = 30000,       /* that a drain waits for queued jobs without anything moving */
     IDLE_DOUBLINGS_MAX = 3,      /* of that, while all there is are jobs that do not start here */
+    CLAIM_REST_MS = 50,          /* after a claim that found nothing, while jobs run */
     OFFLINE_PAUSE_MS = 20,       /* between looks, when there is nothing to do without the store */
     REPORT_PERIOD_MS = 200,
     STUCK_LIMIT_MS_MIN = 30000,
@@ -181,6 +182,10 @@ static bool wants_jobs(struct claim_loop *loop)
     if (claim_loop_paused(loop)) {
         return false;
     }
+    if (loop->running_count > 0 &&
+        clock_now_ns(loop->clock) < loop->nothing_ns + CLAIM_REST_MS * NS_PER_MS) {
+        return false; /* a claim costs as much as dozens of ticks, and there is one a round */
+    }
     if (loop->alone) {
         return loop->running_count == 0;
     }
@@ -270,6 +275,7 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
     TRY(call_claim(loop, wait_ms, &count, &ttl_ms, error));
     lease_keeper_renewed(loop->keeper, sent_ns, ttl_ms);
     *nothing = count == 0;
+    loop->nothing_ns = *nothing ? clock_now_ns(loop->clock) : 0;
     /* A claim that leaves jobs alone looks at all of them: not so often. */
     bool idle = count == 0 && loop->running_count == 0 && loop->unstarted.count > 0;
     loop->idle_doublings = !idle                                       ? 0

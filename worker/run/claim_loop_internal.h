@@ -32,6 +32,7 @@ struct claim_loop {
     struct job_lease *leases; /* [LIMIT_CLAIM_JOBS] */
     int64_t claim_id;         /* of the next claim */
     uint32_t claim_room;      /* most jobs that were asked for under that id */
+    int64_t nothing_ns;       /* when the last claim found nothing; 0: it found jobs */
     uint32_t running_count;   /* jobs claimed and not yet reported */
     struct job_completion pending[CLAIM_LOOP_COMPLETION_BATCH];
     struct store_planner pending_planners[CLAIM_LOOP_COMPLETION_BATCH]; /* of their jobs */
