@@ -337,18 +337,15 @@ void suite_options_put_beyond(const struct submission *submission, json_t *json)
 /* Files of an exec planner and the version of a service are part of its identity, known once it has
  * started; so is its rig of the question. */
 static enum status try_apart(void *context, const char *planner, const struct rig *rig,
-                             struct planner_trial *told, struct error *error)
+                             bool on_device, struct planner_trial *told, struct error *error)
 {
     const struct suite_options *options = context;
-    if (!planner_spec_tells_loaded(planner)) {
-        return STATUS_OK;
-    }
     enum status status =
-        planner_try(planner, options->confinement, rig, false, PLANNER_TRY_MS, told, error);
+        planner_try(planner, options->confinement, rig, on_device, PLANNER_TRY_MS, told, error);
     bool served = status == STATUS_NOT_FOUND && options->confinement == NULL;
-    if (status == STATUS_OK && told->sensor_count > 0) {
+    if (status == STATUS_OK && told->choice.count > 0) {
         text_print(stderr, "swerve: %.600s sees %u sensors of the rig %s: %.1f MB a drive\n",
-                   planner, told->sensor_count, told->rig_id, (double)told->session_bytes / 1e6);
+                   planner, told->choice.count, told->rig_id, (double)told->session_bytes / 1e6);
     }
     if (!served && (status != STATUS_PLANNER || !options->untried)) {
         return status;

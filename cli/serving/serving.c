@@ -3,6 +3,7 @@
  */
 #include "cli/serving/serving.h"
 
+#include "report/draw/draw_frames.h"
 #include "report/drive_json.h"
 #include "store/api/store_url.h"
 #include "store/server/tokens.h"
@@ -100,6 +101,7 @@ enum status serving_start(const struct serving_options *options, const struct st
         .connections_max = options->connections_max,
         .peer_connections_max = options->peer_connections_max,
         .drive = drive_json_fetch,
+        .frames = draw_frames_fetch,
         .scaling = serving->scaling != NULL ? scaling_advise : NULL,
         .scaling_context = serving->scaling,
         .agreement = agreement_tell,

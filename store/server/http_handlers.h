@@ -133,6 +133,7 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
 enum status http_handle_awaited(struct http_exchange *exchange, struct error *error);
 enum status http_handle_outcomes(struct http_exchange *exchange, struct error *error);
 enum status http_handle_drive(struct http_exchange *exchange, struct error *error);
+enum status http_handle_frames(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error);
 enum status http_handle_agreement(struct http_exchange *exchange, struct error *error);
 enum status http_handle_web(struct http_exchange *exchange, struct error *error);

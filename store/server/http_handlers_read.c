@@ -118,6 +118,22 @@ enum status http_handle_drive(struct http_exchange *exchange, struct error *erro
     return STATUS_OK;
 }
 
+enum status http_handle_frames(struct http_exchange *exchange, struct error *error)
+{
+    int64_t outcome_id = 0;
+    int64_t tick = 0;
+    TRY(http_parse_integer("outcome", exchange->ids[0], INT64_MIN, INT64_MAX, &outcome_id, error));
+    TRY(http_parse_integer("tick", exchange->ids[1], 0, LIMIT_HORIZON_TICKS, &tick, error));
+    if (exchange->context->frames == NULL) {
+        return error_set(error, STATUS_NOT_FOUND,
+                         "frames: this process only keeps the store; swerve serve shows frames");
+    }
+    TRY(exchange->context->frames(exchange->store, outcome_id, (uint32_t)tick, &exchange->data,
+                                  &exchange->data_bytes, error));
+    exchange->content = HTTP_CONTENT_JSON;
+    return STATUS_OK;
+}
+
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error)
 {
     const struct http_context *context = exchange->context;

@@ -72,6 +72,7 @@ static const struct http_route routes[] = {
     OWN("/v1/events", READERS, WORK, events, NULL),
     OWN("/v1/health", ALL, WORK, health, NULL),
     OWN("/v1/outcomes/*/drive", READERS, READS, drive, NULL),
+    OWN("/v1/outcomes/*/frames/*", READERS, READS, frames, NULL),
     OWN("/v1/scaling/*", READERS, READS, scaling, NULL),
     OWN("/v1/agreement", READERS, READS, agreement, "after", "limit", "days"),
     STORE_CALLS(CALL, NO_ROUTE)};

@@ -77,6 +77,7 @@ struct http_context {
     struct http_readers *readers;  /* NULL where requests are made up: nobody waits for a turn */
     struct token_guard *guard;     /* NULL: everybody may do everything */
     store_server_drive *drive;     /* NULL: drives cannot be shown */
+    store_server_frames *frames;   /* NULL: nor their cameras */
     store_server_scaling *scaling; /* NULL: there are no policies */
     void *scaling_context;
     store_server_agreement *agreement; /* NULL: nobody follows it */

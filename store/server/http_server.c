@@ -609,6 +609,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         .ready = &server->ready,
         .guard = options->guard,
         .drive = options->drive,
+        .frames = options->frames,
         .scaling = options->scaling,
         .scaling_context = options->scaling_context,
         .agreement = options->agreement,

@@ -67,6 +67,10 @@ struct token_guard;
 typedef enum status store_server_drive(struct store *store, int64_t outcome_id, char **json,
                                        size_t *bytes, struct error *error);
 
+/* Frames of the cameras at a tick of an outcome's drive, likewise. */
+typedef enum status store_server_frames(struct store *store, int64_t outcome_id, uint32_t tick,
+                                        char **json, size_t *bytes, struct error *error);
+
 /* Advice on how many workers a pool should have, a JSON object that the caller owns; what knows
  * policies is above this room. NOT_FOUND: there is none for the pool. */
 typedef enum status store_server_scaling(void *context, struct store *store, const char *pool,
@@ -85,6 +89,7 @@ struct store_server_options {
     size_t connections_max;        /* further ones are answered 503; 0: 4,096 */
     size_t peer_connections_max;   /* of one address, further ones 429; 0: no limit */
     store_server_drive *drive;     /* NULL: this server cannot show drives */
+    store_server_frames *frames;   /* NULL: nor their cameras */
     store_server_scaling *scaling; /* NULL: this server has no policies */
     void *scaling_context;
     store_server_agreement *agreement; /* NULL: this server does not follow it */

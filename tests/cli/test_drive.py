@@ -6,6 +6,7 @@ HTTP, its columns are summed up again and compared with `swerve show --trace`, w
 
 Usage: test_drive.py SWERVE SOURCE_ROOT
 """
+import base64
 import json
 import os
 import pathlib
@@ -123,6 +124,20 @@ def every_drive_is_the_recorded_one():
     assert came and went, "the agent that comes and goes did not"
 
 
+def frames_are_the_rig_s_at_its_own_sizes():
+    token = pathlib.Path("reader").read_text().strip()
+    code, body = get("/v1/outcomes/1/frames/5", token)
+    frames = json.loads(body)
+    assert code == 200 and (frames["rig"], frames["tick"]) == ("swerve", 5), body[:300]
+    assert [(one["id"], one["width"], one["height"]) for one in frames["cameras"]] == [(name, 96, 64) for name in ("left", "front", "right")], body[:300]
+    assert all(base64.b64decode(one["jpeg"]).startswith(b"\xff\xd8") for one in frames["cameras"])
+    for path, expected, words in (("1/frames/3000", 404, "outcome 1: expected a recorded tick, found 3000 of "), ("1/frames/-1", 400, "tick"),
+                                  ("1/frames/x", 400, "tick"), ("999/frames/5", 404, "outcome 999")):
+        code, body = get(f"/v1/outcomes/{path}", token)
+        assert code == expected and words in (body if isinstance(body, str) else body.decode()), (path, code, body)
+    assert get("/v1/outcomes/1/frames/5")[0] == 401
+
+
 def roads_and_sizes_are_the_scenario_s():
     drive = json.loads(get("/v1/outcomes/1/drive", pathlib.Path("reader").read_text().strip())[1])
     lane = drive["map"]["lanes"][0]
@@ -165,7 +180,7 @@ def the_layout_of_foxglove_names_what_is_exported():
     assert all(f'"{panel}"' in layout.split('"layout"')[1] for panel in panels), panels
 
 
-TESTS = [the_layout_of_foxglove_names_what_is_exported, every_drive_is_the_recorded_one, roads_and_sizes_are_the_scenario_s, who_may_not_read_gets_none,
+TESTS = [the_layout_of_foxglove_names_what_is_exported, every_drive_is_the_recorded_one, frames_are_the_rig_s_at_its_own_sizes, roads_and_sizes_are_the_scenario_s, who_may_not_read_gets_none,
          what_is_not_there_is_said]
 
 

@@ -23,8 +23,10 @@ ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 HOSTILE = "<img src=x onerror=\"document.title='hurt'\">"
 SUITE = {"id": "pages", "scenarios": [{"file": "hit.json"}, {"file": "bend.json"}, {"file": "lights.json"}]}
 ROAD = {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]}
+RIG = {"id": "pair", "cameras": [{"id": "wide", "width": 320, "height": 180, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 160}},
+                                {"id": "back", "width": 90, "height": 120, "pose": {"x_m": -1, "y_m": 0, "z_m": 1.5, "yaw_rad": 3.1}, "lens": {"fx": 60}}]}
 SCENARIOS = {
-    "hit": {"id": "hit", "title": HOSTILE, "map": ROAD,
+    "hit": {"id": "hit", "title": HOSTILE, "map": ROAD, "rig": RIG,
             "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]},
             "agents": [{"id": "a_car_that_somebody_has_parked", "kind": "car", "pose": {"lane": "east", "s_m": 80}, "behaviour": "static"}],
             "branches": [{"id": "brake", "at_tick": 10,
@@ -359,6 +361,15 @@ def a_server_plays_to_those_with_a_token(stage):
         page.evaluate("document.querySelector('.swerve-player').focus()")
         page.key("End")
         assert seconds(page) > 3 and page.text(".p-readings td").endswith("m/s")
+        cameras = "[...document.querySelectorAll('.p-frames:not([hidden]) img')]"
+        sizes = f"{cameras}.map((image) => `${{image.alt}}: ${{image.naturalWidth}} ${{image.naturalHeight}}`).join('; ')"
+        page.wait(f"{sizes} === 'camera wide, 320 x 180: 320 180; camera back, 90 x 120: 90 120'")
+        assert page.text(".p-frames > .p-caption").startswith("rig pair at "), page.text(".p-frames > .p-caption")
+        last = page.evaluate(f"{cameras}[0].src")
+        page.key("Home")
+        page.wait(f"{sizes}.length > 0 && {cameras}[0].src !== {json.dumps(last)}")
+        page.click(".p-frames img")
+        page.wait("document.querySelector('.p-frames .p-whole img').width === 320")
         assert page.problems == [], page.problems
         page.evaluate("location.hash = '#/'")
         page.wait("document.querySelector('.swerve-player') === null")

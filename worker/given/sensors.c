@@ -100,11 +100,13 @@ static enum status prepare(const struct rig *rig, const struct rig_chosen *chose
                : raster_rays_create(&rig->cameras[index], index, &out->rays, error);
 }
 
-/* Whether the world shows what these sensors of the rig see. */
-static enum status check_world(const struct rig *rig, const struct rig_choice *choice,
-                               const struct world_ops *ops, bool builtin, struct error *error)
+enum status sensors_check(const struct rig *rig, const struct rig_choice *choice,
+                          const struct world_ops *ops, struct error *error)
 {
+    char hash[SHA256_HEX_BYTES];
     uint32_t i = 0;
+    TRY(rig_hash(rig, hash, error));
+    const bool builtin = hash[0] == '\0';
     while (i < choice->count &&
            (choice->sensors[i].kind == RIG_GRID || builtin || ops->slot_sight != NULL ||
             (choice->sensors[i].kind == RIG_CAMERA && ops->slot_frame != NULL))) {
@@ -130,7 +132,7 @@ enum status sensors_create(const struct rig *rig, const struct rig_choice *choic
     CHECK(choice->count > 0);
     TRY(rig_hash(rig, hash, error));
     const bool builtin = hash[0] == '\0';
-    TRY(check_world(rig, choice, ops, builtin, error));
+    TRY(sensors_check(rig, choice, ops, error));
     struct sensors *sensors = calloc(1, sizeof *sensors);
     TRY(memory_check(sensors, error, "no memory for the sensors of rig %s", rig->id));
     enum status status = STATUS_OK;

@@ -16,8 +16,11 @@
 struct sensors;
 struct shots;
 
-/* A choice of at least one sensor. `ops` is the world's. BAD_INPUT: the world cannot make
- * pictures of this rig. */
+/* Whether a world of these functions shows what the chosen sensors of the rig see. BAD_INPUT. */
+enum status sensors_check(const struct rig *rig, const struct rig_choice *choice,
+                          const struct world_ops *ops, struct error *error);
+
+/* A choice of at least one sensor. `ops` is the world's. BAD_INPUT: sensors_check. */
 enum status sensors_create(const struct rig *rig, const struct rig_choice *choice,
                            const struct world_ops *ops, struct sensors **out, struct error *error);
 void sensors_destroy(struct sensors *sensors); /* accepts NULL */

@@ -10,8 +10,8 @@
 #include "engine/trace/trace.h"
 #include "schemas/job_context.h"
 #include "schemas/scenario_json.h"
-#include "worker/planner/planner.h"
 #include "worker/run/revision.h"
+#include "worker/submission/submission_planner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,72 +147,6 @@ static uint32_t entry_planner_count(const struct suite_entry *entry)
     return entry->planner_count > 0 ? entry->planner_count : 1;
 }
 
-/* A planner as it starts when it is offered a rig. */
-struct planner_tried {
-    char spec[LIMIT_SPEC_BYTES];
-    char offered[SHA256_HEX_BYTES]; /* of the rig */
-    char hash[SHA256_HEX_BYTES];    /* its identity */
-    char rig[SHA256_HEX_BYTES];     /* whose sensors it is shown */
-};
-
-enum { TRIED_MAX = 4 * (LIMIT_PLANNERS + 1) }; /* most suites have one rig */
-
-struct planner_hashes {
-    struct planner_tried list[TRIED_MAX];
-    uint32_t count;
-};
-
-/* Adds facts that a trial alone tells. */
-static enum status try_planner(const struct submission_options *options, const struct rig *rig,
-                               struct planner_tried *tried, struct error *error)
-{
-    struct planner_trial told = {.loaded = ""};
-    memcpy(tried->rig, tried->offered, sizeof tried->rig);
-    if (options->trial == NULL) {
-        return STATUS_OK;
-    }
-    TRY(options->trial(options->trial_context, tried->spec, rig, &told, error));
-    planner_identity_extend(tried->hash, told.loaded);
-    if (told.rig_id[0] != '\0') {
-        memcpy(tried->rig, told.rig, sizeof tried->rig);
-    }
-    return STATUS_OK;
-}
-
-/* A planner spec that is offered a rig (NULL: the built-in one), tried once per suite. */
-static enum status planner_hash(struct planner_hashes *cache,
-                                const struct submission_options *options, const char *spec,
-                                const struct rig *rig, const struct planner_tried **out,
-                                struct error *error)
-{
-    char offered[SHA256_HEX_BYTES] = "";
-    if (rig != NULL) {
-        TRY(rig_hash(rig, offered, error));
-    }
-    for (uint32_t i = 0; i < cache->count; i++) {
-        if (strcmp(cache->list[i].spec, spec) == 0 &&
-            strcmp(cache->list[i].offered, offered) == 0) {
-            *out = &cache->list[i];
-            return STATUS_OK;
-        }
-    }
-    if (cache->count == TRIED_MAX || strlen(spec) >= LIMIT_SPEC_BYTES) {
-        return error_set(error, STATUS_LIMIT,
-                         "planners: expected at most %d pairs of a spec and a rig, and specs of at "
-                         "most %d bytes",
-                         TRIED_MAX, LIMIT_SPEC_BYTES - 1);
-    }
-    struct planner_tried *tried = &cache->list[cache->count];
-    TRY(planner_spec_check(spec, error));
-    TRY(planner_identity(spec, tried->hash, error));
-    snprintf(tried->spec, sizeof tried->spec, "%s", spec);
-    memcpy(tried->offered, offered, sizeof tried->offered);
-    TRY(try_planner(options, rig, tried, error));
-    cache->count++;
-    *out = tried;
-    return STATUS_OK;
-}
-
 /* The most that a job records must fit an artifact, or it would be simulated in vain: of what is
  * driven, for a clipped scenario may fit where the whole one does not. */
 static enum status check_trace_bytes(const struct suite_entry *entry,
@@ -267,15 +201,48 @@ static bool is_of_kind(const struct job_spec *kind, const struct job_spec *spec)
            strcmp(kind->escalate_sampler, spec->escalate_sampler) == 0;
 }
 
-/* The kind of such jobs, noted where it is new; revision and attempts are the same for all. */
-static enum status find_kind(struct submission *out, const struct job_spec *spec, uint32_t *kind,
+/* Whether a world was asked for its pictures of the rig before. */
+static bool is_asked(const struct submission *out, const struct job_spec *spec)
+{
+    uint32_t i = 0;
+    while (i < out->kind_count && (strcmp(out->kinds[i].model_hash, spec->model_hash) != 0 ||
+                                   strcmp(out->kinds[i].rig, spec->rig) != 0)) {
+        i++;
+    }
+    return i < out->kind_count;
+}
+
+/* Whether those who answer, the flagged jobs too, can make what the planner is shown. */
+static enum status check_rig(const struct submission *out, const struct asked *question,
+                             const struct submission_options *options,
+                             struct submission_planner *planner, const struct job_spec *spec,
                              struct error *error)
+{
+    struct job_spec escalated = *spec;
+    const struct rig *offered = question->document->scenario.rig;
+    TRY(submission_planner_suits(planner, options, offered, spec, is_asked(out, spec), error));
+    if (spec->escalate_pool[0] == '\0') {
+        return STATUS_OK;
+    }
+    escalated.tier = spec->escalate_tier;
+    memcpy(escalated.model_hash, spec->escalate_model_hash, sizeof escalated.model_hash);
+    memcpy(escalated.sampler, spec->escalate_sampler, sizeof escalated.sampler);
+    return submission_planner_suits(planner, options, offered, &escalated,
+                                    is_asked(out, &escalated), error);
+}
+
+/* The kind of such jobs, noted where it is new; revision and attempts are the same for all. */
+static enum status find_kind(struct submission *out, const struct asked *question,
+                             const struct submission_options *options,
+                             struct submission_planner *planner, const struct job_spec *spec,
+                             uint32_t *kind, struct error *error)
 {
     for (*kind = 0; *kind < out->kind_count; ++*kind) {
         if (is_of_kind(&out->kinds[*kind], spec)) {
             return STATUS_OK;
         }
     }
+    TRY(check_rig(out, question, options, planner, spec, error));
     TRY(array_room(&out->kinds, out->kind_count, sizeof *out->kinds, error));
     out->kinds[out->kind_count++] = *spec;
     return STATUS_OK;
@@ -352,7 +319,7 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
 
 /* Members that jobs of the question have alike, but for the model. */
 static void describe(const struct asked *question, const struct submission_options *options,
-                     const struct planner_tried *planner, struct job_spec *spec)
+                     const struct submission_planner *planner, struct job_spec *spec)
 {
     enum tier tier = question->decision.tier;
     *spec = (struct job_spec){.tier = tier, .attempts_max = options->attempts_max};
@@ -369,7 +336,7 @@ static void describe(const struct asked *question, const struct submission_optio
 static enum status add_work(struct submission *out, const struct asked *question,
                             const struct submission_options *options,
                             const struct route_horizons *horizons,
-                            const struct planner_tried *planner, struct error *error)
+                            struct submission_planner *planner, struct error *error)
 {
     const struct suite_entry *entry = question->entry;
     bool own = options->seed_count == 0 && !options->nominal;
@@ -387,14 +354,14 @@ static enum status add_work(struct submission *out, const struct asked *question
     spec.follows &= !spec.evaluates; /* of this version it is to be the evidence */
     out->evaluation_count += spec.evaluates ? work.seed_count : 0;
     name_escalation(options, &question->document->scenario, &spec);
-    TRY(find_kind(out, &spec, &work.kind, error));
+    TRY(find_kind(out, question, options, planner, &spec, &work.kind, error));
     work.audit_rate = rate_of_audits(options, question, horizons, &spec);
     if (work.audit_rate > 0) {
         struct job_spec audit;
         TRY(submission_teacher_spec(options->models, &spec, options->precision,
                                     question->document->scenario.horizon_ticks, &audit, error));
         audit.evaluates = false;
-        TRY(find_kind(out, &audit, &work.audit_kind, error));
+        TRY(find_kind(out, question, options, planner, &audit, &work.audit_kind, error));
     }
     if (work.seed_count > 0) {
         TRY(array_room(&out->work, out->work_count, sizeof *out->work, error));
@@ -405,7 +372,7 @@ static enum status add_work(struct submission *out, const struct asked *question
 
 static enum status add_entry(struct submission *out, const struct suite_entry *entry,
                              const struct submission_options *options,
-                             struct planner_hashes *hashes, struct error *error)
+                             struct submission_planners *hashes, struct error *error)
 {
     struct route_horizons horizons = {0};
     struct asked question;
@@ -413,8 +380,9 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
     TRY(check_trace_bytes(entry, &question.document->scenario, error));
     for (uint32_t p = 0; p < entry_planner_count(entry); p++) {
         const char *planner = entry->planner_count > 0 ? entry->planners[p] : options->planner;
-        const struct planner_tried *tried = NULL;
-        TRY(planner_hash(hashes, options, planner, question.document->scenario.rig, &tried, error));
+        struct submission_planner *tried = NULL;
+        TRY(submission_planner_find(hashes, options, planner, question.document->scenario.rig,
+                                    &tried, error));
         TRY(add_work(out, &question, options, &horizons, tried, error));
     }
     return STATUS_OK;
@@ -563,7 +531,7 @@ enum status submission_build(const struct suite *suite, const struct submission_
                          suite->id, LIMIT_SUITE_JOBS, (unsigned long long)count);
     }
     struct submission built = {.fresh = options->fresh};
-    struct planner_hashes *hashes = calloc(1, sizeof *hashes);
+    struct submission_planners *hashes = calloc(1, sizeof *hashes);
     /* Every job may have an audit job. */
     uint64_t room = 2 * count < SUBMISSION_PAGE ? 2 * count : SUBMISSION_PAGE;
     built.specs = calloc(room, sizeof *built.specs);
@@ -628,16 +596,16 @@ void submission_renewed_prefix(const char *suite_id, const struct job_spec *spec
 enum status submission_renew(const struct submission_options *options, const char *suite_id,
                              struct job_spec *specs, uint32_t count, struct error *error)
 {
-    struct planner_hashes *hashes = calloc(1, sizeof *hashes);
+    struct submission_planners *hashes = calloc(1, sizeof *hashes);
     enum status status = STATUS_OK;
     char start[LIMIT_ID_BYTES];
     TRY(memory_check(hashes, error, "suite %s: out of memory", suite_id));
     submission_renewed_prefix(suite_id, specs, count, start);
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-        const struct planner_tried *tried = NULL;
+        struct submission_planner *tried = NULL;
         const struct submission_options untried = {.fresh = options->fresh};
-        status = planner_hash(hashes, specs[i].rig[0] == '\0' ? options : &untried,
-                              specs[i].planner, NULL, &tried, error);
+        status = submission_planner_find(hashes, specs[i].rig[0] == '\0' ? options : &untried,
+                                         specs[i].planner, NULL, &tried, error);
         if (status == STATUS_OK) {
             memcpy(specs[i].planner_hash, tried->hash, sizeof specs[i].planner_hash);
             snprintf(specs[i].revision, sizeof specs[i].revision, "%s", revision_hash);

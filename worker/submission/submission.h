@@ -17,9 +17,10 @@
 struct submission_options {
     const char *planner; /* for entries that name none */
     /* Asked once of each planner and rig that it is offered (NULL: the built-in one), by starting
-     * it: which files it loaded, and of which rig it is shown sensors. Both name its results. Where
-     * *out stays zeros, or nobody asks, the files of its spec and the offered rig do. */
-    enum status (*trial)(void *context, const char *planner, const struct rig *rig,
+     * it: which files it loaded, and of which rig it is shown which sensors. Files and rig name its
+     * results. Where *out stays zeros, or nobody asks, the files of its spec and the offered rig
+     * do. `on_device`: where its world will run. */
+    enum status (*trial)(void *context, const char *planner, const struct rig *rig, bool on_device,
                          struct planner_trial *out, struct error *error);
     void *trial_context;
     uint64_t fresh;      /* not 0: results under this number are no others' (make them again) */

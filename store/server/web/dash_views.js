@@ -530,7 +530,8 @@ async function play(context, o, stage) {
     outcome: b.id, label: `${b.planner}, ${b.tier} world, seed ${b.seed}`,
     load: () => get(`v1/outcomes/${b.id}/drive`, context.signal),
   }));
-  const player = SwervePlayer.create(stage, {others});
+  const frames = (outcome, tick) => get(`v1/outcomes/${outcome}/frames/${tick}`, context.signal);
+  const player = SwervePlayer.create(stage, {others, frames});
   await player.show(drive, o.id);
   return player;
 }

@@ -6,7 +6,7 @@ show, in honest worlds and in lying ones.
 
 ONNX Runtime is a double here (runtime_double.c), since no Debian package has it.
 
-Usage: test_world.py SWERVE SOURCE_ROOT EXAMPLE_SO LIAR_SO RUNTIME_SO DAMAGED_SO PART: contract; rigs (pictures of
+Usage: test_world.py SWERVE SOURCE_ROOT EXAMPLE_SO LIAR_SO RUNTIME_SO DAMAGED_SO EYES_SO PART: contract; rigs (pictures of
 any rig, in chunks); or student (copies of the shipped student that drive or are damaged: minutes where the engine is
 instrumented)
 """
@@ -24,8 +24,8 @@ import tempfile
 
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
-PLUGINS = [os.path.realpath(path) for path in sys.argv[3:7]]
-PART = sys.argv[7]
+PLUGINS = [os.path.realpath(path) for path in sys.argv[3:8]]
+PART = sys.argv[8]
 sys.path.insert(0, str(ROOT / "tests/cli"))
 import tap  # noqa: E402
 
@@ -594,6 +594,35 @@ def pictures_that_cannot_be_are_flagged():
     assert "declares chunks of 8 frames, the first of 9, at 30 Hz" in result["checks"][0]["text"], result
 
 
+def rigs_that_a_world_cannot_make_are_refused_before_anything_is_sent():
+    """By the world's declaration, by itself, and by what a planner picks, which a plugin tells too."""
+    roof = {"id": "roof", "azimuths": 90, "elevations_rad": [0, -0.2], "range_m": 50, "pose": {"x_m": 0, "y_m": 0, "z_m": 2}}
+    camera = RIG["cameras"][0]
+    for name, rig in (("slow", {"cameras": [{**camera, "rate_hz": 10}]}), ("round", {"cameras": [{**camera, "lens": {"model": "fisheye", "fx": 42}}]}),
+                      ("roofed", {"cameras": [camera], "lidars": [roof]})):
+        pathlib.Path(f"{name}.json").write_text(json.dumps({"id": name, **rig}))
+    for sensor in ("front", "roof"):
+        pathlib.Path(f"{sensor}.py").write_text(SEES.replace('["front"]', f'["{sensor}"]'))
+    chunks, echo = (f"exec:{sys.executable} {script}" for script in ("chunks.py 8", "echo.py"))
+    front, picks_roof = (f"exec:{sys.executable} {sensor}.py {ROOT}/scripts" for sensor in ("front", "roof"))
+    plugin = "plugin:./eyes.so?"
+    for world, rig, planner, words in (
+            (chunks, "slow", front, "world chunks: expected cameras of 30 Hz, which it makes, found camera front of the rig slow with 10 Hz"),
+            (chunks, None, "builtin:reference", "expected cameras of 30 Hz, which it makes, found camera left of the rig swerve with 10 Hz"),
+            (chunks, "round", front, "rig round: world chunks: does not open: camera front: expected a pinhole lens, found fisheye"),
+            (chunks, "roofed", picks_roof, "expected cameras, whose frames it makes, found sensor roof of the rig roofed"),
+            (chunks, "roofed", plugin + '{"sensors":["roof"]}', "expected cameras, whose frames it makes, found sensor roof of the rig roofed"),
+            (echo, "roofed", front, "expected the built-in rig, whose pictures it makes, found sensor front of the rig roofed")):
+        for command in ("submit", "run") if rig == "slow" else ("submit",):  # they make their jobs by one function
+            rigged = ["--rig", f"{rig}.json"] if rig else []
+            done = subprocess.run([SWERVE, command, "suite.json", "--world", world, *rigged, "--planner", planner, "--audit", "off",
+                                   "--models", "models", "--store", "refused.db"], capture_output=True, text=True, check=False)
+            assert done.returncode in (3, 5) and words in done.stderr, (words, done)
+            assert not os.path.exists("refused.db"), words
+    swerve("submit", "suite.json", "--world", chunks, "--rig", "roofed.json", "--planner", plugin + '{"sensors":["front"]}', "--audit", "off",
+           "--models", "models", "--store", "sent.db")
+
+
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["PYTHONPATH"] = str(ROOT / "scripts/world")
 CONTRACT = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named,
@@ -603,12 +632,13 @@ CONTRACT = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_
             a_planner_that_cannot_begin_ends_every_line_alike,
             liars_leave_evidence_and_no_results, a_process_that_ends_between_ticks_is_started_again,
             what_varies_replays_by_verdict, the_check_says_what_run_would_flag, one_world_audits_another, onnx_files_are_worlds]
-RIGS = [worlds_make_pictures_of_any_rig, ego_is_committed_to_the_end_of_a_chunk, pictures_that_cannot_be_are_flagged]
+RIGS = [worlds_make_pictures_of_any_rig, ego_is_committed_to_the_end_of_a_chunk, pictures_that_cannot_be_are_flagged,
+        rigs_that_a_world_cannot_make_are_refused_before_anything_is_sent]
 STUDENT = [a_damaged_student_is_caught_in_its_slice, the_student_in_numpy_drives_as_the_engines]
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
     os.mkdir("models")
-    for source, name in zip(PLUGINS, ("example.so", "liar.so", "runtime.so", "damaged.so")):
+    for source, name in zip(PLUGINS, ("example.so", "liar.so", "runtime.so", "damaged.so", "eyes.so")):
         shutil.copy(source, name)
     shutil.copy(ROOT / "scripts/world/echo.py", "echo.py")
     for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES), ("deaf.py", DEAF), ("varies.py", VARIES),
