@@ -203,15 +203,15 @@ static json_t *tick_json(const struct trace_tick *tick, const struct trace_agent
                                                   agents[i].speed_mps));
         }
     }
-    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i, s:s, "
-                     "s:s, s:f, s:f, s:o}",
+    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i, s:i, "
+                     "s:s, s:s, s:f, s:f, s:o}",
                      "tick", (int)tick->tick, "t_s", tick->tick * TICK_S, "x_m", tick->x_m, "y_m",
                      tick->y_m, "heading_rad", tick->heading_rad, "speed_mps", tick->speed_mps,
                      "accel_mps2", tick->accel_mps2, "lat_accel_mps2", tick->lat_accel_mps2,
                      "yaw_rate_rps", tick->yaw_rate_rps, "steer_rad", tick->steer_rad,
                      "action_accel_mps2", tick->action_accel_mps2, "action_steer_rad",
-                     tick->action_steer_rad, "guardian", tick->guardian != 0, "sensors_dark",
-                     (int)tick->sensors_dark, "weather",
+                     tick->action_steer_rad, "guardian", tick->guardian != 0, "skipped_steps",
+                     (int)tick->skipped, "sensors_dark", (int)tick->sensors_dark, "weather",
                      weather_names[tick->weather % WEATHER_COUNT], "light",
                      light_names[tick->light % LIGHT_COUNT], "friction", (double)tick->friction,
                      "visibility_m", (double)tick->visibility_m, "agents", list);

@@ -78,11 +78,7 @@ static void put_number(struct writer *writer, const char *key, double value)
 
 static int64_t whole(double value, double scale)
 {
-    double scaled = value * scale;
-    if (!(scaled > -VALUE_MAX)) { /* nor a number */
-        scaled = isnan(scaled) ? 0 : -VALUE_MAX;
-    }
-    return llround(scaled < VALUE_MAX ? scaled : VALUE_MAX);
+    return isnan(value) ? 0 : llround(fmax(-VALUE_MAX, fmin(value * scale, VALUE_MAX)));
 }
 
 /* The column's first `count` values. */
@@ -271,18 +267,19 @@ static void put_ego_columns(struct writer *writer, int32_t rollout)
     put(writer, "}");
 }
 
-/* Runs of ticks, [first, last] each, at which a byte of the tick is not 0; absolute ticks. */
-static void put_runs(struct writer *writer, int32_t rollout, const char *key, size_t offset)
+/* Runs of ticks, [first, last] each, with an active guardian or (false) a dark sensor; absolute. */
+static void put_runs(struct writer *writer, int32_t rollout, const char *key, bool guardian)
 {
     const struct trace_rollout_header *header = &writer->drive->reader.rollouts[rollout].header;
-    bool open = false;
-    bool any = false;
+    const char *begin = "[";
     put_format(writer, ",\"%s\":[", key);
-    for (uint32_t i = 0; i <= header->tick_count; i++) {
-        bool on = i < header->tick_count && tick_at(writer, rollout, i)[offset] != 0;
+    for (uint32_t i = 0, open = 0; i <= header->tick_count; i++) {
+        struct trace_tick at = {0};
+        memcpy(&at, tick_at(writer, rollout, i), i < header->tick_count ? sizeof at : 0);
+        bool on = guardian ? at.guardian : at.sensors_dark != 0;
         if (on && !open) {
-            put_format(writer, "%s[%u,", any ? "," : "", header->first_tick + i);
-            any = true;
+            put_format(writer, "%s%u,", begin, header->first_tick + i);
+            begin = ",[";
         } else if (!on && open) {
             put_format(writer, "%u]", header->first_tick + i - 1);
         }
@@ -527,8 +524,8 @@ static void put_rollout(struct writer *writer, int32_t rollout)
     }
     put_ego_columns(writer, rollout);
     drive_plans(writer->text, reader, rollout);
-    put_runs(writer, rollout, "guardian", offsetof(struct trace_tick, guardian));
-    put_runs(writer, rollout, "sensors_dark", offsetof(struct trace_tick, sensors_dark));
+    put_runs(writer, rollout, "guardian", true);
+    put_runs(writer, rollout, "sensors_dark", false);
     put_conditions(writer, rollout);
     drive_signals_rollout(writer->text, &writer->drive->document->scenario, branch_id,
                           header->first_tick, header->tick_count);

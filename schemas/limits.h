@@ -25,6 +25,7 @@ enum {
     LIMIT_BRANCHES = 256,     /* of one scenario */
     LIMIT_INTERVENTIONS = 16, /* of one branch */
     LIMIT_ACTIONS = 1024,     /* of one given action sequence */
+    LIMIT_SAMPLER_STEPS = 64, /* of a world model's sampler */
     LIMIT_TRACE_LINKS = 16,   /* hazards, conditions, requirements of one scenario, each */
     LIMIT_ROUTE_LANES = 256,
     LIMIT_HORIZON_TICKS = 6000,    /* 10 minutes */

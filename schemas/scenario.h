@@ -367,6 +367,9 @@ struct intervention {
     struct conditions conditions;
     uint32_t action_count;
     struct action *actions; /* JSON [[accel,steer],..] */
+    uint32_t skipped_count; /* at most action_count */
+    uint8_t *skipped; /* JSON "skipped_steps": [n,..], of the tick of each action so many steps of
+                         a learned world's sampler are left out; 0 where there are none */
 };
 
 struct branch {

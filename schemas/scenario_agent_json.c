@@ -223,6 +223,15 @@ static enum status decode_signal_reference(const struct json_cursor *cursor,
                            "expected a traffic light, found the sign \"%s\"", signal->id);
 }
 
+static enum status decode_skipped_steps(const struct json_cursor *cursor,
+                                        struct scenario_decoder *decoder, void *record)
+{
+    int64_t steps;
+    TRY(json_value_integer(cursor, 0, LIMIT_SAMPLER_STEPS, &steps, decoder->error));
+    *(uint8_t *)record = (uint8_t)steps;
+    return STATUS_OK;
+}
+
 /* The members of one kind that no row reads. */
 static enum status decode_intervention_others(const struct json_cursor *cursor,
                                               struct scenario_decoder *decoder,
@@ -233,8 +242,11 @@ static enum status decode_intervention_others(const struct json_cursor *cursor,
     switch (out->kind) {
     case INTERVENE_EGO_ACTIONS:
         part = json_cursor_member(cursor, "actions");
-        return decode_list(&part, 1, LIMIT_ACTIONS, decoder, decode_action, sizeof *out->actions,
-                           &out->actions, &out->action_count);
+        TRY(decode_list(&part, 1, LIMIT_ACTIONS, decoder, decode_action, sizeof *out->actions,
+                        &out->actions, &out->action_count));
+        part = json_cursor_member(cursor, "skipped_steps");
+        return decode_list(&part, 0, out->action_count, decoder, decode_skipped_steps,
+                           sizeof *out->skipped, &out->skipped, &out->skipped_count);
     case INTERVENE_AGENT_BRAKE:
     case INTERVENE_AGENT_CUT_IN:
     case INTERVENE_AGENT_APPEAR:

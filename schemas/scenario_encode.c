@@ -236,6 +236,15 @@ static json_t *encode_actions(struct json_builder *builder, const struct interve
     return list;
 }
 
+static json_t *encode_skipped(struct json_builder *builder, const struct intervention *intervention)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < intervention->skipped_count; i++) {
+        build_element(builder, list, json_integer(intervention->skipped[i]));
+    }
+    return list;
+}
+
 static json_t *encode_sensors(struct json_builder *builder, uint32_t sensors)
 {
     json_t *list = json_array();
@@ -260,6 +269,9 @@ static json_t *encode_intervention(struct json_builder *builder, const struct sc
     }
     if (kind == INTERVENE_EGO_ACTIONS) {
         build_member(builder, object, "actions", encode_actions(builder, it));
+        if (it->skipped_count > 0) {
+            build_member(builder, object, "skipped_steps", encode_skipped(builder, it));
+        }
     }
     if (kind == INTERVENE_CONDITIONS) {
         build_member(builder, object, "conditions", encode_conditions(builder, &it->conditions));

@@ -151,6 +151,7 @@ MEMBERS(intervention,
     OTHER("sensors", .kinds = OF(STACK_DROPOUT)),
     OTHER("conditions", .kinds = OF(CONDITIONS)),
     OTHER("actions", .kinds = OF(EGO_ACTIONS)),
+    OTHER("skipped_steps", .kinds = OF(EGO_ACTIONS)),
     OTHER("signal", .kinds = OF(SIGNAL)),
     CHOICE(struct intervention, light, traffic_light_names, TRAFFIC_LIGHT_COUNT, .required = true, .kinds = OF(SIGNAL)));
 #undef OF

@@ -115,8 +115,8 @@
     if (at.tier === "") return;
     ticks += 1;
     lates += at.late ? 1 : 0;
-    byId("tier").textContent = at.steps > 0 ? `${at.tier}, ${at.steps} steps` : at.tier;
-    byId("slack").textContent = `${at.slack_ms.toFixed(1)} of ${begun.deadline_ms} ms`;
+    byId("tier").textContent = at.steps > 0 ? `${at.tier}, ${at.steps} step${at.steps > 1 ? "s" : ""}` : at.tier;
+    byId("slack").textContent = `${at.slack_ms.toFixed(1)} of ${at.deadline_ms} ms`;
     byId("slack").className = at.late ? "late" : "";
     byId("cost").textContent = `${at.wait_ms.toFixed(1)}, ${at.compute_ms.toFixed(1)} ms`;
     byId("late").textContent = `${lates} of ${ticks}`;

@@ -8,19 +8,28 @@
 #include "cli/cli.h"
 #include "cli/session/session_server.h"
 #include "store/server/server.h"
+#include "worker/models/precision.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { SEATS = 16, PAUSE_MS = 100 };
+enum { SEATS = 16, PAUSE_MS = 100, THREADS_MOST = 64 };
 
 struct session_command {
     const char *listen;
     const char *world;
     const char *folder;
+    /* Of a learned world. */
+    const char *models;
+    const char *layout;
+    const char *precision;
+    const char *steps;
+    int64_t threads;
     int64_t seats;
     bool allow_remote;
     bool verbose;
@@ -59,6 +68,111 @@ static void wait_for_signal(void)
     }
 }
 
+/* ---- the world ---- */
+
+/* "2,1,0": falling, at most so many as there are tiers. */
+static enum status read_steps(const char *text, struct interactive_options *out,
+                              struct error *error)
+{
+    const char *at = text;
+    do {
+        char *end;
+        unsigned long steps = strtoul(at, &end, 10);
+        if (end == at || at[0] == '-' || steps > LIMIT_SAMPLER_STEPS ||
+            out->way_count == DEADLINE_TIERS_MAX || (*end != ',' && *end != '\0')) {
+            return error_set(error, STATUS_USAGE,
+                             "--steps: expected at most %d numbers of steps with commas between, "
+                             "the most first, found \"%s\"",
+                             DEADLINE_TIERS_MAX, text);
+        }
+        out->ways[out->way_count++] = (uint32_t)steps;
+        at = *end == ',' ? end + 1 : end;
+    } while (*at != '\0');
+    return STATUS_OK;
+}
+
+static enum status choose_precision(const struct session_command *command, struct models *models,
+                                    enum tier tier, enum nn_precision *out, struct error *error)
+{
+    struct precision_choice choice;
+    const struct models_model *model;
+    if (strcmp(command->precision, PRECISION_AUTO) != 0) {
+        return models_parse_precision(command->precision, out, error);
+    }
+    TRY(models_promoted(models, tier, NN_BF16, &model, error));
+    TRY(precision_choose(models, model->name, &choice, error));
+    *out = choice.precision;
+    return STATUS_OK;
+}
+
+/* The promoted model of the tier that the world is called after. Options of learned worlds are
+ * refused for others. */
+static enum status open_model(const struct session_command *command, struct models **models,
+                              struct interactive_options *out, struct error *error)
+{
+    enum nn_precision precision = NN_BF16;
+    enum tier tier =
+        strcmp(command->world, tier_names[TIER_TEACHER]) == 0 ? TIER_TEACHER : TIER_STUDENT;
+    if (strcmp(command->world, tier_names[tier]) != 0) {
+        return command->steps == NULL && command->models == NULL
+                   ? STATUS_OK
+                   : error_set(error, STATUS_USAGE,
+                               "--world %s: --models and --steps are of student and teacher",
+                               command->world);
+    }
+    TRY(models_parse_conditioning(command->layout, &out->conditioning, error));
+    if (command->steps != NULL) {
+        TRY(read_steps(command->steps, out, error));
+    }
+    TRY(models_open(command->models, NULL, models, error));
+    if (!models_available(*models, tier)) {
+        return models_missing(command->models, tier, error);
+    }
+    TRY(choose_precision(command, *models, tier, &precision, error));
+    TRY(models_promoted(*models, tier, precision, &out->model, error));
+    models_hold(*models, out->model);
+    out->threads = (uint32_t)command->threads;
+    return STATUS_OK;
+}
+
+static void close_model(struct models *models, const struct models_model *model)
+{
+    if (model != NULL) {
+        models_release(models, model);
+    }
+    models_close(models);
+}
+
+/* ---- serving ---- */
+
+/* Ticks by tier: how many, how many late, and below what half, 95 and 99 in a hundred waited and
+ * computed. */
+static void tell_ticks(struct interactive *pool)
+{
+    struct interactive_ticks ticks[DEADLINE_TIERS_MAX];
+    uint32_t count = interactive_ticks(pool, NULL, ticks);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct interactive_ticks *one = &ticks[i];
+        char steps[32] = "";
+        if (one->ticks == 0) {
+            continue;
+        }
+        if (one->steps > 0) {
+            snprintf(steps, sizeof steps, ", %" PRIu32 " step%s", one->steps,
+                     one->steps == 1 ? "" : "s");
+        }
+        text_print(stderr, "swerve: %s%s: %" PRIu64 " ticks, %" PRIu64 " late;", one->tier, steps,
+                   one->ticks, one->lates);
+        for (int part = TICK_WAIT; part <= TICK_COMPUTE; part++) {
+            const struct tick_histogram *h = &one->parts[part];
+            text_print(stderr, " %s <= %g, %g, %g ms%s", tick_part_names[part],
+                       tick_histogram_quantile_ms(h, 0.5), tick_histogram_quantile_ms(h, 0.95),
+                       tick_histogram_quantile_ms(h, 0.99),
+                       part == TICK_COMPUTE ? " (p50, p95, p99)\n" : ",");
+        }
+    }
+}
+
 static void tell_counts(struct interactive *pool)
 {
     struct interactive_counts counts = interactive_counts(pool);
@@ -66,6 +180,7 @@ static void tell_counts(struct interactive *pool)
                (unsigned long long)counts.sessions, counts.sessions == 1 ? "" : "s",
                (unsigned long long)counts.refused, (unsigned long long)counts.ticks,
                (unsigned long long)counts.lates);
+    tell_ticks(pool);
 }
 
 static enum status serve(const struct session_command *command, const char *suite,
@@ -75,7 +190,8 @@ static enum status serve(const struct session_command *command, const char *suit
     struct session_server *server = NULL;
     struct tcp_place place;
     int fd;
-    const struct interactive_options options = {
+    struct models *models = NULL;
+    struct interactive_options options = {
         .suite = suite,
         .world = command->world,
         .seats = (uint32_t)command->seats,
@@ -83,10 +199,11 @@ static enum status serve(const struct session_command *command, const char *suit
     };
     const struct logger logger = {STDERR_FILENO, command->verbose ? LOG_DEBUG : LOG_WARNING,
                                   "swerve session"};
-    TRY(interactive_open(&options, &pool, error));
+    enum status status = open_model(command, &models, &options, error);
+    THEN(status, interactive_open(&options, &pool, error));
     const struct talk_options talk = {
         .pool = pool, .world = command->world, .folder = command->folder};
-    enum status status = listen_at(command, &fd, &place, error);
+    THEN(status, listen_at(command, &fd, &place, error));
     THEN(status, session_server_start(fd, &talk, &logger, &server, error));
     THEN(status, announce(&place, server, error));
     if (status == STATUS_OK) {
@@ -97,6 +214,7 @@ static enum status serve(const struct session_command *command, const char *suit
         tell_counts(pool);
     }
     interactive_close(pool);
+    close_model(models, options.model);
     return status;
 }
 
@@ -106,17 +224,31 @@ int command_session(int argc, char **argv)
         .listen = "127.0.0.1:8090",
         .world = "object",
         .folder = ".",
+        .layout = conditioning_names[CONDITIONING_AGENTS],
+        .precision = nn_precision_names[NN_BF16],
+        .threads = 1,
         .seats = SEATS,
     };
     const struct cli_option options[] = {
         {"--listen", "ADDR:PORT", "where to serve; port 0 takes a free one (127.0.0.1:8090)",
          .text = &command.listen},
-        {"--world", "NAME", "object or replay (object)", .text = &command.world},
+        {"--world", "NAME", "object, replay, student or teacher (object)", .text = &command.world},
         {"--sessions", "N", "at once, at most (16)", .number = &command.seats},
         {"--save", "DIR", "where drives are saved as scenarios (.)", .text = &command.folder},
         {"--allow-remote", NULL, "listen where other machines can reach it",
          .flag = &command.allow_remote},
         {"--verbose", NULL, "say what is going on", .flag = &command.verbose},
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
+         .text = &command.models, .group = "A learned world, on the CPU"},
+        {"--layout", "CONDITIONING", "what it is given: agents, map or none (agents)",
+         .text = &command.layout},
+        {"--precision", "NAME", "fp32, bf16, int8, or auto (bf16)", .text = &command.precision},
+        {"--steps", "N,..",
+         "steps of its sampler by which a frame may be made, the most first, 0: drawn (all of "
+         "them, "
+         "half as many, .., 1, 0)",
+         .text = &command.steps},
+        {"--threads", "N", "that share a tick (1)", .number = &command.threads},
     };
     const struct cli_command session = {
         "session",
@@ -132,6 +264,11 @@ int command_session(int argc, char **argv)
     CLI_PARSE(&session, argc, argv, arguments, NULL);
     if (strcmp(arguments[0], "serve") != 0) {
         error_set(&error, STATUS_USAGE, "session: expected serve, found %s", arguments[0]);
+        return cli_fail(&error);
+    }
+    if (command.threads < 1 || command.threads > THREADS_MOST) {
+        error_set(&error, STATUS_USAGE, "--threads: expected 1 to %d, found %" PRId64, THREADS_MOST,
+                  command.threads);
         return cli_fail(&error);
     }
     return serve(&command, cli_suite_path(arguments[1], path), &error) == STATUS_OK

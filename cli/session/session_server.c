@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/embedded.h"
 #include "base/sha256.h"
+#include "cli/session/session_metrics.h"
 #include "report/drive_json.h"
 #include "store/server/http_connections.h"
 #include "store/server/web/web.h"
@@ -213,6 +214,16 @@ static enum MHD_Result reply_scenario(const struct session_server *server,
     return refuse(connection, MHD_HTTP_NOT_FOUND, "?scenario=: there is no such scenario\n");
 }
 
+/* Histograms of ticks, for Prometheus. */
+static enum MHD_Result reply_metrics(const struct session_server *server,
+                                     struct MHD_Connection *connection)
+{
+    char *text = session_metrics(server->talk.pool);
+    return text != NULL ? reply(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
+                                text, strlen(text), MHD_RESPMEM_MUST_FREE)
+                        : refuse(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
+}
+
 /* ---- who may speak ---- */
 
 static struct http_connection *connection_of(struct MHD_Connection *connection)
@@ -323,6 +334,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     http_connection_know(own, speaks);
     if (strcmp(url, "/v1/sessions") == 0) {
         return upgrade(server, connection);
+    }
+    if (strcmp(url, "/v1/metrics") == 0) {
+        return reply_metrics(server, connection);
     }
     if (strcmp(url, "/v1/scenario") == 0) {
         return reply_scenario(server, connection);

@@ -54,11 +54,24 @@ static json_t *scenarios_of(const struct talk *talk)
     return list;
 }
 
+/* Tiers by which frames are made, the best first. */
+static json_t *tiers_of(const struct talk *talk)
+{
+    struct interactive_ticks tiers[DEADLINE_TIERS_MAX];
+    uint32_t count = interactive_ticks(talk->options.pool, NULL, tiers);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        json_array_append_new(
+            list, json_pack("{s:s,s:i}", "tier", tiers[i].tier, "steps", (int)tiers[i].steps));
+    }
+    return list;
+}
+
 void talk_attach(struct talk *talk, struct wire *wire)
 {
     talk->wire = wire;
-    say(talk, json_pack("{s:s,s:s,s:o}", "type", "hello", "world", talk->options.world, "scenarios",
-                        scenarios_of(talk)));
+    say(talk, json_pack("{s:s,s:s,s:o,s:o}", "type", "hello", "world", talk->options.world, "tiers",
+                        tiers_of(talk), "scenarios", scenarios_of(talk)));
 }
 
 static json_t *agents_of(const struct scene *scene)
@@ -101,8 +114,9 @@ static void show_frame(void *context, const struct interactive_frame *frame)
         ego->speed_mps, ego->accel_mps2, ego->steer_rad, "action", frame->action.accel_mps2,
         frame->action.steer_rad, "agents", agents_of(frame->scene), "end", ends[frame->end],
         "touched", frame->touched, "paused", frame->paused, "lines", (int)frame->lines);
-    json_t *timing = json_pack("{s:s,s:i,s:b,s:f,s:f,s:f}", "tier", frame->tier, "steps",
-                               (int)frame->steps, "late", frame->late, "wait_ms", frame->wait_ms,
+    json_t *timing = json_pack("{s:s,s:s,s:i,s:b,s:f,s:f,s:f,s:f}", "tier", frame->tier, "model",
+                               frame->model, "steps", (int)frame->steps, "late", frame->late,
+                               "deadline_ms", frame->limit_ms, "wait_ms", frame->wait_ms,
                                "compute_ms", frame->compute_ms, "slack_ms", frame->slack_ms);
     bool whole = object != NULL && timing != NULL && json_object_update(object, timing) == 0;
     char *text = whole ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
@@ -147,13 +161,15 @@ static enum status scenario_of(const struct talk *talk, const json_t *message, u
 
 static enum status begin(struct talk *talk, const json_t *message, struct error *error)
 {
-    double seed, rate, limit_ms;
+    double seed, rate, limit_ms, least;
     struct interactive_wish wish = {0};
     const struct interactive_listener listener = {show_frame, show_failure, talk};
     TRY(scenario_of(talk, message, &wish.scenario, error));
     TRY(number_of(message, "seed", 0, 9007199254740991.0, 0, &seed, error));
     TRY(number_of(message, "rate", 0.1, 1, 1, &rate, error));
     TRY(number_of(message, "deadline_ms", 1, 1000, 100, &limit_ms, error));
+    TRY(number_of(message, "steps_least", 0, LIMIT_SAMPLER_STEPS, 0, &least, error));
+    wish.steps_least = (uint32_t)least;
     wish.seed = (uint64_t)seed;
     wish.rate = rate;
     wish.limit_ms = limit_ms;
@@ -207,6 +223,35 @@ static enum status tell_outcome(struct talk *talk, const json_t *message, struct
     (void)message;
     TRY(interactive_outcome(talk->seat, text, error));
     say(talk, json_pack("{s:s,s:o}", "type", "outcome", "outcome", json_loads(text, 0, NULL)));
+    return STATUS_OK;
+}
+
+static enum status tell_ticks(struct talk *talk, const json_t *message, struct error *error)
+{
+    struct interactive_ticks tiers[DEADLINE_TIERS_MAX];
+    uint32_t count = interactive_ticks(talk->options.pool, talk->seat, tiers);
+    json_t *list = json_array();
+    (void)message;
+    (void)error;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct interactive_ticks *one = &tiers[i];
+        json_t *object =
+            json_pack("{s:s,s:i,s:I,s:I}", "tier", one->tier, "steps", (int)one->steps, "ticks",
+                      (json_int_t)one->ticks, "lates", (json_int_t)one->lates);
+        for (int part = 0; part < TICK_PARTS; part++) {
+            json_t *counts = json_array();
+            for (int k = 0; k <= TICK_BOUNDS; k++) {
+                json_array_append_new(counts, json_integer((json_int_t)one->parts[part].counts[k]));
+            }
+            json_object_set_new(object, tick_part_names[part], counts);
+        }
+        json_array_append_new(list, object);
+    }
+    json_t *bounds = json_array();
+    for (int k = 0; k < TICK_BOUNDS; k++) {
+        json_array_append_new(bounds, json_real(tick_bounds_ms[k]));
+    }
+    say(talk, json_pack("{s:s,s:o,s:o}", "type", "ticks", "bounds_ms", bounds, "tiers", list));
     return STATUS_OK;
 }
 
@@ -320,9 +365,9 @@ static enum status obey(struct talk *talk, const json_t *message, struct error *
         enum status (*obey)(struct talk *talk, const json_t *message, struct error *error);
         bool wants_session;
     } orders[] = {
-        {"begin", begin, false},   {"act", act, true},   {"go", go, true},
-        {"pause", pause_it, true}, {"back", back, true}, {"outcome", tell_outcome, true},
-        {"save", save, true},
+        {"begin", begin, false},   {"act", act, true},          {"go", go, true},
+        {"pause", pause_it, true}, {"back", back, true},        {"outcome", tell_outcome, true},
+        {"save", save, true},      {"ticks", tell_ticks, true},
     };
     const char *type = json_string_value(json_object_get(message, "type"));
     for (size_t i = 0; type != NULL && i < COUNT_OF(orders); i++) {
@@ -333,7 +378,7 @@ static enum status obey(struct talk *talk, const json_t *message, struct error *
         }
     }
     return error_set(error, STATUS_BAD_INPUT,
-                     "$.type: expected begin, act, go, pause, back, outcome or save");
+                     "$.type: expected begin, act, go, pause, back, outcome, ticks or save");
 }
 
 void talk_message(void *context, const char *text, size_t bytes)

@@ -292,7 +292,7 @@ enum status bench_model_run(const struct model *model, uint32_t slots, uint32_t 
         return error_set(error, STATUS_USAGE, "slots: expected 1 to %d, found %u", SLOTS_MAX,
                          slots);
     }
-    struct bench_model_result result = {.flop = model_tick_flop(model)};
+    struct bench_model_result result = {.flop = model_tick_flop(model, 0)};
     struct bench bench = {
         .model = model,
         .clock = clock,

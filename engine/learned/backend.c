@@ -4,6 +4,7 @@
 #include "engine/learned/backend.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "engine/learned/agent_measure.h"
 #include "engine/learned/frame_measure.h"
 #include "engine/learned/model_internal.h"
@@ -25,6 +26,7 @@ struct backend {
     /* the CPU */
     struct workspace *workspace;
     uint8_t *layout; /* [FRAME_BYTES] */
+    struct backend_steps steps;
     /* a device */
     struct device device;
     struct device_session *session;
@@ -215,6 +217,16 @@ struct device_stats backend_stats(const struct backend *backend)
     return stats;
 }
 
+bool backend_skips(const struct backend *backend)
+{
+    return !on_device(backend);
+}
+
+struct backend_steps backend_steps(const struct backend *backend)
+{
+    return backend->steps;
+}
+
 size_t backend_memory_bytes(const struct backend *backend)
 {
     return on_device(backend) ? 0 : forward_memory_bytes(backend->model);
@@ -360,6 +372,23 @@ static void sum_slot(const struct backend *backend, struct backend_slot *slot)
     agent_measure_sum(slot->frame, backend->layout, slot->gates, slot->gate_count, slot->agents);
 }
 
+static void tick_cpu(struct backend *backend, struct backend_slot *slot)
+{
+    struct forward_output output = {.frame = slot->frame};
+    slot->input.layout_bev = backend->layout;
+    slot->input.layout_cameras = backend->layout + FRAME_BEV_BYTES;
+    forward_begin(backend->model, backend->workspace, &slot->input, &output);
+    int64_t begin_ns = clock_now_ns(clock_system());
+    while (forward_advance(backend->workspace)) {
+        backend->steps.count++;
+    }
+    backend->steps.elapsed_ns += clock_now_ns(clock_system()) - begin_ns;
+    forward_finish(backend->workspace);
+    slot->counts = output.counts;
+    sum_slot(backend, slot);
+    forward_memory(backend->model, backend->workspace, slot->frame, slot->memory);
+}
+
 enum status backend_tick(struct backend *backend, struct backend_slot *slots, uint32_t count,
                          struct error *error)
 {
@@ -368,13 +397,7 @@ enum status backend_tick(struct backend *backend, struct backend_slot *slots, ui
         return count > 0 ? tick_device(backend, slots, count, error) : STATUS_OK;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct forward_output output = {.frame = slots[i].frame};
-        slots[i].input.layout_bev = backend->layout;
-        slots[i].input.layout_cameras = backend->layout + FRAME_BEV_BYTES;
-        forward_tick(backend->model, backend->workspace, &slots[i].input, &output);
-        slots[i].counts = output.counts;
-        sum_slot(backend, &slots[i]);
-        forward_memory(backend->model, backend->workspace, slots[i].frame, slots[i].memory);
+        tick_cpu(backend, &slots[i]);
     }
     return STATUS_OK;
 }

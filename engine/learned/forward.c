@@ -9,27 +9,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-void forward_tick(const struct model *model, struct workspace *w, const struct forward_input *input,
-                  struct forward_output *output)
+void forward_begin(const struct model *model, struct workspace *w,
+                   const struct forward_input *input, struct forward_output *output)
 {
     CHECK(w->model == model);
     CHECK(input->page_count <= model->config.window);
+    CHECK(input->skipped <= model->config.steps);
     w->input = input;
     w->output = output;
     w->step = 0;
+    w->steps = model->config.steps - input->skipped;
     memset(w->counts, 0, sizeof w->counts);
+    if (w->steps == 0) {
+        CHECK(input->conditioning == CONDITIONING_AGENTS);
+        memcpy(output->frame, input->layout_bev, FRAME_BEV_BYTES);
+        memcpy(output->frame + FRAME_BEV_BYTES, input->layout_cameras, FRAME_CAMERA_BYTES);
+        return;
+    }
     forward_conditions(w);
     forward_geometry(w);
     forward_mark_phase(w, "conditions");
     forward_context(w);
-    for (w->step = 0; w->step < model->config.steps; w->step++) {
-        forward_step(w);
+}
+
+bool forward_advance(struct workspace *w)
+{
+    if (w->step == w->steps) {
+        return false;
     }
-    output->counts = (struct nn_counts){0, 0};
+    forward_step(w);
+    w->step++;
+    return true;
+}
+
+void forward_finish(struct workspace *w)
+{
+    struct nn_counts *counts = &w->output->counts;
+    CHECK(w->step == w->steps);
+    *counts = (struct nn_counts){0, 0};
     for (uint32_t i = 0; i < IMAGE_ROWS; i++) {
-        output->counts.not_finite += w->counts[i].not_finite;
-        output->counts.saturated += w->counts[i].saturated;
+        counts->not_finite += w->counts[i].not_finite;
+        counts->saturated += w->counts[i].saturated;
     }
+}
+
+void forward_tick(const struct model *model, struct workspace *w, const struct forward_input *input,
+                  struct forward_output *output)
+{
+    forward_begin(model, w, input, output);
+    while (forward_advance(w)) {
+    }
+    forward_finish(w);
 }
 
 /* ---- the memory of a committed frame ---- */

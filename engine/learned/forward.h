@@ -4,6 +4,10 @@
  *
  * A workspace holds every intermediate array, sized at creation; it may serve any slots of any
  * world one after the other. Its threads share the rows of each product, which changes no bits.
+ *
+ * A tick may leave steps of the model's sampler out: those that are taken begin at times of the
+ * schedule that are evenly chosen (model_time). The bits are those of a model whose schedule has
+ * these times alone. With none taken the frame is the layout, drawn and not generated.
  */
 #ifndef SWERVE_ENGINE_LEARNED_FORWARD_H
 #define SWERVE_ENGINE_LEARNED_FORWARD_H
@@ -27,7 +31,8 @@ struct forward_page {
 
 struct forward_input {
     uint64_t seed;
-    uint32_t tick; /* of the frame to generate */
+    uint32_t tick;    /* of the frame to generate */
+    uint32_t skipped; /* steps of the sampler that are left out; all of them in `agents` alone */
     enum conditioning conditioning;
     struct window window;          /* of the frame to generate */
     struct pose ego;               /* at that tick, in the anchor's frame */
@@ -58,6 +63,13 @@ struct forward_output {
 
 void forward_tick(const struct model *model, struct workspace *workspace,
                   const struct forward_input *input, struct forward_output *output);
+
+/* The same in parts: what is known before the first step, then step by step while there is one
+ * (false: none was left), then the counts. Input and output are borrowed until the end. */
+void forward_begin(const struct model *model, struct workspace *workspace,
+                   const struct forward_input *input, struct forward_output *output);
+bool forward_advance(struct workspace *workspace);
+void forward_finish(struct workspace *workspace);
 
 /* K/V of a committed frame, memory[forward_memory_bytes(model)], 64-byte aligned. */
 size_t forward_memory_bytes(const struct model *model);

@@ -72,12 +72,13 @@ void forward_conditions(struct workspace *w)
 {
     const struct model *model = w->model;
     const struct nn_kernels *kernels = w->kernels;
-    uint32_t steps = model->config.steps;
+    uint32_t steps = w->steps;
     for (uint32_t step = 0; step < steps; step++) {
+        const float *features = model->features[model_time(&model->config, steps, step)];
         uint8_t *row =
             (uint8_t *)w->cond + (size_t)step * (COND_COUNT + MODEL_FEATURES) * w->act_bytes;
         kernels->to_act(w->input->cond, row, COND_COUNT);
-        kernels->to_act(model->features[step], row + COND_COUNT * w->act_bytes, MODEL_FEATURES);
+        kernels->to_act(features, row + COND_COUNT * w->act_bytes, MODEL_FEATURES);
     }
     struct nn_gemm g = forward_gemm(&model->time1, steps, w->cond);
     g.epilogue = NN_SILU_ACT;

@@ -88,6 +88,7 @@ struct workspace {
     const uint8_t *frame; /* forward_memory: the frame and where its K/V go */
     uint8_t *memory;
     uint32_t step;
+    uint32_t steps; /* that the tick takes */
     uint32_t layer;
     void (*row_work)(struct workspace *w, struct part_space *p, uint32_t image, uint32_t first,
                      uint32_t end);

@@ -75,8 +75,8 @@ static void out_rows(struct workspace *w, struct part_space *p, uint32_t image, 
     c.out_f32 = p->out + (size_t)image * p->rows * p->cols * LATENT_CHANNELS;
     forward_conv(w, &p->model->out, &c, first, end);
 
-    bool last = w->step + 1 == config->steps;
-    float weight = model_step_weight(config, w->step);
+    bool last = w->step + 1 == w->steps;
+    float weight = model_step_weight(config, w->steps, w->step);
     size_t line = (size_t)image * p->rows + first;
     size_t position = line * p->cols;
     size_t count = (size_t)(end - first) * p->cols;

@@ -165,8 +165,18 @@ const char *model_hash(const struct model *model)
 void model_sampler(const struct model *model, enum conditioning conditioning,
                    char out[LIMIT_ID_BYTES])
 {
-    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", conditioning_names[conditioning],
-             model->config.steps, nn_precision_names[model->kernels.precision]);
+    model_sampler_taking(model, conditioning, model->config.steps, model->config.steps, out);
+}
+
+void model_sampler_taking(const struct model *model, enum conditioning conditioning, uint32_t least,
+                          uint32_t most, char out[LIMIT_ID_BYTES])
+{
+    char range[24] = "";
+    if (least != most) {
+        snprintf(range, sizeof range, "-%u", most);
+    }
+    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u%s/%s", conditioning_names[conditioning], least, range,
+             nn_precision_names[model->kernels.precision]);
 }
 
 static double matmul_flop(const struct model_matmul *matmul, double rows)
@@ -189,7 +199,7 @@ double model_peak_flops(const struct model *model)
     return model->peak_flops;
 }
 
-double model_tick_flop(const struct model *model)
+double model_tick_flop(const struct model *model, uint32_t skipped)
 {
     const struct model_config *config = &model->config;
     double tick = 0.0;
@@ -214,5 +224,5 @@ double model_tick_flop(const struct model *model)
         step += 4.0 * model_query_width(config) * (pairs + tokens * (config->window + 1));
         tick += matmul_flop(&block->tk, tokens) + matmul_flop(&block->tv, tokens);
     }
-    return tick + step * config->steps;
+    return tick + step * (config->steps - skipped);
 }

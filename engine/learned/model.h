@@ -14,7 +14,7 @@
 
 struct model;
 
-enum { MODEL_LAYERS_MAX = 64, MODEL_STEPS_MAX = 64 };
+enum { MODEL_LAYERS_MAX = 64, MODEL_STEPS_MAX = LIMIT_SAMPLER_STEPS };
 
 /* Numbers of most products of the layers. */
 enum model_type { MODEL_BF16 = 0, MODEL_E4M3 };
@@ -66,8 +66,13 @@ const char *model_hash(const struct model *model); /* SHA-256 of the file, hex *
  */
 void model_sampler(const struct model *model, enum conditioning conditioning,
                    char out[LIMIT_ID_BYTES]);
-/* Multiplications and additions of one tick of one slot, from the shapes. */
-double model_tick_flop(const struct model *model);
+/* The same of ticks that took so many steps each: "euler<least>-<most>" where they differ, which
+ * ticks took how many is then kept with the drive; 0: drawn. */
+void model_sampler_taking(const struct model *model, enum conditioning conditioning, uint32_t least,
+                          uint32_t most, char out[LIMIT_ID_BYTES]);
+/* Multiplications and additions of one tick of one slot that leaves out so many steps, from the
+ * shapes. */
+double model_tick_flop(const struct model *model, uint32_t skipped);
 /* Tokens of a frame. */
 uint32_t model_tokens(const struct model_config *config);
 /* True: tokens or heads are such that the plain C kernels alone have them. */

@@ -48,10 +48,11 @@ static struct device_block block_of(const struct model_block *block, bool joint)
 
 enum { WIDTH_MAX = 1024 }; /* of models that devices were tried with */
 
-float model_step_weight(const struct model_config *config, uint32_t step)
+float model_step_weight(const struct model_config *config, uint32_t steps, uint32_t step)
 {
-    const double *t = &config->schedule[step];
-    return step + 1 == config->steps ? 1.0f : (float)((t[1] - t[0]) / (1.0 - t[0]));
+    double from = config->schedule[model_time(config, steps, step)];
+    double to = config->schedule[model_time(config, steps, step + 1)];
+    return step + 1 == steps ? 1.0f : (float)((to - from) / (1.0 - from));
 }
 
 enum status model_describe(const struct model *model, struct model_device *out, struct error *error)
@@ -72,7 +73,7 @@ enum status model_describe(const struct model *model, struct model_device *out, 
             config->name, WINDOW_PATCH, NN_HEAD, DEVICE_LAYERS_MAX, WIDTH_MAX);
     }
     for (uint32_t step = 0; step < config->steps; step++) {
-        out->weight[step] = model_step_weight(config, step);
+        out->weight[step] = model_step_weight(config, config->steps, step);
     }
     struct device_model *to = &out->description;
     *to = (struct device_model){

@@ -101,8 +101,14 @@ enum status model_config_check(const char *source, const struct model_config *co
 enum status model_load_weights(struct model *model, const char *source,
                                const struct safetensors *file, uint64_t seed, struct error *error);
 
-/* The sampler's weight of x0 - x in a step: 1 in the last. */
-float model_step_weight(const struct model_config *config, uint32_t step);
+/* Place in the schedule of the time at which a step begins, of a sampler that takes `steps` (1 to
+ * config->steps): evenly chosen. That of step `steps` is the schedule's end. */
+static inline uint32_t model_time(const struct model_config *config, uint32_t steps, uint32_t step)
+{
+    return step * config->steps / steps;
+}
+/* The weight of x0 - x in a step of that sampler: 1 in the last. */
+float model_step_weight(const struct model_config *config, uint32_t steps, uint32_t step);
 
 /* The model as a device takes it; refers to the model's own memory and to `weight`. */
 struct model_device {

@@ -47,6 +47,7 @@ struct trace_extra {
     struct action action;
     uint32_t sensors_dark;
     bool guardian;
+    uint32_t skipped; /* steps of the sampler that the world is about to leave out */
     uint64_t observation_digest;
 };
 

@@ -57,6 +57,8 @@ struct world_config {
 /* Cost of running so far; all slots together. */
 struct world_cost {
     double flop;       /* counted from the model's shapes */
+    int64_t steps_ns;  /* that passed in steps of the sampler, on the CPU .. */
+    uint64_t steps;    /* .. and their number */
     double peak_flops; /* that a core does in a second at the most; 0: not known, as of devices */
     uint64_t ticks;    /* slot-ticks */
     uint64_t pages_shared;   /* pages that forks, parking and equal starts did not have to copy */
@@ -168,6 +170,14 @@ struct world_ops {
                               struct error *error);
     /* View `to` becomes a copy of another one. A device that fails in it has lost all rollouts. */
     void (*view_copy)(struct world *world, uint32_t from, uint32_t to);
+
+    /* Leaves out so many steps of the model's sampler in the slot's ticks from the next one on,
+     * until it says otherwise or the slot is released; forks and saved states go on like that. With
+     * all of them left out a frame is drawn, not generated. STATUS_BAD_INPUT: there are not so
+     * many, or in this conditioning nothing could be drawn. STATUS_DEVICE: a device takes all of
+     * them. NULL member: a world without a sampler of ours. */
+    enum status (*slot_skip)(struct world *world, uint32_t slot, uint32_t steps,
+                             struct error *error);
 
     /* The state now, true where has_truth; borrowed, valid until the next step, reset, restore or
      * release. */

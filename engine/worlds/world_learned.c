@@ -313,8 +313,11 @@ static void cost(const struct world *world, struct world_cost *out)
     const struct learned_world *self = learned_of(world);
     struct page_stats stats = page_pool_stats(self->pool);
     struct device_stats device = backend_stats(self->backend);
+    struct backend_steps steps = backend_steps(self->backend);
     *out = (struct world_cost){
-        .flop = model_tick_flop(self->model) * (double)self->ticks,
+        .flop = self->flop,
+        .steps_ns = steps.elapsed_ns,
+        .steps = steps.count,
         .peak_flops = backend_backing(self->backend) == NULL ? model_peak_flops(self->model) : 0.0,
         .ticks = self->ticks,
         .pages_shared = stats.shared,
@@ -333,6 +336,33 @@ static void cost(const struct world *world, struct world_cost *out)
         .up_bytes = device.up_bytes,
         .down_bytes = device.down_bytes,
     };
+}
+
+static enum status slot_skip(struct world *world, uint32_t index, uint32_t steps,
+                             struct error *error)
+{
+    const struct learned_world *self = learned_of(world);
+    struct learned_slot *slot = learned_occupied(world, index);
+    const struct model_config *config = model_config(self->model);
+    if (steps > config->steps) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "world %s: expected at most the sampler's %u steps to be left out, "
+                         "found %u",
+                         world->ops->name, config->steps, steps);
+    }
+    if (steps == config->steps && self->conditioning != CONDITIONING_AGENTS) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "world %s: in conditioning \"%s\" the model moves the agents: expected "
+                         "at least one step of the sampler, found none",
+                         world->ops->name, conditioning_names[self->conditioning]);
+    }
+    if (steps > 0 && !backend_skips(self->backend)) {
+        return error_set(error, STATUS_DEVICE,
+                         "world %s: a device takes all steps of the sampler, %u are to be left out",
+                         world->ops->name, steps);
+    }
+    slot->skipped = steps;
+    return STATUS_OK;
 }
 
 /* ---- branches ---- */
@@ -363,6 +393,7 @@ static void copy_slot(const struct learned_world *self, struct learned_slot *to,
     to->map = from->map;
     to->lost = from->lost;
     to->watched = from->watched;
+    to->skipped = from->skipped;
     to->anchor = from->anchor;
     to->frame_stats = from->frame_stats;
     memcpy(to->tracks, from->tracks, from->drive.scene.agent_count * sizeof from->tracks[0]);
@@ -431,7 +462,7 @@ static bool slot_state_prefetch(struct world *world, const void *state)
         .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,                            \
         .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                        \
         .slot_state_prefetch = slot_state_prefetch, .slot_frame_stats = slot_frame_stats,        \
-        .cost = cost,                                                                            \
+        .slot_skip = slot_skip, .cost = cost,                                                    \
     }
 
 const struct world_ops world_student_ops = LEARNED_OPS("student", TIER_STUDENT, student_open);

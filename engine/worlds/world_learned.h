@@ -25,8 +25,9 @@ struct page_header {
 struct learned_slot {
     struct drive drive; /* its agents are the scene in `agents` alone */
     bool lost;
-    bool watched; /* somebody looked at the newest frame */
-    uint32_t map; /* of the prepared scenario on the backend's device; BACKEND_NO_MAP: none */
+    bool watched;     /* somebody looked at the newest frame */
+    uint32_t skipped; /* steps of the sampler that its ticks leave out */
+    uint32_t map;     /* of the prepared scenario on the backend's device; BACKEND_NO_MAP: none */
     struct anchor anchor;
     struct page_table pages; /* newest first */
     struct frame_stats frame_stats;
@@ -65,6 +66,7 @@ struct learned_world {
     struct context *contexts; /* [slot_count], replaced in turn */
     uint32_t next_context;
     uint64_t ticks;
+    double flop;
     struct window_planes *expected; /* scratch of the extraction */
 };
 

@@ -37,6 +37,7 @@ static void begin(struct learned_world *self, struct learned_step *step)
     *step->tick = (struct backend_slot){
         .input = {.seed = slot->drive.seed,
                   .tick = slot->drive.scene.tick,
+                  .skipped = slot->skipped,
                   .conditioning = self->conditioning,
                   .window = window,
                   .ego = ego,
@@ -132,6 +133,7 @@ static void finish(struct learned_world *self, const struct learned_step *step)
     measure(self, step, &extracted);
     learned_push(self, slot, step->page);
     self->ticks++;
+    self->flop += model_tick_flop(self->model, slot->skipped);
 }
 
 static void fail_batch(struct learned_world *self, uint32_t count)

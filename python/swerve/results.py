@@ -211,8 +211,8 @@ class Trace:
     """The recording of one rollout: an array per quantity with one value per tick.
 
     tick, t_s, x_m, y_m, heading_rad, speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad,
-    action_accel_mps2, action_steer_rad, guardian, sensors_dark, weather, light, friction,
-    visibility_m     [ticks]
+    action_accel_mps2, action_steer_rad, guardian, skipped_steps, sensors_dark, weather, light,
+    friction, visibility_m     [ticks]
     agents    {"x_m", "y_m", "heading_rad", "speed_mps"}, each [ticks, agents], NaN while one is absent
     """
 

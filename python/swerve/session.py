@@ -100,6 +100,7 @@ class Session:
         self.cameras = self.windscreen = b""
         hello = self._want("hello")
         self.world = hello["world"]
+        self.tiers = [(one["tier"], one["steps"]) for one in hello["tiers"]]
         self.scenarios = [one["id"] for one in hello["scenarios"]]
 
     def __enter__(self):
@@ -132,9 +133,10 @@ class Session:
             if message["type"] == kind:
                 return message
 
-    def begin(self, scenario, seed=0, rate=1.0, deadline_ms=100):
-        """A new drive, paused at its first frame, which is returned."""
-        self.send("begin", scenario=scenario, seed=seed, rate=rate, deadline_ms=deadline_ms)
+    def begin(self, scenario, seed=0, rate=1.0, deadline_ms=100, steps_least=0):
+        """A new drive, paused at its first frame, which is returned. steps_least: of a learned world's sampler, that
+        each frame is to be made by; 0: one that is drawn will do."""
+        self.send("begin", scenario=scenario, seed=seed, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least)
         self._want("begun")
         return self.frame()
 
@@ -168,6 +170,11 @@ class Session:
         """Of a line that has ended, as `swerve show --json` prints it."""
         self.send("outcome")
         return self._want("outcome")["outcome"]
+
+    def ticks(self):
+        """Histograms of what its ticks took, by tier: counts by bounds_ms, of wait, compute, overhead and slack."""
+        self.send("ticks")
+        return self._want("ticks")
 
     def save(self, name):
         """Writes the lines as a scenario where the server keeps them; returns path and command."""

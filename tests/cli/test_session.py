@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Goal: a session at the wheel is a drive of `swerve run` under the same actions: what it saves is driven there to the
-same figures, whatever was gone back over; ticks come in real time and say what they cost; nobody gets in without the
+same figures, whatever was gone back over, in a learned world too; ticks come in real time and say what they cost; nobody gets in without the
 key, from another site's page, or in the clear from other machines; wrong messages are answered and change nothing.
 Method: sessions of a small scenario over WebSockets, by the Python client and by bytes of its own.
 
@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import tempfile
 import threading
 import time
 import urllib.parse
+import urllib.request
 
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
@@ -57,9 +59,9 @@ def drive(session, accel, steer=0.0, until=1000):
     return frames
 
 
-def outcomes(path, *options):
+def outcomes(path, *options, world=("object",)):
     store = str(path) + ".db"
-    subprocess.run([SWERVE, "run", str(path), "--world", "object", "--store", store, *options], check=True,
+    subprocess.run([SWERVE, "run", str(path), "--world", *world, "--store", store, *options], check=world == ("object",),
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     shown = subprocess.run([SWERVE, "show", "--all", "--store", store], check=True, stdout=subprocess.PIPE, text=True)
     return {one["branch_id"]: one for one in map(json.loads, shown.stdout.splitlines())}
@@ -122,6 +124,41 @@ def ticks_come_in_time_and_say_what_they_cost():
         assert abs(frame["wait_ms"] + frame["compute_ms"] + frame["slack_ms"] - 150) < 1e-3, frame
         assert frame["late"] == (frame["slack_ms"] < 0), frame
     assert len(session.cameras) == 3 * 64 * 96 * 3 and session.windscreen[:2] == b"\xff\xd8"
+
+
+def a_learned_world_says_by_what_its_frames_were_made():
+    pathlib.Path("models").mkdir()
+    shutil.copy(ROOT / "tests/engine/data/tiny.safetensors", "models/student.safetensors")
+    world = ("student", "--models", "models")
+    with served("--world", *world) as url, Session(url) as session:
+        assert session.tiers == [("student", 2), ("student", 1), ("drawn", 0)], session.tiers
+        session.begin("wall", rate=0.1, deadline_ms=1000)
+        session.go()
+        made = [session.frame() for _ in range(3)]
+        timed = [frame for frame in made if frame["tier"]]
+        assert timed
+        for frame in timed:
+            assert frame["tier"] == ("student" if frame["steps"] else "drawn") and frame["steps"] <= 2, frame
+            assert (len(frame["model"]) == 64) == (frame["steps"] > 0) and frame["deadline_ms"] == 1000, frame
+        session.pause()  # behind the account of every tick so far
+        counted = session.ticks()
+        assert sum(tier["ticks"] for tier in counted["tiers"]) >= len(timed), counted
+        assert all(sum(tier["slack"]) == tier["ticks"] and len(tier["wait"]) == len(counted["bounds_ms"]) + 1
+                   for tier in counted["tiers"]), counted
+        text = urllib.request.urlopen(url.replace("#", "v1/metrics?key=")).read().decode()
+        assert 'swerve_session_tick_seconds_count{tier="drawn",steps="0",part="slack"}' in text, text
+        assert "swerve_sessions 1\n" in text, text
+    with served("--world", *world, "--steps", "0") as url, Session(url) as session:  # what a model of no use drew is sick
+        session.begin("wall", rate=0.2, deadline_ms=1000)
+        end = drive(session, -7.0)[-1]
+        assert end["end"] == "horizon" and end["tier"] == "drawn" and end["steps"] == 0 and not session.windscreen, end
+        mine = session.outcome()
+        assert mine["sampler"] == "agents/euler0/bf16" and mine["verdict"] == "pass", mine
+        saved = session.save("drawn")
+    actions = json.loads(pathlib.Path(saved["path"]).read_text())["branches"][0]["interventions"][0]
+    assert actions["skipped_steps"] == [2] * 30, actions["skipped_steps"]
+    found = outcomes(pathlib.Path(saved["path"]), "--nominal", world=world)["wheel-1"]  # its main line is sick, it is not
+    assert found["ticks"] == 30 and found["metrics"] == mine["metrics"], found
 
 
 def refused(url, path, headers=""):
@@ -257,8 +294,8 @@ def sessions_side_by_side_do_not_meet():
 
 
 TESTS = [a_saved_drive_is_the_same_drive, a_line_that_stopped_goes_on_with_the_planner,
-         ticks_come_in_time_and_say_what_they_cost, nobody_gets_in_without_the_key, wrong_messages_change_nothing,
-         a_client_that_breaks_off_leaves_its_seat, a_client_that_floods_is_held_back,
+         ticks_come_in_time_and_say_what_they_cost, a_learned_world_says_by_what_its_frames_were_made,
+         nobody_gets_in_without_the_key, wrong_messages_change_nothing, a_client_that_breaks_off_leaves_its_seat, a_client_that_floods_is_held_back,
          strangers_who_say_little_keep_nobody_out, sessions_side_by_side_do_not_meet]
 
 

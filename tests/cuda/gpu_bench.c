@@ -457,7 +457,7 @@ static double time_ticks(uint32_t slots, bool eager, double *host_s)
 static void measure_rates(void)
 {
     const uint32_t counts[] = {1, quick ? 2 : 64, 1024};
-    double flop = model_tick_flop(model);
+    double flop = model_tick_flop(model, 0);
     for (size_t i = 0; i < (quick ? 2 : COUNT_OF(counts)); i++) {
         uint32_t slots = counts[i];
         char name[96];
@@ -740,7 +740,7 @@ int main(int argc, char **argv)
     device_describe(text, sizeof text);
     check("device", true, text);
     create_prepared();
-    figure("floating-point operations of a tick", model_tick_flop(model) * 1e-9, "GFLOP");
+    figure("floating-point operations of a tick", model_tick_flop(model, 0) * 1e-9, "GFLOP");
     measure_agreement(quick ? 2 : 50);
     check_bits();
     measure_rates();

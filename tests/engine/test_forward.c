@@ -250,6 +250,42 @@ static void bits_depend_on_model_and_input_alone(void)
     }
 }
 
+static void skip(struct model *model, uint32_t skipped, enum conditioning conditioning,
+                 uint8_t *frame)
+{
+    static struct forward_inputs inputs;
+    struct workspace *workspace = make_workspace(model, 2);
+    struct forward_output output = {.frame = frame};
+    forward_inputs_make(&inputs, model, workspace, conditioning, 2);
+    inputs.input.skipped = skipped;
+    forward_tick(model, workspace, &inputs.input, &output);
+    if (skipped == model_config(model)->steps) { /* what was drawn, not generated */
+        EXPECT(memcmp(frame, inputs.input.layout_bev, FRAME_BEV_BYTES) == 0);
+        EXPECT(memcmp(frame + FRAME_BEV_BYTES, inputs.input.layout_cameras, FRAME_CAMERA_BYTES) ==
+               0);
+        EXPECT_INT(output.counts.not_finite + output.counts.saturated, 0);
+    }
+    forward_inputs_finish(&inputs);
+    workspace_destroy(workspace);
+    model_close(model);
+}
+
+/* With steps left out a model is the one whose schedule has the other times alone. */
+static void fewer_steps_are_the_sampler_of_their_times(void)
+{
+    for (int p = 0; p < NN_PRECISION_COUNT; p++) {
+        enum nn_precision precision = (enum nn_precision)p;
+        skip(make_random(precision, 4), 0, CONDITIONING_MAP, frames[0]);
+        for (uint32_t steps = 1; steps <= 2; steps++) {
+            skip(make_random(precision, 4), 4 - steps, CONDITIONING_MAP, frames[1]);
+            skip(make_random(precision, steps), 0, CONDITIONING_MAP, frames[2]);
+            EXPECT(memcmp(frames[1], frames[2], FRAME_BYTES) == 0);
+            EXPECT(memcmp(frames[1], frames[0], FRAME_BYTES) != 0);
+        }
+    }
+    skip(make_random(NN_BF16, 4), 4, CONDITIONING_AGENTS, frames[0]);
+}
+
 /* Everything that forward_input holds must reach the frame; of the inputs, every `stride`-th is
  * tried. */
 static void change_inputs(struct model *model, size_t stride)
@@ -572,7 +608,8 @@ int main(int argc, char **argv)
     data_directory = argc > 1 ? argv[1] : "tests/engine/data";
     return TEST_RUN(TEST(fp32_agrees_with_pytorch), TEST(bf16_agrees_with_pytorch),
                     TEST(int8_agrees_with_pytorch), TEST(bits_depend_on_model_and_input_alone),
-                    TEST(every_input_matters), TEST(moving_the_world_changes_nothing),
+                    TEST(fewer_steps_are_the_sampler_of_their_times), TEST(every_input_matters),
+                    TEST(moving_the_world_changes_nothing),
                     TEST(members_left_out_are_the_shipped_ones),
                     TEST(kernels_of_every_head_agree_with_those_of_one), TEST(e4m3_stays_near_bf16),
                     TEST(every_patch_has_its_tokens), TEST(reference_layers_are_at_both_ends),

@@ -130,7 +130,7 @@ static void flop_counts_the_shapes(void)
         config.layers = 1 + 2 * i;
         config.joint[1] = true;
         EXPECT_OK(model_random(&config, &options, 1, &model, &error), error);
-        flop[i] = model_tick_flop(model);
+        flop[i] = model_tick_flop(model, 0);
         model_close(model);
     }
     double matmuls = 2.0 * 216 * 64 * 64 * (3 + 1 + 1 + 1 + 4 + 4) * 3 + 2.0 * 216 * 64 * 64 * 2;

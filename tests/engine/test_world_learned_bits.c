@@ -483,9 +483,64 @@ static void a_fanout_pays_for_its_past_once(void)
     ops->cost(world, &cost);
     EXPECT_INT(cost.ticks, HALF + BRANCHES * HALF);
     EXPECT((double)cost.ticks / (2 * BRANCHES * HALF) <= 0.56);
-    EXPECT(cost.flop == model_tick_flop(models[NN_BF16]) * (double)cost.ticks);
+    EXPECT(cost.flop == model_tick_flop(models[NN_BF16], 0) * (double)cost.ticks);
     EXPECT_INT(cost.pages_shared, BRANCHES * (HALF + 1));
     ops->close(world);
+}
+
+/* The slot's frames when every other tick is drawn: digest after the last of TICKS ticks. */
+static void drive_mixed(struct world *world, uint32_t slot, struct record *record)
+{
+    struct error error;
+    for (uint32_t tick = ops->slot_scene(world, slot)->tick; tick < TICKS; tick++) {
+        record_slot(record, world, slot);
+        EXPECT_OK(ops->slot_skip(world, slot, tick % 2, &error), error);
+        step_one(world, slot, KEY);
+    }
+    record_slot(record, world, slot);
+}
+
+/* A slot's steps are its own, go along with forks and saved states, and leave no other's bits. */
+static void steps_left_out_are_the_slots_own(void)
+{
+    char mixed[2][SHA256_HEX_BYTES];
+    char whole[SHA256_HEX_BYTES];
+    struct error error;
+    struct record records[2];
+    struct record beside;
+    struct how how = {.model = NN_BF16, .slots = 3};
+    struct world *world = open_world(&how);
+    void *state = malloc(ops->slot_state_bytes(world));
+    sha256_init(&records[0].hash);
+    sha256_init(&beside.hash);
+    reset(world, 0, KEY);
+    reset(world, 2, KEY);
+    EXPECT_OK(ops->slot_skip(world, 0, 1, &error), error);
+    ops->slot_fork(world, 0, 1);
+    ops->slot_save(world, 1, state);
+    ops->slot_release(world, 1);
+    ops->slot_restore(world, 1, state);
+    records[1] = records[0];
+    drive_mixed(world, 0, &records[0]);
+    drive(world, 2, TICKS, &beside);
+    drive_mixed(world, 1, &records[1]);
+    finish(&beside, whole);
+    for (int i = 0; i < 2; i++) {
+        finish(&records[i], mixed[i]);
+    }
+    EXPECT_TEXT(mixed[0], mixed[1]);
+    EXPECT_TEXT(whole, reference(NN_BF16, CONDITIONING_AGENTS));
+    EXPECT(strcmp(mixed[0], whole) != 0);
+    EXPECT_INT(ops->slot_skip(world, 0, 2, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "at most the sampler's 1 steps");
+    ops->close(world);
+    how.conditioning = CONDITIONING_MAP;
+    world = open_world(&how);
+    reset(world, 0, KEY);
+    EXPECT_INT(ops->slot_skip(world, 0, 1, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "the model moves the agents");
+    ops->close(world);
+    free(state);
 }
 
 static void a_lost_rollout_says_so_and_disturbs_nobody(void)
@@ -602,7 +657,7 @@ static bool create_models(void)
 int main(void)
 {
     static char names[CASES][64];
-    struct test_case cases[CASES + 6];
+    struct test_case cases[CASES + 7];
     if (!create_models()) {
         return 2;
     }
@@ -620,6 +675,7 @@ int main(void)
         TEST(freer_conditionings_keep_their_bits_too),
         TEST(rollouts_of_one_scenario_share_their_start),
         TEST(a_fanout_pays_for_its_past_once),
+        TEST(steps_left_out_are_the_slots_own),
         TEST(a_lost_rollout_says_so_and_disturbs_nobody),
         TEST(what_cannot_be_is_refused),
     };

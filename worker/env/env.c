@@ -86,7 +86,8 @@ static bool allocate(struct swerve_env *env)
            (rows->cameras || !(env->wants & SWERVE_WANTS_CAMERAS));
 }
 
-static enum status check_config(const struct swerve_env_config *config, struct error *error)
+static enum status check_config(const struct swerve_env_config *config, bool learned,
+                                struct error *error)
 {
     if (config->abi_version != SWERVE_ENV_ABI_VERSION) {
         return error_set(error, STATUS_USAGE, "environments: expected ABI version %u, found %u",
@@ -101,7 +102,7 @@ static enum status check_config(const struct swerve_env_config *config, struct e
         return error_set(error, STATUS_USAGE, "environments: expected at most %d threads, found %u",
                          THREADS_MAX, config->threads);
     }
-    if (config->world == NULL || config->suite == NULL) {
+    if (config->suite == NULL || (config->world == NULL && !learned)) {
         return error_set(error, STATUS_USAGE, "environments: expected a world and a suite");
     }
     return STATUS_OK;
@@ -134,16 +135,35 @@ static enum status check_suite(const struct swerve_env *env, struct error *error
                : error_set(error, STATUS_BAD_INPUT, "suite %s: has no scenario", env->suite->id);
 }
 
-static enum status open_env(const struct swerve_env_config *config, struct swerve_env **out,
+static enum status open_learned(struct swerve_env *env, const struct env_learned *learned,
+                                struct error *error)
+{
+    const struct models_model *model = learned->model;
+    env->ops = world_ops_for_tier(model->config->tier);
+    env->model = model;
+    env->conditioning = learned->conditioning;
+    const struct world_config config = {
+        .slot_count = env->count,
+        .model = model->model,
+        .conditioning = learned->conditioning,
+        .thread_count = learned->threads,
+    };
+    return env->ops->open(&config, &env->world, error);
+}
+
+/* learned NULL: the world that the configuration names. */
+static enum status open_env(const struct swerve_env_config *config,
+                            const struct env_learned *learned, struct swerve_env **out,
                             struct error *error)
 {
-    TRY(check_config(config, error));
+    TRY(check_config(config, learned != NULL, error));
     struct swerve_env *env = calloc(1, sizeof *env);
     TRY(memory_check(env, error, "environments: out of memory"));
     env->count = config->count;
     env->wants = config->wants & (SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS);
     env->hashes = (config->wants & SWERVE_ENV_HASH) != 0;
-    enum status status = choose_world(env, config->world, error);
+    enum status status = learned != NULL ? open_learned(env, learned, error)
+                                         : choose_world(env, config->world, error);
     THEN(status, suite_load(config->suite, &env->suite, error));
     THEN(status, check_suite(env, error));
     THEN(status, threads_create(config->threads, &env->threads, error));
@@ -164,9 +184,16 @@ int swerve_env_open(const struct swerve_env_config *config, struct swerve_env **
 {
     struct error error;
     locale_t before = env_locale_enter();
-    enum status status = open_env(config, out, &error);
+    enum status status = open_env(config, NULL, out, &error);
     env_locale_leave(before);
     return env_answer(status, &error, error_text, error_bytes);
+}
+
+enum status env_open_learned(const struct swerve_env_config *config,
+                             const struct env_learned *learned, struct swerve_env **out,
+                             struct error *error)
+{
+    return open_env(config, learned, out, error);
 }
 
 void swerve_env_close(struct swerve_env *env)
@@ -361,6 +388,30 @@ int swerve_env_step(struct swerve_env *env, const uint8_t *idle, char *error_tex
     return env_answer(status, &error, error_text, error_bytes);
 }
 
+enum status env_skip(struct swerve_env *env, uint32_t index, uint32_t steps, struct error *error)
+{
+    CHECK(index < env->count && env->rows.end[index] == SWERVE_ENV_GOES_ON);
+    if (env->ops->slot_skip != NULL) {
+        TRY(env->ops->slot_skip(env->world, index, steps, error));
+    } else if (steps > 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "environment %u: expected no steps to be left out of world %s, which has "
+                         "none, found %u",
+                         index, env->ops->name, steps);
+    }
+    env->drives[index].skipped = steps;
+    return STATUS_OK;
+}
+
+struct world_cost env_cost(const struct swerve_env *env)
+{
+    struct world_cost cost = {0};
+    if (env->ops->cost != NULL) {
+        env->ops->cost(env->world, &cost);
+    }
+    return cost;
+}
+
 /* ---- copies ---- */
 
 static enum status check_goes_on(const struct swerve_env *env, uint32_t index, struct error *error)
@@ -497,6 +548,12 @@ static enum status outcome_env(const struct swerve_env *env, uint32_t index, cha
     struct outcome *outcome = calloc(1, sizeof *outcome);
     TRY(memory_check(outcome, error, "environments: out of memory"));
     outcome_build(env->drives[index].job, 0, outcome);
+    if (env->model != NULL && outcome->ticks > 0) {
+        const struct env_drive *drive = &env->drives[index];
+        uint32_t steps = env->model->config->steps;
+        model_sampler_taking(env->model->model, env->conditioning, steps - drive->skipped_most,
+                             steps - drive->skipped_least, outcome->sampler);
+    }
     snprintf(outcome->revision, sizeof outcome->revision, "%s", revision_hash);
     json_t *object = outcome_encode(outcome);
     free(outcome);

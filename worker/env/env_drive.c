@@ -5,8 +5,9 @@
  */
 #include "worker/env/env_internal.h"
 
-#include "worker/models/health.h"
+#include "worker/models/health_world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,10 @@ enum status env_drive_begin(struct swerve_env *env, uint32_t index, struct prepa
     lease.spec.seed = seed;
     lease.spec.tier = env->ops->tier;
     memcpy(lease.spec.scenario_id, scenario->id, sizeof lease.spec.scenario_id);
+    if (env->model != NULL) {
+        snprintf(lease.spec.model_hash, sizeof lease.spec.model_hash, "%s", env->model->hash);
+        model_sampler(env->model->model, env->conditioning, lease.spec.sampler);
+    }
     enum status status = job_run_create(&lease, prepared, &drive.job, error);
     THEN(status, rollout_create(drive.job, ROLLOUT_MAIN, false, 0, &drive.rollout, error));
     THEN(status, env->ops->slot_reset(env->world, index, prepared, seed, error));
@@ -73,7 +78,10 @@ void env_drive_drop(struct swerve_env *env, uint32_t index)
 enum status env_drive_copy(const struct swerve_env *env, const struct env_drive *from,
                            uint32_t index, struct env_drive *out, struct error *error)
 {
-    struct env_drive copy = {.touched = from->touched};
+    struct env_drive copy = {.touched = from->touched,
+                             .skipped = from->skipped,
+                             .skipped_least = from->skipped_least,
+                             .skipped_most = from->skipped_most};
     TRY(job_run_create(&from->job->lease, from->job->prepared, &copy.job, error));
     /* Of another job, and without pictures of its own. */
     struct rollout parent = *from->rollout;
@@ -99,7 +107,7 @@ enum status env_drive_copy(const struct swerve_env *env, const struct env_drive 
 
 /* The ticks themselves are not kept, only their hash goes on. */
 static void record(struct swerve_env *env, struct env_drive *drive, const struct scene *scene,
-                   struct action action)
+                   struct action action, uint32_t skipped)
 {
     struct error ignored;
     struct rollout *rollout = drive->rollout;
@@ -107,6 +115,7 @@ static void record(struct swerve_env *env, struct env_drive *drive, const struct
         .action = action,
         .sensors_dark = actuation_sensors_dark(&rollout->actuation, scene->tick),
         .guardian = score_guardian_active(rollout->score),
+        .skipped = skipped,
         .observation_digest = rollout->observation_digest,
     };
     if (!env->hashes) {
@@ -129,7 +138,14 @@ void env_drive_act(struct swerve_env *env, uint32_t index)
     rollout->action =
         actuation_drive(&rollout->actuation, &answer, scene, prepared_route(rollout->job->prepared),
                         rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
-    record(env, drive, scene, rollout->action);
+    bool first = scene->tick == 0;
+    record(env, drive, scene, rollout->action, drive->skipped);
+    if (first || drive->skipped < drive->skipped_least) {
+        drive->skipped_least = drive->skipped;
+    }
+    if (first || drive->skipped > drive->skipped_most) {
+        drive->skipped_most = drive->skipped;
+    }
     env->reached[index] = rollout->action;
 }
 
@@ -156,27 +172,45 @@ void env_drive_show(struct swerve_env *env, uint32_t index)
     env->rows.seed[index] = rollout->job->lease.spec.seed;
 }
 
-/* End of the drive at this tick, SWERVE_ENV_GOES_ON: not. */
-static enum swerve_env_end judge(struct swerve_env *env, struct env_drive *drive,
-                                 const struct scene *scene)
+/* Every check of this tick, as the runner's; *out is written when the answer is false. */
+static bool healthy(const struct swerve_env *env, uint32_t index, const struct scene *scene,
+                    struct health_verdict *out)
 {
+    struct rollout *rollout = env->drives[index].rollout;
+    double statistic[MEASURE_COUNT];
+    bool learned = env->model != NULL;
+    bool well = health_update(&rollout->health, rollout->job->scenario, scene, !learned, out);
+    if (!well || !learned) {
+        return well;
+    }
+    const struct frame_stats *frame_stats = env->ops->slot_frame_stats(env->world, index);
+    health_world_measure(&rollout->health.world, frame_stats, statistic);
+    return health_world_judge(&rollout->health.world, frame_stats, statistic, &env->model->bounds,
+                              env->conditioning, out);
+}
+
+/* End of the drive at this tick, SWERVE_ENV_GOES_ON: not. */
+static enum swerve_env_end judge(struct swerve_env *env, uint32_t index, const struct scene *scene)
+{
+    struct env_drive *drive = &env->drives[index];
     struct rollout *rollout = drive->rollout;
     struct health_verdict health;
-    if (!health_update(&rollout->health, rollout->job->scenario, scene, true, &health)) {
+    if (!healthy(env, index, scene, &health)) {
         rollout_flag(rollout, scene->tick, &health, NULL);
         return SWERVE_ENV_SICK;
     }
     score_update(rollout->score, scene);
     if (rollout->validity.check == VALIDITY_OK && !score_touched_any(rollout->score)) {
         validity_update(&rollout->validity, rollout->job->prepared, scene,
-                        env->ops->tier == TIER_REPLAY, true);
+                        env->ops->tier == TIER_REPLAY,
+                        env->model == NULL || env->conditioning == CONDITIONING_AGENTS);
     }
     bool over = scene->tick >= rollout->job->scenario->horizon_ticks;
     if (!over && !score_ended(rollout->score)) {
         return SWERVE_ENV_GOES_ON;
     }
     bool collision = score_ended(rollout->score);
-    record(env, drive, scene, (struct action){0});
+    record(env, drive, scene, (struct action){0}, 0);
     rollout_finish(rollout, scene->tick, "");
     if (!env->hashes) {
         rollout->job->results[0].trace_hash[0] = '\0';
@@ -189,7 +223,7 @@ void env_drive_look(struct swerve_env *env, uint32_t index)
     struct env_drive *drive = &env->drives[index];
     const struct scene *scene = env->ops->slot_scene(env->world, index);
     double before_m = drive->rollout->route_s_m; /* below 0 at the start */
-    env->rows.end[index] = (uint8_t)judge(env, drive, scene);
+    env->rows.end[index] = (uint8_t)judge(env, index, scene);
     bool touched = score_touched_any(drive->rollout->score);
     env->rows.contact[index] = touched && !drive->touched;
     drive->touched = touched;

@@ -7,6 +7,7 @@
 #include "engine/learned/threads.h"
 #include "scenarios/scenarios.h"
 #include "worker/env/env.h"
+#include "worker/models/models.h"
 #include "worker/run/rollout.h"
 
 #include <locale.h>
@@ -16,7 +17,10 @@ struct env_drive {
     struct job_run *job;
     struct rollout *rollout;
     bool touched;
-    bool out_of_memory; /* in the last step */
+    uint32_t skipped;       /* steps of the sampler that the next step leaves out */
+    uint32_t skipped_least; /* .. and that those so far left out .. */
+    uint32_t skipped_most;  /* .. of a drive that has been stepped */
+    bool out_of_memory;     /* in the last step */
 };
 
 /* Arrays behind struct swerve_env_rows, in its order. */
@@ -40,6 +44,9 @@ struct swerve_env {
     bool hashes;
     const struct world_ops *ops;
     struct world *world;
+    /* Of a learned world. */
+    const struct models_model *model; /* NULL: of no learned one; borrowed */
+    enum conditioning conditioning;
     struct threads *threads;
     struct suite *suite;
     struct prepared **prepared; /* [suite->entry_count], NULL: not needed so far */

@@ -5,11 +5,32 @@
 #define SWERVE_WORKER_ENV_ENV_SCENE_H
 
 #include "engine/sensors/raster.h"
+#include "engine/worlds/world.h"
 #include "scenarios/scenarios.h"
 #include "schemas/scene.h"
 #include "worker/env/env.h"
+#include "worker/models/models.h"
 
 #include <stdbool.h>
+
+/* A learned world on the CPU, whose ticks may leave out steps of its sampler. */
+struct env_learned {
+    const struct models_model *model; /* of ours; borrowed, outlives the environments */
+    enum conditioning conditioning;
+    uint32_t threads; /* that share a tick's products; 0 counts as 1 */
+};
+
+/* As swerve_env_open(), in the learned world: config->world is not looked at. */
+enum status env_open_learned(const struct swerve_env_config *config,
+                             const struct env_learned *learned, struct swerve_env **out,
+                             struct error *error);
+
+/* As slot_skip of struct world_ops, of an environment that goes on; kept in its drive's trace.
+ * BAD_INPUT where the world has no sampler, unless steps is 0. */
+enum status env_skip(struct swerve_env *env, uint32_t index, uint32_t steps, struct error *error);
+
+/* Time that passed in steps of the sampler so far, and their number; zeros where there is none. */
+struct world_cost env_cost(const struct swerve_env *env);
 
 /* Of an environment that is not empty; borrowed until its next step, reset, fork or restore. */
 const struct scene *env_scene(const struct swerve_env *env, uint32_t index);

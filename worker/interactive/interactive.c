@@ -1,202 +1,20 @@
 /*
- * The pool's thread, its seats and their deadlines. See interactive.h.
- *
- * Two locks. `lock` guards the seats' list, times and control inputs, and is held for moments only;
- * `world_lock` guards environments and sessions, and is held for a tick. Who takes both takes
- * world_lock first.
+ * The pool's life, its seats and what they are told to do. See interactive.h; what goes on by
+ * itself is in interactive_thread.c.
  */
-#include "worker/interactive/interactive.h"
+#include "worker/interactive/interactive_internal.h"
 
 #include "base/check.h"
 #include "base/units.h"
-#include "engine/sensors/raster.h"
-#include "scheduler/deadline.h"
 #include "schemas/rig/rig.h"
-#include "worker/env/env_scene.h"
 
-#include <math.h>
-#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define RATE_MIN 0.1
 #define LIMIT_MIN_MS 1.0
 #define LIMIT_MAX_MS 1000.0
-
-struct seat {
-    struct interactive *pool;
-    uint32_t place;
-    struct session *session;
-    struct interactive_listener listener;
-    int64_t period_ns, limit_ns;
-    bool paused;
-    int64_t due_ns;       /* moment of the next tick */
-    struct action action; /* newest control input */
-    struct action driven; /* of the last tick */
-};
-
-struct interactive {
-    struct swerve_env *env;
-    const char *tier;         /* name of the only one */
-    struct raster_rays *rays; /* of the windscreen */
-    uint8_t *windscreen; /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
-    const struct clock *clock;
-    uint32_t seat_count;
-    pthread_mutex_t world_lock;
-    pthread_mutex_t lock;
-    pthread_cond_t news;
-    pthread_t thread;
-    bool running;
-    bool stopping;
-    struct seat **seats; /* [seat_count], NULL: free */
-    struct deadline_pool deadlines;
-    struct interactive_counts counts;
-};
-
-static int64_t now_ns(const struct interactive *pool)
-{
-    return clock_now_ns(pool->clock);
-}
-
-/* ---- frames ---- */
-
-static void tell(struct seat *seat, struct interactive_frame *frame)
-{
-    const struct session *session = seat->session;
-    frame->scene = session_scene(session);
-    frame->cameras = session_cameras(session);
-    frame->action = seat->driven;
-    if (session_picture(session, seat->pool->rays, seat->pool->windscreen)) {
-        frame->windscreen = seat->pool->windscreen;
-    }
-    frame->end = session_end(session);
-    frame->touched = session_touched(session);
-    frame->lines = session_lines(session);
-    seat->listener.frame(seat->listener.context, frame);
-}
-
-/* ---- ticks ---- */
-
-/* The seats as the scheduler sees them; `lock` is held. */
-static uint32_t look(const struct interactive *pool, uint32_t *places,
-                     struct deadline_session *sessions)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < pool->seat_count; i++) {
-        const struct seat *seat = pool->seats[i];
-        if (seat == NULL) {
-            continue;
-        }
-        places[count] = i;
-        sessions[count++] = (struct deadline_session){
-            .period_ns = seat->period_ns,
-            .limit_ns = seat->limit_ns,
-            .goes_on = !seat->paused,
-            .due_ns = seat->due_ns,
-            .deadline_ns = seat->due_ns + seat->limit_ns,
-        };
-    }
-    return count;
-}
-
-/* Drives and tells one tick of a seat; both locks are held on the way in, world_lock on the way
- * out. False: it cannot go on. */
-static bool serve(struct interactive *pool, struct seat *seat, struct interactive_frame *frame)
-{
-    struct error error;
-    int64_t begin_ns = now_ns(pool);
-    struct action action = seat->action;
-    int64_t due_ns = seat->due_ns;
-    pthread_mutex_unlock(&pool->lock);
-    enum status status = session_step(seat->session, &action, &error);
-    int64_t stepped_ns = now_ns(pool);
-    seat->driven = action;
-    frame->tier = pool->tier;
-    frame->wait_ms = (double)(begin_ns - due_ns) / NS_PER_MS;
-    frame->compute_ms = (double)(stepped_ns - begin_ns) / NS_PER_MS;
-    frame->slack_ms = (double)(due_ns + seat->limit_ns - stepped_ns) / NS_PER_MS;
-    frame->late = frame->slack_ms < 0;
-    if (status != STATUS_OK) {
-        seat->listener.failed(seat->listener.context, error.text);
-        return false;
-    }
-    tell(seat, frame);
-    pthread_mutex_lock(&pool->lock);
-    deadline_observe(&pool->deadlines, 0, DEADLINE_CONTEXT, frame->compute_ms);
-    deadline_observe(&pool->deadlines, 0, DEADLINE_OVERHEAD,
-                     (double)(now_ns(pool) - stepped_ns) / NS_PER_MS);
-    deadline_served(&pool->deadlines, stepped_ns, frame->late);
-    pool->counts.ticks++;
-    pool->counts.lates += frame->late;
-    pthread_mutex_unlock(&pool->lock);
-    return frame->end == SWERVE_ENV_GOES_ON;
-}
-
-/* One tick, of the seat that the scheduler picks; false: none is due. */
-static bool serve_one(struct interactive *pool)
-{
-    uint32_t places[DEADLINE_SESSIONS_MAX];
-    struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
-    pthread_mutex_lock(&pool->world_lock);
-    pthread_mutex_lock(&pool->lock);
-    int64_t now = now_ns(pool);
-    uint32_t count = look(pool, places, sessions);
-    struct deadline_choice choice = deadline_pick(&pool->deadlines, sessions, count, now);
-    if (choice.session < 0) {
-        pthread_mutex_unlock(&pool->lock);
-        pthread_mutex_unlock(&pool->world_lock);
-        return false;
-    }
-    struct seat *seat = pool->seats[places[choice.session]];
-    struct interactive_frame frame = {.tier = ""};
-    bool goes_on = serve(pool, seat, &frame);
-    pthread_mutex_lock(&pool->lock);
-    seat->paused = seat->paused || !goes_on;
-    seat->due_ns += seat->period_ns;
-    /* Ticks that were missed are not made up for. */
-    seat->due_ns = seat->due_ns < now_ns(pool) - seat->period_ns ? now_ns(pool) : seat->due_ns;
-    pthread_mutex_unlock(&pool->lock);
-    pthread_mutex_unlock(&pool->world_lock);
-    return true;
-}
-
-/* Until a tick is due, or an order comes: nothing of either is missed, since both are looked at
- * under the lock that orders take. */
-static void wait_for_news(struct interactive *pool)
-{
-    pthread_mutex_lock(&pool->lock);
-    int64_t left_ns = NS_PER_S;
-    for (uint32_t i = 0; i < pool->seat_count; i++) {
-        const struct seat *seat = pool->seats[i];
-        if (seat != NULL && !seat->paused && seat->due_ns - now_ns(pool) < left_ns) {
-            left_ns = seat->due_ns - now_ns(pool);
-        }
-    }
-    if (!pool->stopping && left_ns > 0) {
-        const struct timespec moment = clock_moment_in(left_ns);
-        pthread_cond_timedwait(&pool->news, &pool->lock, &moment);
-    }
-    pthread_mutex_unlock(&pool->lock);
-}
-
-static bool is_stopping(struct interactive *pool)
-{
-    pthread_mutex_lock(&pool->lock);
-    bool stopping = pool->stopping;
-    pthread_mutex_unlock(&pool->lock);
-    return stopping;
-}
-
-static void *run(void *context)
-{
-    struct interactive *pool = context;
-    while (!is_stopping(pool)) {
-        if (!serve_one(pool)) {
-            wait_for_news(pool);
-        }
-    }
-    return NULL;
-}
 
 /* ---- the pool's life ---- */
 
@@ -211,8 +29,71 @@ static enum status open_env(struct interactive *pool, const struct interactive_o
         .world = options->world,
         .suite = options->suite,
     };
+    if (options->model != NULL) {
+        const struct env_learned learned = {options->model, options->conditioning,
+                                            options->threads};
+        return env_open_learned(&config, &learned, &pool->env, error);
+    }
     int number = swerve_env_open(&config, &pool->env, text, sizeof text);
     return number == 0 ? STATUS_OK : error_set(error, (enum status)number, "%s", text);
+}
+
+/* ---- tiers ---- */
+
+static void add_tier(struct interactive *pool, const char *name, uint32_t steps)
+{
+    struct deadline_pool *deadlines = &pool->deadlines;
+    struct interactive_ticks *ticks = &pool->ticks[deadlines->tier_count];
+    bool drawn = pool->model != NULL && steps == 0;
+    snprintf(ticks->tier, sizeof ticks->tier, "%s", drawn ? "drawn" : name);
+    ticks->steps = steps;
+    deadlines->tiers[deadlines->tier_count++] =
+        (struct deadline_tier){drawn ? INTERACTIVE_DRAWN : INTERACTIVE_GENERATED, steps};
+}
+
+static enum status add_ways(struct interactive *pool, const struct interactive_options *options,
+                            struct error *error)
+{
+    uint32_t last = options->model->config->steps + 1;
+    uint32_t fewest = options->conditioning == CONDITIONING_AGENTS ? 0 : 1;
+    for (uint32_t i = 0; i < options->way_count; i++) {
+        if (options->ways[i] >= last || options->ways[i] < fewest) {
+            return error_set(error, STATUS_USAGE,
+                             "sessions: expected steps of the sampler that fall, from %u to %u, "
+                             "found %u",
+                             options->model->config->steps, fewest, options->ways[i]);
+        }
+        last = options->ways[i];
+        add_tier(pool, options->world, last);
+    }
+    return STATUS_OK;
+}
+
+static enum status open_tiers(struct interactive *pool, const struct interactive_options *options,
+                              struct error *error)
+{
+    pool->model = options->model;
+    if (options->model == NULL) {
+        add_tier(pool, strcmp(options->world, "replay") == 0 ? "replay" : "object", 0);
+    } else if (options->way_count > 0) {
+        TRY(add_ways(pool, options, error));
+    } else {
+        for (uint32_t steps = options->model->config->steps; steps > 0; steps /= 2) {
+            add_tier(pool, options->world, steps);
+        }
+        if (options->conditioning == CONDITIONING_AGENTS) {
+            add_tier(pool, options->world, 0);
+        }
+    }
+    pool->measures = options->planted_ms == NULL;
+    for (int i = 0; i < INTERACTIVE_MODELS * DEADLINE_PARTS * DEADLINE_KNOWN && !pool->measures;
+         i++) {
+        int model = i % INTERACTIVE_MODELS;
+        int part = i / INTERACTIVE_MODELS % DEADLINE_PARTS;
+        deadline_observe(&pool->deadlines, (uint32_t)model, (enum deadline_part)part,
+                         options->planted_ms[model][part]);
+    }
+    return STATUS_OK;
 }
 
 /* Camera of somebody behind the windscreen. */
@@ -248,17 +129,16 @@ enum status interactive_open(const struct interactive_options *options, struct i
     TRY(memory_check(pool, error, "sessions: out of memory"));
     pool->clock = options->clock;
     pool->seat_count = options->seats;
-    pool->deadlines.tier_count = 1;
     pthread_mutex_init(&pool->world_lock, NULL);
     pthread_mutex_init(&pool->lock, NULL);
     clock_condition_init(&pool->news);
     pool->seats = calloc(options->seats, sizeof(struct seat *));
     enum status status = memory_check(pool->seats, error, "sessions: out of memory");
+    THEN(status, open_tiers(pool, options, error));
     THEN(status, open_windscreen(pool, error));
     THEN(status, open_env(pool, options, error));
     if (status == STATUS_OK) {
-        pool->tier = strcmp(options->world, "replay") == 0 ? "replay" : "object";
-        pool->running = pthread_create(&pool->thread, NULL, run, pool) == 0;
+        pool->running = pthread_create(&pool->thread, NULL, interactive_run, pool) == 0;
         status = pool->running ? STATUS_OK
                                : error_set(error, STATUS_IO, "sessions: cannot start a thread");
     }
@@ -285,6 +165,7 @@ void interactive_close(struct interactive *pool)
     for (uint32_t i = 0; pool->seats != NULL && i < pool->seat_count; i++) {
         CHECK(pool->seats[i] == NULL);
     }
+    session_destroy(pool->trial);
     swerve_env_close(pool->env);
     raster_rays_destroy(pool->rays);
     free(pool->windscreen);
@@ -312,10 +193,25 @@ struct interactive_counts interactive_counts(struct interactive *pool)
     struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
     pthread_mutex_lock(&pool->lock);
     struct interactive_counts counts = pool->counts;
-    counts.seated = look(pool, places, sessions);
+    counts.seated = interactive_look(pool, places, sessions);
+    counts.known = interactive_unknown_tier(pool) < 0;
     counts.load = deadline_load(&pool->deadlines, sessions, counts.seated, NULL);
     pthread_mutex_unlock(&pool->lock);
     return counts;
+}
+
+uint32_t interactive_ticks(struct interactive *pool, const struct seat *seat,
+                           struct interactive_ticks out[DEADLINE_TIERS_MAX])
+{
+    uint32_t count = pool->deadlines.tier_count;
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = seat != NULL ? seat->ticks[i] : pool->ticks[i];
+        memcpy(out[i].tier, pool->ticks[i].tier, sizeof out[i].tier);
+        out[i].steps = pool->ticks[i].steps;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return count;
 }
 
 /* ---- seats ---- */
@@ -334,14 +230,33 @@ static enum status check_wish(const struct interactive_wish *wish, struct error 
     return STATUS_OK;
 }
 
+/* The lowest tier that takes so many steps. */
+static enum status find_least(const struct interactive *pool, uint32_t steps, uint32_t *out,
+                              struct error *error)
+{
+    const struct interactive_ticks *best = &pool->ticks[0];
+    if (steps > best->steps) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "session: expected at most the best tier's %u steps of a sampler at the "
+                         "least, found %u",
+                         best->steps, steps);
+    }
+    *out = pool->deadlines.tier_count - 1;
+    while (pool->ticks[*out].steps < steps) {
+        (*out)--;
+    }
+    return STATUS_OK;
+}
+
 /* Whether one more may sit, and where; `lock` is held. */
 static enum status admit(struct interactive *pool, const struct seat *seat, uint32_t *place,
                          struct error *error)
 {
     uint32_t places[DEADLINE_SESSIONS_MAX];
     struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
-    const struct deadline_session more = {.period_ns = seat->period_ns, .limit_ns = seat->limit_ns};
-    uint32_t count = look(pool, places, sessions);
+    const struct deadline_session more = {
+        .period_ns = seat->period_ns, .limit_ns = seat->limit_ns, .least = seat->least};
+    uint32_t count = interactive_look(pool, places, sessions);
     const char *refusal = count >= pool->seat_count
                               ? "every seat is taken"
                               : deadline_refusal(&pool->deadlines, sessions, count, &more);
@@ -360,27 +275,32 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
                             const struct interactive_listener *listener, struct seat **out,
                             struct error *error)
 {
+    uint32_t least = 0;
     TRY(check_wish(wish, error));
+    TRY(find_least(pool, wish->steps_least, &least, error));
     struct seat *seat = calloc(1, sizeof *seat);
     TRY(memory_check(seat, error, "session: out of memory"));
     seat->pool = pool;
     seat->listener = *listener;
     seat->paused = true;
+    seat->least = least;
     seat->period_ns = (int64_t)((double)TICK_NS / wish->rate);
     seat->limit_ns = (int64_t)(wish->limit_ms * NS_PER_MS);
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
     enum status status = admit(pool, seat, &seat->place, error);
     pthread_mutex_unlock(&pool->lock);
+    session_destroy(pool->trial); /* whose place it may be */
+    pool->trial = NULL;
     THEN(status,
          session_create(pool->env, seat->place, wish->scenario, wish->seed, &seat->session, error));
     if (status == STATUS_OK) {
-        struct interactive_frame frame = {.tier = "", .paused = true};
+        struct interactive_frame frame = {.tier = "", .model = "", .paused = true};
         pthread_mutex_lock(&pool->lock);
         pool->seats[seat->place] = seat;
         pool->counts.sessions++;
         pthread_mutex_unlock(&pool->lock);
-        tell(seat, &frame);
+        interactive_tell(seat, &frame);
         *out = seat;
     } else {
         free(seat);
@@ -398,11 +318,7 @@ void interactive_leave(struct seat *seat)
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
     pool->seats[seat->place] = NULL;
-    bool empty = true;
-    for (uint32_t i = 0; i < pool->seat_count; i++) {
-        empty = empty && pool->seats[i] == NULL;
-    }
-    if (empty) {
+    if (interactive_is_empty(pool) && pool->measures) {
         deadline_forget(&pool->deadlines);
     }
     pthread_mutex_unlock(&pool->lock);
@@ -423,25 +339,25 @@ void interactive_act(struct seat *seat, struct action action)
 void interactive_pause(struct seat *seat, bool paused)
 {
     struct interactive *pool = seat->pool;
-    struct interactive_frame frame = {.tier = "", .paused = paused};
+    struct interactive_frame frame = {.tier = "", .model = "", .paused = paused};
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
     bool ended = session_end(seat->session) != SWERVE_ENV_GOES_ON;
     if (seat->paused && !paused) {
-        seat->due_ns = now_ns(pool);
+        seat->due_ns = interactive_now_ns(pool);
     }
     seat->paused = paused || ended;
     frame.paused = seat->paused;
     pthread_cond_signal(&pool->news);
     pthread_mutex_unlock(&pool->lock);
-    tell(seat, &frame);
+    interactive_tell(seat, &frame);
     pthread_mutex_unlock(&pool->world_lock);
 }
 
 enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struct error *error)
 {
     struct interactive *pool = seat->pool;
-    struct interactive_frame frame = {.tier = "", .paused = true};
+    struct interactive_frame frame = {.tier = "", .model = "", .paused = true};
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
     seat->paused = true;
@@ -450,7 +366,7 @@ enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struc
     pthread_mutex_unlock(&pool->lock);
     enum status status = session_back(seat->session, ticks, keep, error);
     if (status == STATUS_OK) {
-        tell(seat, &frame);
+        interactive_tell(seat, &frame);
     }
     pthread_mutex_unlock(&pool->world_lock);
     return status;

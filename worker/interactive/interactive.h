@@ -3,6 +3,12 @@
  * (scheduler/deadline.h). Every tick takes the newest control input of its session, none is queued;
  * every frame says by which tier it was made, how long it waited and took, and whether it was late.
  *
+ * A learned world has several ways to make a frame: by all steps of its sampler, by fewer, and
+ * drawn from the scene, without any. A tick gets the best that is on time for it and for the ticks
+ * that are due soon, by costs that were measured: while nobody sits the pool drives by itself to
+ * know them. Steps that were left out are kept with the drive, which has the same bits whenever it
+ * is driven again.
+ *
  * Functions may be called from any thread. Those that take a seat are called by its holder alone,
  * one at a time.
  */
@@ -11,7 +17,10 @@
 
 #include "base/clock.h"
 #include "scenarios/scenarios.h"
+#include "scheduler/deadline.h"
 #include "worker/interactive/session.h"
+#include "worker/interactive/tick_histogram.h"
+#include "worker/models/models.h"
 
 enum { WINDSCREEN_WIDTH = 640, WINDSCREEN_HEIGHT = 360 };
 
@@ -20,10 +29,24 @@ struct seat; /* a session in the pool */
 
 struct interactive_options {
     const char *suite; /* file or folder of a suite or scenario */
-    const char *world; /* "object" or "replay" */
+    const char *world; /* "object" or "replay"; of a learned one the name of its tier */
     uint32_t seats;    /* at once, 1 to DEADLINE_SESSIONS_MAX */
     const struct clock *clock;
+    /* Of a learned world, on the CPU. */
+    const struct models_model
+        *model; /* of ours; borrowed, outlives the pool; NULL: another world */
+    enum conditioning conditioning;
+    uint32_t threads; /* that share a tick's products; 0 counts as 1 */
+    /* Steps of its sampler by which a frame may be made, falling; 0: drawn. None: all of them, half
+     * as many, .., one, and drawn where the conditioning is `agents`. */
+    uint32_t way_count;
+    uint32_t ways[DEADLINE_TIERS_MAX];
+    /* Costs that are believed in place of measured ones, for tests; NULL: they are measured. */
+    const double (*planted_ms)[DEADLINE_PARTS]; /* [INTERACTIVE_MODELS] */
 };
+
+/* Costs are kept apart for frames that are generated and for those that are drawn. */
+enum { INTERACTIVE_GENERATED = 0, INTERACTIVE_DRAWN, INTERACTIVE_MODELS };
 
 /* State after a tick, or after an order. Borrowed during the call. */
 struct interactive_frame {
@@ -37,8 +60,10 @@ struct interactive_frame {
     uint32_t lines;
     /* Of the tick; 0 and "" after an order. */
     const char *tier;
-    uint32_t steps; /* of a sampler; 0: it has none */
+    const char *model; /* hash; "": it was made by none */
+    uint32_t steps;    /* of its sampler; 0: none was taken */
     bool late;
+    double limit_ms;   /* the deadline, from its moment */
     double wait_ms;    /* from its moment until it was begun */
     double compute_ms; /* from then until this */
     double slack_ms;   /* left until the deadline; below 0: late */
@@ -58,6 +83,7 @@ struct interactive_counts {
     uint64_t ticks, lates;
     uint32_t seated;
     double load; /* share of the thread that its sessions need */
+    bool known;  /* what ticks cost, so that sessions may be refused by it */
 };
 
 enum status interactive_open(const struct interactive_options *options, struct interactive **out,
@@ -69,11 +95,24 @@ const struct scenario_document *interactive_document(const struct interactive *p
                                                      uint32_t scenario);
 struct interactive_counts interactive_counts(struct interactive *pool);
 
+/* Ticks of one tier. */
+struct interactive_ticks {
+    char tier[LIMIT_ID_BYTES];
+    uint32_t steps;
+    uint64_t ticks, lates;
+    struct tick_histogram parts[TICK_PARTS];
+};
+/* Of a seat, or (NULL) of all since the pool was opened; the best tier first. Returns how many. */
+uint32_t interactive_ticks(struct interactive *pool, const struct seat *seat,
+                           struct interactive_ticks out[DEADLINE_TIERS_MAX]);
+
 struct interactive_wish {
     uint32_t scenario; /* of the suite */
     uint64_t seed;
     double rate;     /* of time, 1: real time; 0.1 to 1 */
     double limit_ms; /* from a tick's moment to its deadline, 1 to 1,000 */
+    uint32_t
+        steps_least; /* of the sampler, that it accepts; 0: a drawn frame, where there are any */
 };
 
 /* A seat, paused at tick 0; the listener, copied, is given the first frame before this returns.

@@ -15,9 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Deeds of a tick. */
+struct driven {
+    struct action action;
+    uint8_t skipped; /* steps of the sampler that were left out */
+};
+
 struct line {
     uint32_t ticks;
-    struct action *actions; /* [ticks], owned */
+    struct driven *driven; /* [ticks], owned */
 };
 
 struct session {
@@ -27,7 +33,7 @@ struct session {
     uint32_t scenario;
     uint32_t horizon_ticks;
     bool touched;
-    struct action *actions; /* [horizon_ticks], of the line that goes on */
+    struct driven *driven; /* [horizon_ticks], of the line that goes on */
     /* States at ticks 0, SESSION_KEEP_TICKS, .. of the line that goes on. */
     struct swerve_env_state **states;
     bool *touches; /* [states], whether something had been touched by then */
@@ -87,12 +93,12 @@ enum status session_create(struct swerve_env *env, uint32_t index, uint32_t scen
     session->index = index;
     session->scenario = scenario;
     session->horizon_ticks = horizon;
-    session->actions = calloc(horizon, sizeof *session->actions);
+    session->driven = calloc(horizon, sizeof *session->driven);
     session->states = calloc(horizon / SESSION_KEEP_TICKS + 1, sizeof(struct swerve_env_state *));
     session->touches = calloc(horizon / SESSION_KEEP_TICKS + 1, sizeof *session->touches);
     swerve_env_rows(env, &session->rows);
     enum status status = STATUS_OK;
-    if (session->actions == NULL || session->states == NULL || session->touches == NULL) {
+    if (session->driven == NULL || session->states == NULL || session->touches == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "session: out of memory");
     }
     if (status == STATUS_OK) {
@@ -115,9 +121,9 @@ void session_destroy(struct session *session)
     }
     drop_states(session, 0);
     for (uint32_t i = 0; i < session->left_count; i++) {
-        free(session->left[i].actions);
+        free(session->left[i].driven);
     }
-    free(session->actions);
+    free(session->driven);
     free(session->states);
     free(session->touches);
     free(session);
@@ -125,29 +131,32 @@ void session_destroy(struct session *session)
 
 /* ---- driving ---- */
 
-static enum status step(struct session *session, const struct action *action, struct error *error)
+static enum status step(struct session *session, const struct driven *driven, struct error *error)
 {
     char text[256];
     double *row = session->rows.actions + (size_t)2 * session->index;
     uint8_t idle[SWERVE_ENV_COUNT_MAX];
     memset(idle, 1, sizeof idle);
     idle[session->index] = 0;
-    row[0] = action->accel_mps2;
-    row[1] = action->steer_rad;
+    row[0] = driven->action.accel_mps2;
+    row[1] = driven->action.steer_rad;
+    TRY(env_skip(session->env, session->index, driven->skipped, error));
     TRY(answer(swerve_env_step(session->env, idle, text, sizeof text), text, error));
     session->touched = session->touched || session->rows.contact[session->index] != 0;
     return STATUS_OK;
 }
 
-enum status session_step(struct session *session, const struct action *action, struct error *error)
+enum status session_step(struct session *session, const struct action *action, uint32_t skipped,
+                         struct error *error)
 {
+    const struct driven driven = {*action, (uint8_t)skipped};
     uint32_t tick = session_tick(session);
     if (session_end(session) != SWERVE_ENV_GOES_ON) {
         return error_set(error, STATUS_CONFLICT, "session: this line ended at tick %u: go back",
                          tick);
     }
-    TRY(step(session, action, error));
-    session->actions[tick] = *action;
+    TRY(step(session, &driven, error));
+    session->driven[tick] = driven;
     return keep_state(session, error);
 }
 
@@ -159,9 +168,9 @@ static enum status leave_line(struct session *session, struct error *error)
                          SESSION_LINES_MAX);
     }
     struct line *line = &session->left[session->left_count];
-    line->actions = calloc((size_t)ticks + 1, sizeof *line->actions);
-    TRY(memory_check(line->actions, error, "session: out of memory"));
-    memcpy(line->actions, session->actions, ticks * sizeof *line->actions);
+    line->driven = calloc((size_t)ticks + 1, sizeof *line->driven);
+    TRY(memory_check(line->driven, error, "session: out of memory"));
+    memcpy(line->driven, session->driven, ticks * sizeof *line->driven);
     line->ticks = ticks;
     session->left_count++;
     return STATUS_OK;
@@ -183,7 +192,7 @@ enum status session_back(struct session *session, uint32_t ticks, bool keep, str
     session->touched = session->touches[at];
     drop_states(session, at + 1);
     for (uint32_t tick = session_tick(session); tick < target; tick++) {
-        TRY(step(session, &session->actions[tick], error));
+        TRY(step(session, &session->driven[tick], error));
     }
     return STATUS_OK;
 }
@@ -239,12 +248,21 @@ static json_t *actions_from(const struct line *line, uint32_t first)
 {
     json_t *actions = json_array();
     uint32_t count = line->ticks - first < LIMIT_ACTIONS ? line->ticks - first : LIMIT_ACTIONS;
+    json_t *skipped = json_array();
+    bool any = false;
     for (uint32_t i = 0; i < count; i++) {
-        const struct action *action = &line->actions[first + i];
-        json_array_append_new(actions, json_pack("[f,f]", action->accel_mps2, action->steer_rad));
+        const struct driven *driven = &line->driven[first + i];
+        json_array_append_new(
+            actions, json_pack("[f,f]", driven->action.accel_mps2, driven->action.steer_rad));
+        json_array_append_new(skipped, json_integer(driven->skipped));
+        any = any || driven->skipped > 0;
     }
-    return json_pack("{s:s,s:i,s:o}", "kind", "ego_actions", "tick", (int)first, "actions",
-                     actions);
+    if (!any) {
+        json_decref(skipped);
+        skipped = NULL;
+    }
+    return json_pack("{s:s,s:i,s:o,s:o*}", "kind", "ego_actions", "tick", (int)first, "actions",
+                     actions, "skipped_steps", skipped);
 }
 
 static json_t *branch_of(const struct session *session, const struct line *line, uint32_t number)
@@ -265,7 +283,7 @@ static json_t *branch_of(const struct session *session, const struct line *line,
 static json_t *branches_of(const struct session *session)
 {
     json_t *branches = json_array();
-    const struct line now = {.ticks = session_tick(session), .actions = session->actions};
+    const struct line now = {.ticks = session_tick(session), .driven = session->driven};
     for (uint32_t i = 0; i < session->left_count; i++) {
         json_array_append_new(branches, branch_of(session, &session->left[i], i + 1));
     }

@@ -34,9 +34,11 @@ enum status session_create(struct swerve_env *env, uint32_t index, uint32_t scen
                            struct session **out, struct error *error);
 void session_destroy(struct session *session); /* accepts NULL */
 
-/* One tick of 0.1 s under this action. CONFLICT: the line has ended. BAD_INPUT as of
- * swerve_env_step(). */
-enum status session_step(struct session *session, const struct action *action, struct error *error);
+/* One tick of 0.1 s under this action, which leaves out so many steps of a learned world's sampler.
+ * Both are kept: whoever goes back, or drives the saved scenario, has the same bits. CONFLICT: the
+ * line has ended. BAD_INPUT as of swerve_env_step() and env_skip(). */
+enum status session_step(struct session *session, const struct action *action, uint32_t skipped,
+                         struct error *error);
 
 /* Goes `ticks` back, at most to the start, and on from there in a line of its own. The line that is
  * left is kept, with `keep`; LIMIT: there are as many as a session may have. */

@@ -70,6 +70,13 @@ uint32_t actuation_sensors_dark(const struct actuation *actuation, uint32_t tick
     return dark;
 }
 
+uint32_t actuation_skipped(const struct actuation *actuation, uint32_t tick)
+{
+    const struct intervention *what = actuation->override;
+    uint32_t elapsed = tick - actuation->override_tick;
+    return what != NULL && elapsed < what->skipped_count ? what->skipped[elapsed] : 0;
+}
+
 /* Pure pursuit towards a point on the route, `offset_m` to its left. */
 static double pursuit_steer_rad(const struct scene *scene, const struct route *route,
                                 double route_s_m, double offset_m, double wheelbase_m)

@@ -55,6 +55,9 @@ bool actuation_intervene(struct actuation *actuation, const struct intervention 
 /* enum sensor_mask bits that are dark at this tick. */
 uint32_t actuation_sensors_dark(const struct actuation *actuation, uint32_t tick);
 
+/* Steps of a learned world's sampler that the actions in force leave out of this tick. */
+uint32_t actuation_skipped(const struct actuation *actuation, uint32_t tick);
+
 /* Takes the planner's answer of this tick and returns the action that reaches the car now. */
 struct action actuation_drive(struct actuation *actuation, const struct action *answer,
                               const struct scene *scene, const struct route *route,

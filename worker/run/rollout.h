@@ -123,6 +123,7 @@ struct rollout {
     struct given_objects *given; /* NULL: neither objects nor signals are asked for */
     /* between the phases of one tick */
     struct action action;
+    uint32_t skipped;            /* steps of the sampler that the world leaves out */
     uint64_t observation_digest; /* of pictures */
     uint64_t objects_digest;     /* 0: none were shown */
     struct swerve_surroundings around;

@@ -343,6 +343,7 @@ static void record(struct runner *runner, struct rollout *rollout, const struct 
         .action = action,
         .sensors_dark = actuation_sensors_dark(&rollout->actuation, scene->tick),
         .guardian = score_guardian_active(rollout->score),
+        .skipped = last ? 0 : rollout->skipped,
         .observation_digest = rollout_shown_digest(rollout),
     };
     const uint32_t slot = (uint32_t)rollout->slot;
@@ -571,9 +572,7 @@ static void drive(struct runner *runner, uint32_t count)
             &rollout->actuation, &answer, scene, prepared_route(rollout->job->prepared),
             rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
         guard(runner, rollout);
-        if (runner_ops(runner)->slot_commit != NULL) {
-            runner_ops(runner)->slot_commit(runner->world, slot, &rollout->action);
-        }
+        runner_commit(runner, rollout, scene->tick);
         record(runner, rollout, scene, rollout->action, false);
         runner->actions[slot] = rollout->action;
         runner->active[slot] = 1;

@@ -47,3 +47,20 @@ void runner_share_cost(struct runner *runner)
         }
     }
 }
+
+void runner_commit(struct runner *runner, struct rollout *rollout, uint32_t tick)
+{
+    const struct world_ops *ops = runner_ops(runner);
+    const uint32_t slot = (uint32_t)rollout->slot;
+    struct error error;
+    if (ops->slot_commit != NULL) {
+        ops->slot_commit(runner->world, slot, &rollout->action);
+    }
+    if (ops->slot_skip == NULL) {
+        return;
+    }
+    rollout->skipped = actuation_skipped(&rollout->actuation, tick);
+    if (ops->slot_skip(runner->world, slot, rollout->skipped, &error) != STATUS_OK) {
+        runner_fail_job(rollout->job, &error);
+    }
+}

@@ -1,0 +1,72 @@
+/*
+ * Parts that the files of the pool share: the pool, its seats, and what its thread does.
+ *
+ * Two locks. `lock` guards the seats' list, times and control inputs, and is held for moments only;
+ * `world_lock` guards environments and sessions, and is held for a tick. Who takes both takes
+ * world_lock first.
+ */
+#ifndef SWERVE_WORKER_INTERACTIVE_INTERACTIVE_INTERNAL_H
+#define SWERVE_WORKER_INTERACTIVE_INTERACTIVE_INTERNAL_H
+
+#include "engine/sensors/raster.h"
+#include "worker/env/env_scene.h"
+#include "worker/interactive/interactive.h"
+
+#include <pthread.h>
+
+struct seat {
+    struct interactive *pool;
+    uint32_t place;
+    struct session *session;
+    struct interactive_listener listener;
+    int64_t period_ns, limit_ns;
+    uint32_t least; /* tier */
+    bool paused;
+    int64_t due_ns;       /* moment of the next tick */
+    struct action action; /* newest control input */
+    struct action driven; /* of the last tick */
+    struct interactive_ticks ticks[DEADLINE_TIERS_MAX];
+};
+
+struct interactive {
+    struct swerve_env *env;
+    const struct models_model *model; /* NULL: the world is of no learned one */
+    struct raster_rays *rays;         /* of the windscreen */
+    uint8_t *windscreen; /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
+    const struct clock *clock;
+    uint32_t seat_count;
+    pthread_mutex_t world_lock;
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+    pthread_t thread;
+    bool running;
+    bool stopping;
+    bool measures;         /* what ticks cost; else it was planted */
+    struct session *trial; /* drive by which costs are measured while nobody sits; NULL: none */
+    struct seat **seats;   /* [seat_count], NULL: free */
+    struct deadline_pool deadlines;
+    struct interactive_counts counts;
+    struct interactive_ticks ticks[DEADLINE_TIERS_MAX]; /* of all; their names */
+};
+
+static inline int64_t interactive_now_ns(const struct interactive *pool)
+{
+    return clock_now_ns(pool->clock);
+}
+
+/* ---- interactive_thread.c ---- */
+
+/* The pool's thread: serves ticks until the pool is stopping. `context` is the pool. */
+void *interactive_run(void *context);
+/* Tells the listener the state of the session; world_lock is held. */
+void interactive_tell(struct seat *seat, struct interactive_frame *frame);
+/* The seats as the scheduler sees them, and their places [seat_count]; `lock` is held. */
+uint32_t interactive_look(const struct interactive *pool, uint32_t *places,
+                          struct deadline_session *sessions);
+/* Whether nobody sits; `lock` is held. */
+bool interactive_is_empty(const struct interactive *pool);
+/* The best tier of a kind of frames of which too little is known to refuse anybody by it; -1: none.
+ * `lock` is held. */
+int32_t interactive_unknown_tier(const struct interactive *pool);
+
+#endif
