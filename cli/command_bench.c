@@ -2,6 +2,7 @@
  * swerve bench: figures with their baselines, for SPEED.md. Never a test.
  */
 #include "cli/bench/bench.h"
+#include "cli/bench_plan.h"
 #include "cli/cli.h"
 
 #include "base/check.h"
@@ -52,6 +53,7 @@ struct bench_request {
     int64_t ticks;
     bool json;
     bool random_weights;
+    bool plan;
 };
 
 static enum status measure(const struct bench_request *request, struct bench_report *report,
@@ -116,8 +118,11 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
         {"--shape", "WIDTHxLAYERS", "engine: of a model with random weights (128x4)",
          .text = &request->engine.shape},
         {"--config", "NAME",
-         "engine: a full-scale world step with random weights: student-3b, student-3b-window",
+         "engine: a full-scale world step with random weights: student-3b, student-3b-window; with "
+         "--plan also teacher-30b, or a file with a configuration",
          .text = &request->engine.config},
+        {"--plan", NULL, "engine: what --model or --config takes on GPUs that are not here",
+         .flag = &request->plan},
         {"--device", "NAME", "engine: where --config runs (cuda:0)",
          .text = &request->engine.device},
         {"--ranks", "N", "engine: processes that share --config, on a device each (none)",
@@ -143,6 +148,17 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
     };
     uint32_t count;
     return cli_parse(&command, argc, argv, &request->what, &count, help);
+}
+
+static int plan(const struct bench_request *request)
+{
+    struct error error;
+    enum status status =
+        strcmp(request->what, "engine") == 0
+            ? bench_plan_print(request->engine.model, request->engine.config, request->engine.ranks,
+                               request->json, &error)
+            : error_set(&error, STATUS_USAGE, "bench %s: expected no --plan", request->what);
+    return status == STATUS_OK ? 0 : cli_fail(&error);
 }
 
 int command_bench(int argc, char **argv)
@@ -174,6 +190,9 @@ int command_bench(int argc, char **argv)
     if (request.random_weights && request.engine.model != NULL) {
         error_set(&error, STATUS_USAGE, "bench: expected --model or --random-weights, found both");
         return cli_fail(&error);
+    }
+    if (request.plan) {
+        return plan(&request);
     }
     enum status status = measure(&request, &report, &error);
     if (status != STATUS_OK) {

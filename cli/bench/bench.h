@@ -73,7 +73,7 @@ enum status bench_controls(const char *model, struct bench_report *report, struc
 struct bench_engine_options {
     const char *model;     /* path, or NULL: random weights */
     const char *shape;     /* "WIDTHxLAYERS" of these */
-    const char *config;    /* "student-3b", on a device; NULL: none */
+    const char *config;    /* "student-3b", on a device, or a file for a plan; NULL: none */
     const char *device;    /* for it; the first one with ranks */
     int64_t ranks;         /* processes that share it, on a device each; 0: no exchange */
     int64_t limit_s;       /* for all ranks */

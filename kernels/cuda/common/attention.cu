@@ -246,34 +246,6 @@ template <int dim> static void launch(const struct gpu_attention *a, void *strea
     }
 }
 
-/* Number of pairs of places at most `reach` apart in a row of so many. */
-static double pairs_within(uint32_t count, uint32_t reach)
-{
-    double pairs = 0.0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t last = count - 1 - i;
-        pairs += 1.0 + (i < reach ? i : reach) + (last < reach ? last : reach);
-    }
-    return pairs;
-}
-
-/* Pairs of a query and a key, all pages there. */
-static double attention_pairs(const struct gpu_attention *a)
-{
-    const struct gpu_grid &g = a->grid;
-    double pairs =
-        pairs_within(g.rows, g.reach_rows) * pairs_within(g.cols, g.reach_cols) * (1.0 + g.past);
-    for (uint32_t r = 0; r < a->range_count; r++) {
-        pairs += (double)a->range[r].count * a->range[r].count;
-    }
-    return pairs;
-}
-
-extern "C" double gpu_attention_flop(const struct gpu_attention *a)
-{
-    return 4.0 * a->items * a->heads * a->head_dim * attention_pairs(a);
-}
-
 extern "C" void gpu_attention_launch(const struct gpu_attention *a, void *stream)
 {
     if (a->items == 0) {

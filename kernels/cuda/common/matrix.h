@@ -115,8 +115,6 @@ struct gpu_attention {
 };
 
 void gpu_attention_launch(const struct gpu_attention *a, void *stream);
-/* Additions and multiplications of the products, over ranges. */
-double gpu_attention_flop(const struct gpu_attention *a);
 
 /* Launch by gpu_attention_launch of what suits (attention_wgmma.cu). */
 int gpu_attention_wgmma_suits(const struct gpu_attention *a);
@@ -221,6 +219,26 @@ struct gpu_page_store {
     const int32_t *page; /* in device memory: which page; -1: none is written */
 };
 void gpu_page_store_launch(const struct gpu_page_store *p, void *stream);
+
+/* ---- what goes into and comes out of an exchange of heads (all_to_all.cu) ---- */
+
+/* Rows of q, k and v heads side by side -> one part per rank, each with its share of q, k and v
+ * heads side by side: in [tokens][heads + 2 kv_heads][head_dim] ->
+ * out [ranks][tokens][(heads + 2 kv_heads) / ranks][head_dim], bf16. */
+struct gpu_heads_out {
+    uint32_t ranks, tokens, heads, kv_heads, head_dim;
+    const void *in;
+    void *out;
+};
+void gpu_heads_out_launch(const struct gpu_heads_out *h, void *stream);
+
+/* The way back: in [ranks][tokens][heads / ranks][head_dim] -> out [tokens][heads][head_dim]. */
+struct gpu_heads_in {
+    uint32_t ranks, tokens, heads, head_dim;
+    const void *in;
+    void *out;
+};
+void gpu_heads_in_launch(const struct gpu_heads_in *h, void *stream);
 
 #ifdef __cplusplus
 }

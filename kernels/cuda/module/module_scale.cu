@@ -79,9 +79,9 @@ static bool elapsed(struct scale_run *run, double *ms)
     return done;
 }
 
-static bool begin(struct scale_run *run, const struct scale_config *config, uint32_t tick)
+static bool begin(struct scale_run *run, const struct trunk_config *config, uint32_t tick)
 {
-    struct scale_inputs inputs = {};
+    struct trunk_inputs inputs = {};
     uint32_t pages = config->window + 1;
     inputs.seed = 1;
     inputs.tick = tick;
@@ -143,7 +143,7 @@ static bool capture_if_possible(struct scale_run *run, struct device_scale *out)
 }
 
 /* Median of a few steps, and the host's time to start one. */
-static bool time_steps(struct scale_run *run, const struct scale_config *config, double *step_ms,
+static bool time_steps(struct scale_run *run, const struct trunk_config *config, double *step_ms,
                        double *host_us)
 {
     double times[REPEATS];
@@ -189,20 +189,20 @@ static bool keep_latents(struct scale_run *run, int which)
 {
     return good(run, cudaStreamSynchronize(run->stream), "a world step") &&
            good(run,
-                cudaMemcpy(run->latents[which], scale_latents(run->scale),
+                cudaMemcpy(run->latents[which], scale_trunk(run->scale)->buffers.x,
                            run->latent_count * sizeof(float), cudaMemcpyDeviceToHost),
                 "reading a frame");
 }
 
 /* One step by kinds of launches: synchronised after each, so the sum is more than a step takes. */
-static bool time_kinds(struct scale_run *run, const struct scale_config *config,
+static bool time_kinds(struct scale_run *run, const struct trunk_config *config,
                        struct device_scale *out)
 {
     if (!begin(run, config, config->window)) {
         return false;
     }
     for (uint32_t i = 0; i < scale_op_count(run->scale); i++) {
-        enum scale_kind kind = scale_op_at(run->scale, i)->kind;
+        enum trunk_kind kind = scale_op_at(run->scale, i)->kind;
         double ms = 0.0;
         if (!good(run, cudaEventRecord(run->start, run->stream), "timing") ||
             scale_op_run(run->scale, i, (void *)run->stream, run->why) != DEVICE_OK ||
@@ -211,7 +211,7 @@ static bool time_kinds(struct scale_run *run, const struct scale_config *config,
         }
         if ((uint32_t)kind < DEVICE_SCALE_KINDS_MAX) {
             snprintf(out->kind[kind].name, sizeof out->kind[kind].name, "%s",
-                     scale_kind_name(kind));
+                     trunk_kind_name(kind));
             out->kind[kind].ms += ms;
             out->kind[kind].launches++;
         }
@@ -297,11 +297,11 @@ static bool time_copy(struct scale_run *run, double *out)
 }
 
 /* Whether so many ranks can share the configuration, before anything of it is opened. */
-static bool shareable(struct scale_run *run, const struct scale_config *config)
+static bool shareable(struct scale_run *run, const struct trunk_config *config)
 {
-    struct scale_cost cost;
+    struct trunk_cost cost;
     return run->ranks == NULL ||
-           scale_cost_of(config, run->ranks->ranks, &cost, run->why) == DEVICE_OK;
+           trunk_cost_of(config, run->ranks->ranks, &cost, run->why) == DEVICE_OK;
 }
 
 /* Operations per second of the largest attention of a step, as planned or by the other kernel. */
@@ -312,8 +312,8 @@ static bool time_attention(struct scale_run *run, uint32_t wgmma, double *out)
     double least_ms = 0.0;
     bool done = true;
     for (uint32_t i = 0; i < scale_op_count(run->scale); i++) {
-        const struct scale_op *op = scale_op_at(run->scale, i);
-        double own = op->kind == SCALE_ATTENTION ? gpu_attention_flop(&op->attention) : 0.0;
+        const struct trunk_op *op = scale_op_at(run->scale, i);
+        double own = op->kind == TRUNK_ATTENTION ? trunk_op_flop(op) : 0.0;
         if (own > flop) {
             flop = own;
             a = op->attention;
@@ -333,7 +333,7 @@ static bool time_attention(struct scale_run *run, uint32_t wgmma, double *out)
 
 /* fp8 needs tensor cores that know it, and machine code that asks them: a module may have been
  * built by a toolkit that knows neither. */
-static bool capable(struct scale_run *run, uint32_t device, const struct scale_config *config)
+static bool capable(struct scale_run *run, uint32_t device, const struct trunk_config *config)
 {
     cudaDeviceProp properties;
     if (!good(run, cudaGetDeviceProperties(&properties, (int)device), "asking about the device")) {
@@ -378,8 +378,8 @@ static bool prepare_matmuls(struct scale_run *run)
         snprintf(run->why->text, sizeof run->why->text, "out of host memory");
     }
     for (uint32_t i = 0; done && i < ops; i++) {
-        const struct scale_op *op = scale_op_at(run->scale, i);
-        if (op->kind == SCALE_MATMUL) {
+        const struct trunk_op *op = scale_op_at(run->scale, i);
+        if (op->kind == TRUNK_MATMUL) {
             matmuls[count++] = &op->matmul;
         }
     }
@@ -398,7 +398,7 @@ static bool prepare_matmuls(struct scale_run *run)
     return done;
 }
 
-static bool open_run(struct scale_run *run, uint32_t device, const struct scale_config *config,
+static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_config *config,
                      struct device_scale *out)
 {
     struct scale_options options = {};
@@ -423,7 +423,7 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
     if (scale_open(config, &options, &run->scale, run->why) != DEVICE_OK) {
         return false;
     }
-    run->latent_count = (size_t)scale_tokens(run->scale) * config->latent;
+    run->latent_count = (size_t)scale_trunk(run->scale)->tokens * config->latent;
     run->latents[0] = (float *)calloc(run->latent_count, sizeof(float));
     run->latents[1] = (float *)calloc(run->latent_count, sizeof(float));
     if (run->latents[0] == NULL || run->latents[1] == NULL) {
@@ -450,7 +450,7 @@ static uint64_t sum_latents(const struct scale_run *run)
     return sum;
 }
 
-static bool measure(struct scale_run *run, const struct scale_config *config,
+static bool measure(struct scale_run *run, const struct trunk_config *config,
                     struct device_scale *out)
 {
     for (uint32_t tick = 0; tick < config->window; tick++) { /* fills the memory; warms up */
@@ -488,9 +488,9 @@ static bool measure(struct scale_run *run, const struct scale_config *config,
 int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why)
 {
-    const struct scale_config *config = scale_config_find(name);
+    const struct trunk_config *config = trunk_config_find(name);
     struct scale_run run = {};
-    struct scale_cost cost;
+    struct trunk_cost cost;
     if (config == NULL) {
         snprintf(why->text, sizeof why->text, "no configuration \"%.64s\"", name);
         return DEVICE_FAULT_INPUT;
@@ -505,7 +505,7 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
         done = measure(&run, config, out);
     }
     if (done) {
-        scale_count(run.scale, &cost);
+        trunk_count(scale_trunk(run.scale), &cost);
         out->all_to_all_bytes = cost.all_to_all_bytes;
         out->matmul_flop = cost.matmul_flop;
         out->matmul_fp8_flop = cost.matmul_fp8_flop;

@@ -3,6 +3,7 @@
  * one process. See all_to_all.h.
  */
 #include "kernels/cuda/scale/all_to_all.h"
+#include "kernels/trunk/trunk.h"
 
 #include "kernels/cuda/common/gpu.h"
 
@@ -66,24 +67,6 @@ extern "C" void gpu_heads_in_launch(const struct gpu_heads_in *h, void *stream)
         LAUNCH(heads_in_kernel, (unsigned)((count + THREADS - 1) / THREADS), THREADS, 0, stream,
                *h);
     }
-}
-
-extern "C" int all_to_all_check(uint32_t ranks, uint32_t tokens, uint32_t heads, uint32_t kv_heads,
-                                struct device_text *why)
-{
-    if (ranks == 0 || ranks > ALL_TO_ALL_RANKS_MAX) {
-        snprintf(why->text, sizeof why->text, "ranks: expected 1 to %d, found %u",
-                 ALL_TO_ALL_RANKS_MAX, ranks);
-        return DEVICE_FAULT_INPUT;
-    }
-    if (tokens % ranks != 0 || heads % ranks != 0 || kv_heads % ranks != 0) {
-        snprintf(
-            why->text, sizeof why->text,
-            "ranks: expected a divisor of %u tokens, %u heads and %u key/value heads, found %u",
-            tokens, heads, kv_heads, ranks);
-        return DEVICE_FAULT_INPUT;
-    }
-    return DEVICE_OK;
 }
 
 /* ---- ranks emulated in one process ---- */
@@ -181,7 +164,7 @@ extern "C" int all_to_all_group_create(uint32_t ranks, struct all_to_all_group *
                                        struct device_text *why)
 {
     if (ranks == 0 || ranks > ALL_TO_ALL_RANKS_MAX) {
-        return all_to_all_check(ranks, 0, 0, 0, why);
+        return trunk_ranks_check(ranks, 0, 0, 0, why);
     }
     auto *group =
         static_cast<struct all_to_all_group *>(calloc(1, sizeof(struct all_to_all_group)));

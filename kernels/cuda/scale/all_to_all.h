@@ -45,10 +45,6 @@ struct all_to_all {
     char text[128];                               /* over what, for people */
 };
 
-/* Whether `ranks` divides all of these; else DEVICE_FAULT_INPUT with a sentence. */
-int all_to_all_check(uint32_t ranks, uint32_t tokens, uint32_t heads, uint32_t kv_heads,
-                     struct device_text *why);
-
 /* Ranks emulated in one process: copies on one device. A caller drives all ranks from one thread,
  * each up to its next all_to_all, which takes effect when the last rank has called it: what a rank
  * queues on its stream behind its call runs after the copies. */
@@ -75,26 +71,6 @@ int all_to_all_nccl_open(uint32_t rank, uint32_t ranks, const uint8_t id[ALL_TO_
 /* Through place->shared, in pieces, waiting for the stream; one rank copies on its stream. */
 int all_to_all_host_open(const struct device_ranks *place, struct all_to_all *out,
                          struct device_text *why);
-
-/* ---- what goes into and comes out of an all-to-all ---- */
-
-/* Rows of q, k and v heads side by side -> one part per rank, each with its share of q, k and v
- * heads side by side: in [tokens][heads + 2 kv_heads][head_dim] ->
- * out [ranks][tokens][(heads + 2 kv_heads) / ranks][head_dim], bf16. */
-struct gpu_heads_out {
-    uint32_t ranks, tokens, heads, kv_heads, head_dim;
-    const void *in;
-    void *out;
-};
-void gpu_heads_out_launch(const struct gpu_heads_out *h, void *stream);
-
-/* The way back: in [ranks][tokens][heads / ranks][head_dim] -> out [tokens][heads][head_dim]. */
-struct gpu_heads_in {
-    uint32_t ranks, tokens, heads, head_dim;
-    const void *in;
-    void *out;
-};
-void gpu_heads_in_launch(const struct gpu_heads_in *h, void *stream);
 
 #ifdef __cplusplus
 }

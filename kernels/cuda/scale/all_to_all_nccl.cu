@@ -4,6 +4,7 @@
  * nccl.h was missing says so. It is never unloaded.
  */
 #include "kernels/cuda/scale/all_to_all.h"
+#include "kernels/trunk/trunk.h"
 
 #include "kernels/cuda/common/gpu.h"
 
@@ -131,7 +132,7 @@ extern "C" int all_to_all_nccl_open(uint32_t rank, uint32_t ranks,
                                     struct device_text *why)
 {
     if (ranks == 0 || ranks > ALL_TO_ALL_RANKS_MAX) {
-        return all_to_all_check(ranks, 0, 0, 0, why);
+        return trunk_ranks_check(ranks, 0, 0, 0, why);
     }
     auto *own = static_cast<struct nccl_rank *>(calloc(1, sizeof(struct nccl_rank)));
     if (own == NULL) {
