@@ -225,8 +225,10 @@ static void put_saved(FILE *stream, const struct reading *reading, const struct 
     if (add_branches(&saving, reading, true) > 0) {
         add(&line, "branches that pass: %s", saving.text);
     }
-    if (add_branches(&not, reading, false) > 0) {
-        add(&line, "%sthat fail too: %s", line.used > 0 ? "; " : "branches ", not .text);
+    uint32_t failing = add_branches(&not, reading, false);
+    if (failing > 0) {
+        add(&line, "%s%s fail%s too", line.used > 0 ? "; " : "no branch: ", not .text,
+            failing > 1 ? "" : "s");
     }
     if (careful != NULL && careful->outside[0] != '\0') {
         add(&line, "%sa careful driver (UN R157): no answer, %s", line.used > 0 ? "; " : "",

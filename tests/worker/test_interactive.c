@@ -66,7 +66,7 @@ static struct swerve_env *open_env(void)
     return env;
 }
 
-/* What is done at a tick of a drive of that key. */
+/* Action at a tick of a drive of that key. */
 static struct action action_of(uint64_t key, uint32_t tick)
 {
     return (struct action){4.0 * rng_uniform(key, RNG_STREAM_TEST, tick, 0) - 2.0,
