@@ -93,8 +93,8 @@ static void four_ranks_hide_most_of_what_they_exchange(void)
     }
 }
 
-/* Sums that two people counted apart: 1,755 launches, 396 TFLOP, 429 GB; here without what kernels
- * do beside their loops, so at most their 569 ms, and products alone are more than 170. */
+/* Counts by hand, apart from each other: 1,755 launches, 396 TFLOP, 429 GB; and 569 ms, with what
+ * kernels do beside their loops, which is left out here. */
 static void the_plan_of_student_3b_is_what_was_counted_by_hand(void)
 {
     const struct bench_plan plan = plan_of(trunk_config_find("student-3b"), 0);
