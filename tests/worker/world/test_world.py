@@ -78,7 +78,7 @@ import os, sys, swerve_world
 class Trouble(swerve_world.World):
     name, begun = "trouble", 0
     def reset(self, given):
-        self.begun += 1
+        self.begun += 6
         if self.begun == 2:
             self.fail("reset")
     def fork(self, state):
@@ -519,9 +519,13 @@ class Liar(chunks.Chunks):
     name = "liar"
     calls = 0
     def continued(self, state, chunk):
+        if LIE == "blind":
+            chunk.bodies["present"] = 0
+        elif LIE == "aside":
+            chunk.bodies["y_m"] += 6
         state = super().continued(state, chunk)
         frames = chunk.frames["front"]
-        self.calls += 1
+        self.calls += 6
         if LIE == "dark" and chunk.first_frame == 9:
             frames[2] = 0
         elif LIE == "beyond" and chunk.first_frame == 9:
@@ -577,8 +581,14 @@ def ego_is_committed_to_the_end_of_a_chunk():
 
 
 def pictures_that_cannot_be_are_flagged():
-    for lie, words in (("dark", "camera front, frame 11: dark"), ("beyond", "frame 9: it wrote beyond its frames")):
-        result = chunks_of(f"lies.py {lie}", code=1)
+    near = {**json.loads(SCENARIO), "id": "near", "branches": []}
+    near["agents"][0]["pose"]["s_m"] = 36
+    pathlib.Path("near.json").write_text(json.dumps(near))
+    pathlib.Path("large.json").write_text(json.dumps({"id": "large", "cameras": [{**RIG["cameras"][0], "width": 256, "height": 144, "lens": {"fx": 128}}]}))
+    for lie, words in (("dark", "camera front, frame 11: dark"), ("beyond", "frame 9: it wrote beyond its frames"),
+                       ("blind", "camera front, frame 27: agent truck absent, found "), ("aside", "camera front, frame 27: agent truck displaced, found ")):
+        seen = lie in ("blind", "aside")
+        result = chunks_of(f"lies.py {lie}", *(("--suite", "near.json", "--rig", "large.json", "--ticks", "9") if seen else ()), code=1)
         assert f"world liar 1.0: {words}" in result["checks"][0]["text"], (lie, result)
     rows = drive_chunks("forgets.db", "lies.py forgets", code=6)
     found = [(row["ticks"], row["health_check"]) for row in rows]
