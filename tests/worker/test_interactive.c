@@ -11,6 +11,7 @@
 #include "worker/env/env_scene.h"
 #include "worker/interactive/interactive.h"
 #include "worker/models/models.h"
+#include "worker/models/sampler.h"
 #include "worker/run/runner.h"
 
 #include <jansson.h>
@@ -66,7 +67,7 @@ static struct swerve_env *open_env(void)
     return env;
 }
 
-/* What is done at a tick of a drive of that key. */
+/* Deeds at a tick of a drive of that key. */
 static struct action action_of(uint64_t key, uint32_t tick)
 {
     return (struct action){4.0 * rng_uniform(key, RNG_STREAM_TEST, tick, 0) - 2.0,
@@ -400,6 +401,39 @@ static void ways_that_there_are_not_are_refused(void)
     }
 }
 
+static void samplers_are_called_after_their_steps(void)
+{
+    static const struct {
+        const char *own;
+        uint32_t skipped;
+        const char *taken; /* NULL: refused */
+    } cases[] = {{"agents/euler2/bf16", 1, "agents/euler1/bf16"},
+                 {"agents/euler2/bf16", 2, "agents/euler0/bf16"},
+                 {"agents/euler12/int8", 3, "agents/euler9/int8"},
+                 {"map/euler2/bf16", 1, "map/euler1/bf16"},
+                 {"agents/euler2/bf16", 3, NULL},
+                 {"map/euler2/bf16", 2, NULL},
+                 {"agents/theirs/exact", 1, NULL}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char sampler[LIMIT_ID_BYTES];
+        struct error error;
+        uint32_t skipped = 77;
+        snprintf(sampler, sizeof sampler, "%s", cases[i].own);
+        enum status status = sampler_skip(sampler, cases[i].skipped, &error);
+        EXPECT_INT(status, cases[i].taken != NULL ? STATUS_OK : STATUS_BAD_INPUT);
+        EXPECT_TEXT(sampler, cases[i].taken != NULL ? cases[i].taken : cases[i].own);
+        EXPECT(sampler_skips(cases[i].own, sampler, &skipped));
+        EXPECT_INT(skipped, cases[i].taken != NULL ? cases[i].skipped : 0);
+    }
+    static const char *const others[] = {"agents/euler3/bf16",   "map/euler1/bf16",
+                                         "agents/euler1/int8",   "agents/euler/bf16",
+                                         "agents/euler0-2/bf16", "agents/theirs/exact"};
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        uint32_t skipped;
+        EXPECT(!sampler_skips("agents/euler2/bf16", others[i], &skipped));
+    }
+}
+
 static void quantiles_are_bounds(void)
 {
     struct tick_histogram histogram = {{0}, 0.0};
@@ -423,7 +457,8 @@ int main(void)
     int code = TEST_RUN(TEST(a_session_of_mixed_steps_is_driven_again),
                         TEST(steps_that_there_are_not_are_refused), TEST(every_rung_is_reached),
                         TEST(costs_are_measured_before_anybody_sits),
-                        TEST(ways_that_there_are_not_are_refused), TEST(quantiles_are_bounds));
+                        TEST(ways_that_there_are_not_are_refused),
+                        TEST(samplers_are_called_after_their_steps), TEST(quantiles_are_bounds));
     models_close(models);
     unlink(road_path);
     return code;
