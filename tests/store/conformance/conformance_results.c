@@ -953,7 +953,11 @@ static void flagged_jobs_are_escalated(void)
     strcpy(completions[0].error, "frozen world");
     complete(1);
     EXPECT_INT(completed[0].escalated_job_id, 0);
-    EXPECT_INT(status_of("a").jobs[JOB_DEAD], 1);
+    status = status_of("a");
+    EXPECT_INT(status.jobs[JOB_DEAD], 1);
+    mains = &status.mains[leases[0].spec.tier]; /* it counts once, as what it ended as */
+    EXPECT_INT(mains->verdicts[VERDICT_FLAGGED], 2);
+    EXPECT_INT(mains->no_answer, 0);
     get_job(leases[0].job_id);
     EXPECT_TEXT(job.error, "frozen world");
     close_store();
