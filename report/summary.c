@@ -253,7 +253,32 @@ static enum status load_ledger(struct store *store, const char *suite_id, struct
     return status;
 }
 
-/* Dead jobs that no other answers for: no audits, no shadows. */
+static int compare_ids(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Jobs whose main line was flagged, ascending: dead or not, that outcome is what they count as.
+ * malloc'ed, the caller's. */
+static enum status find_flagged(const struct summary *summary, int64_t **jobs, size_t *count,
+                                struct error *error)
+{
+    *count = 0;
+    *jobs = malloc((summary->outcome_count + 1) * sizeof **jobs);
+    TRY(memory_check(*jobs, error, "summary: out of memory"));
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct kept_outcome *outcome = &summary->outcomes[i];
+        if (outcome->branch_id[0] == '\0' && outcome->verdict == VERDICT_FLAGGED) {
+            (*jobs)[(*count)++] = outcome->job_id;
+        }
+    }
+    qsort(*jobs, *count, sizeof **jobs, compare_ids);
+    return STATUS_OK;
+}
+
+/* Dead jobs that nothing answers for: no audits, no shadows, and none with a flagged main line. */
 static enum status load_unanswered(struct store *store, const char *suite_id,
                                    struct summary *summary, struct error *error)
 {
@@ -261,12 +286,16 @@ static enum status load_unanswered(struct store *store, const char *suite_id,
     int64_t after = 0;
     uint32_t count = summary->status.jobs[JOB_DEAD] > 0 ? PAGE : 0;
     struct store_job *page = calloc(PAGE, sizeof *page);
+    int64_t *flagged = NULL;
+    size_t flagged_count = 0;
     enum status status = memory_check(page, error, "summary: out of memory");
+    THEN(status, find_flagged(summary, &flagged, &flagged_count, error));
     while (status == STATUS_OK && count == PAGE) {
         status = store->ops->dead_jobs(store, suite_id, after, page, PAGE, &count, error);
         for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
             after = page[i].id;
-            if (page[i].spec.audit_key[0] == '\0') {
+            if (page[i].spec.audit_key[0] == '\0' &&
+                bsearch(&after, flagged, flagged_count, sizeof *flagged, compare_ids) == NULL) {
                 status = array_room(&summary->unanswered, summary->unanswered_count, sizeof *page,
                                     error);
                 if (status == STATUS_OK) {
@@ -275,6 +304,7 @@ static enum status load_unanswered(struct store *store, const char *suite_id,
             }
         }
     }
+    free(flagged);
     free(page);
     return status;
 }

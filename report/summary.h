@@ -107,7 +107,7 @@ struct summary {
     double prefix_usd_saved; /* those ticks at the mean cost of a tick of their tier */
     int64_t interventions;   /* onsets of the guardian, of main lines */
     uint32_t unanswered_count;
-    struct store_job *unanswered; /* owned; dead jobs that no other answers for */
+    struct store_job *unanswered; /* owned; dead jobs that nothing answers for */
     uint32_t outcome_count;
     struct kept_outcome *outcomes; /* owned; ascending id; audit jobs follow after outcome_count */
     struct kept_texts texts;       /* of the outcomes */

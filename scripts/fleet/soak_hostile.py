@@ -96,7 +96,8 @@ class Hostile(threading.Thread):
         trace = "%064x" % self.random.getrandbits(256)
         self.fleet.false_traces.add(trace)
         found = self.fleet.template(self.reader, spec, branch)
-        found.update(trace_hash=trace, artifact_hash=self.fleet.artifact, branch_id=branch, verdict="pass")
+        found.update(trace_hash=trace, artifact_hash=self.fleet.artifact, branch_id=branch, verdict="pass",
+                     reasons=[], health_check="")
         found.update(changed)
         return found
 
@@ -155,7 +156,7 @@ class Hostile(threading.Thread):
             self.release(lease, claimed_s)
         second = self.false_result(lease)
         for outcome in second["outcomes"]:
-            outcome["verdict"] = "fail"
+            outcome.update(verdict="fail", reasons=["ttc"])
         self.send(second, claimed_s)
 
     def bill(self, lease, claimed_s):

@@ -110,7 +110,7 @@ enum { STORE_UNSTARTED_BYTES = 512 };
  * passes (store/api/share.h). */
 struct store_mains {
     int64_t verdicts[VERDICT_COUNT];
-    int64_t no_answer; /* dead jobs */
+    int64_t no_answer; /* dead jobs without an outcome of their main line */
     int64_t scenarios; /* with a result */
     int64_t logical;   /* of these, logical scenarios */
     double rate;       /* NAN without any */

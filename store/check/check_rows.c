@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "store/check/check_internal.h"
+#include "store/door/invariants.h"
 #include "store/sql/ledger.h"
 #include "store/sql/records.h"
 
@@ -198,6 +199,17 @@ static enum status read_spec(struct check *check, int64_t job_id, struct job_spe
     return query_end(&query, error);
 }
 
+static void compare_members(struct check *check, const struct outcome *outcome)
+{
+    char place[64];
+    struct error why;
+
+    if (invariants_outcome_agrees(outcome, &why) != STATUS_OK) {
+        snprintf(place, sizeof place, "outcome %" PRId64, outcome->id);
+        check_fault(check, "outcome", place, "contradicts itself: %s", why.text);
+    }
+}
+
 static enum status read_outcomes(struct check *check, const struct suite_sums *sums,
                                  struct error *error)
 {
@@ -218,6 +230,7 @@ static enum status read_outcomes(struct check *check, const struct suite_sums *s
             snprintf(place, sizeof place, "outcome %" PRId64, outcome.id);
             check_fault(check, "outcome", place, "has a text longer than any that is stored");
         }
+        compare_members(check, &outcome);
         if (spec_job != outcome.job_id) {
             status = read_spec(check, outcome.job_id, &spec, error);
             spec_job = outcome.job_id;

@@ -41,6 +41,7 @@ static enum status check_outcome(const struct artifacts *artifacts,
     struct error why;
     enum status status = invariants_check(&invariants_outcome, outcome, &why);
 
+    THEN(status, invariants_outcome_agrees(outcome, &why));
     if (status == STATUS_OK && outcome->branch_id[0] != '\0') {
         status = text_name_check("branch_id", outcome->branch_id, sizeof outcome->branch_id, &why);
     }
@@ -48,16 +49,9 @@ static enum status check_outcome(const struct artifacts *artifacts,
         return error_set(error, status, "job %" PRId64 ", outcome %" PRIu32 ": %.900s",
                          completion->job_id, index, why.text);
     }
-    if (outcome->prefix_ticks > outcome->ticks) {
-        return outcome_fail(completion, index, "expected prefix_ticks of at most ticks", error);
-    }
     if (completion->kind != COMPLETION_FLAGGED && outcome->verdict == VERDICT_FLAGGED) {
         return outcome_fail(completion, index, "a flagged rollout cannot be part of a finished job",
                             error);
-    }
-    if (outcome->verdict == VERDICT_INVALID && outcome->health_check[0] == '\0') {
-        return outcome_fail(completion, index,
-                            "an invalid rollout needs the check that did not hold", error);
     }
     if (completion->kind == COMPLETION_PARTIAL && outcome->trace_hash[0] != '\0' &&
         outcome->artifact_hash[0] == '\0') {
@@ -210,10 +204,19 @@ static enum status check_flag(const struct job_completion *completion, struct er
                                 completion->job_id);
 }
 
-static enum status check_ticks(const struct job_completion *completion,
+/* Against what the scenario says: no outcome is longer, and none that is at fault has passed where
+ * that is a criterion. */
+static enum status check_facts(const struct job_completion *completion,
                                const struct door_facts *facts, struct error *error)
 {
     for (uint32_t i = 0; facts != NULL && i < completion->outcome_count; i++) {
+        const struct outcome *outcome = &completion->outcomes[i];
+        if (facts->no_fault && outcome->verdict == VERDICT_PASS && outcome->metrics.at_fault) {
+            return error_set(error, STATUS_CONFLICT,
+                             "job %" PRId64 ", outcome %" PRIu32
+                             ": pass: its scenario asks for no collision at fault, found one",
+                             completion->job_id, i);
+        }
         if (completion->outcomes[i].ticks > facts->horizon_ticks) {
             return error_set(
                 error, STATUS_CONFLICT,
@@ -234,7 +237,7 @@ enum status door_rollouts(const struct job_completion *completion, uint32_t roll
         return STATUS_OK;
     }
     const struct door_scenario *branches = rollout_count == 1 ? &none : scenario;
-    TRY(check_ticks(completion, scenario->facts, error));
+    TRY(check_facts(completion, scenario->facts, error));
     TRY(check_count(completion, rollout_count, error));
     TRY(branches->known ? check_known(completion, branches, error)
                         : check_distinct(completion, error));

@@ -32,6 +32,7 @@ struct door_facts {
     struct slices slices;
     uint32_t horizon_ticks;
     uint32_t branch_count;
+    bool no_fault;                  /* a collision at fault fails it */
     bool controls;                  /* a log of the controls challenge: nobody else answers it */
     const struct slices *of_branch; /* borrowed [branch_count]; NULL: each as the main line */
 };
@@ -54,8 +55,9 @@ enum status door_rollout_count(const struct job_spec *spec, const struct door_sc
                                struct error *error);
 
 /* The rollouts that a completion brings are the job's: no two outcomes of one, DONE each of them,
- * FLAGGED at least the one that was, and none is longer than its scenario. Names of branches are
- * not looked at where the job has one rollout. CONFLICT. */
+ * FLAGGED at least the one that was, none is longer than its scenario, and none that is at fault
+ * has passed one that forbids it. Names of branches are not looked at where the job has one
+ * rollout. CONFLICT. */
 enum status door_rollouts(const struct job_completion *completion, uint32_t rollout_count,
                           const struct door_scenario *scenario, struct error *error);
 

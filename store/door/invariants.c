@@ -13,6 +13,7 @@
 #include "store/api/trust.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,15 @@ static const struct invariant completion_rows[] = {
     {"ticks", 0, INT64_MAX}, /* of progress alone, which has the others too */
 };
 
+/* Beyond what any drive measures: speeds of vehicles are at most 150 m/s (schemas/scenario), TTC is
+ * looked for over 3 s, and a route may be longer than what is driven of it. */
+#define SPEED_MAX_MPS 1000
+#define ACCEL_MAX_MPS2 100000
+#define JERK_MAX_MPS3 10000000
+#define PLACE_MAX_M 1000000
+#define COST_MAX 1000000000
+#define DRIVEN_MAX_M ((1 + LIMIT_HORIZON_TICKS) * OUTCOME_TICK_MM_MAX / 1000)
+
 static const struct invariant outcome_rows[] = {
     {"metres_mm", 0, OUTCOME_MM_MAX},
     {"device_ns", 0, LEDGER_ATTEMPT_NS_MAX},
@@ -44,9 +54,38 @@ static const struct invariant outcome_rows[] = {
     {"ticks", 0, LIMIT_HORIZON_TICKS},
     {"prefix_ticks", 0, LIMIT_HORIZON_TICKS},
     {"pages_used_percent", 0, 100},
-    {"collision_agent", -1, INT32_MAX},
     {"peak_mflops", 0, OUTCOME_PEAK_MFLOPS_MAX},
     {"measured_ticks", 0, LIMIT_HORIZON_TICKS + 1},
+    /* metrics */
+    {"no_at_fault_collision", 0, 1},
+    {"drivable_area", 0, 1},
+    {"driving_direction", 0, 1},
+    {"making_progress", 0, 1},
+    {"progress", 0, 1},
+    {"ttc", 0, 1},
+    {"speed_limit", 0, 1},
+    {"comfort", 0, 1},
+    {"score", 0, 1},
+    {"lane_keeping", 0, 1},
+    {"traffic_light", 0, 1},
+    {"extended_comfort", 0, 1},
+    {"stage_epdms", 0, 1},
+    {"min_ttc_s", 0, 4},
+    {"min_distance_m", 0, PLACE_MAX_M},
+    {"impact_speed_mps", 0, SPEED_MAX_MPS},
+    {"progress_m", -PLACE_MAX_M, PLACE_MAX_M},
+    {"distance_m", 0, DRIVEN_MAX_M},
+    {"speed_max_mps", 0, SPEED_MAX_MPS},
+    {"accel_min_mps2", -ACCEL_MAX_MPS2, ACCEL_MAX_MPS2},
+    {"jerk_max_mps3", 0, JERK_MAX_MPS3},
+    {"lataccel_cost", 0, COST_MAX},
+    {"jerk_cost", 0, COST_MAX},
+    {"total_cost", 0, COST_MAX},
+    {"stage_distance_m", 0, PLACE_MAX_M},
+    {"intervention_count", 0, LIMIT_HORIZON_TICKS},
+    {"collision_count", 0, LIMIT_AGENTS},
+    {"collision_tick", 0, LIMIT_HORIZON_TICKS},
+    {"collision_agent", -1, LIMIT_AGENTS - 1},
 };
 
 static const struct invariant tenant_rows[] = {
@@ -110,6 +149,12 @@ const struct invariants invariants_trust_event = OF(trust_event_fields, trust_ev
 const struct invariants invariants_golden = OF(golden_set_fields, golden_rows);
 const struct invariants invariants_label = OF(label_fields, label_rows);
 
+/* Whether nothing that came near is infinity. */
+static bool may_be_infinite(const struct json_field *field)
+{
+    return strcmp(field->name, "min_ttc_s") == 0 || strcmp(field->name, "min_distance_m") == 0;
+}
+
 /* Bounds of the member; false: it may be whatever it holds. */
 static bool bounds(const struct invariants *of, const struct json_field *field, int64_t *least,
                    int64_t *greatest)
@@ -165,14 +210,31 @@ static int64_t value_of(const struct json_field *field, const void *place)
     return end != NULL ? end - (const char *)place : -1;
 }
 
+/* A real number: NaN is beyond nothing. */
+static enum status check_real(const struct json_field *field, double value, int64_t least,
+                              int64_t greatest, struct error *error)
+{
+    bool infinite = may_be_infinite(field);
+    bool beyond = value < (double)least || value > (double)greatest;
+    if (!beyond || (infinite && isinf(value) && value > 0)) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_BAD_INPUT, "%s: expected %" PRId64 " to %" PRId64 "%s, found %g",
+                     field->name, least, greatest, infinite ? " or infinite" : "", value);
+}
+
 static enum status check_field(const struct invariants *of, const struct json_field *field,
                                const void *record, struct error *error)
 {
     int64_t least;
     int64_t greatest;
-    if (field->kind == JSON_FIELD_U64 || field->kind == JSON_FIELD_F64 ||
-        !bounds(of, field, &least, &greatest)) {
+    if (field->kind == JSON_FIELD_U64 || !bounds(of, field, &least, &greatest)) {
         return STATUS_OK;
+    }
+    if (field->kind == JSON_FIELD_F64) {
+        double real;
+        memcpy(&real, (const char *)record + field->offset, sizeof real);
+        return check_real(field, real, least, greatest, error);
     }
     int64_t value = value_of(field, (const char *)record + field->offset);
     if ((value >= least && value <= greatest) ||
@@ -205,6 +267,76 @@ enum status invariants_check(const struct invariants *of, const void *record, st
     return check_fields(of, of->fields, record, error);
 }
 
+/* ---- members that must agree ---- */
+
+/* What each verdict has beside it (worker/run/rollout.c). Of one that is flagged, and of those of
+ * its job, which are its evidence, whatever they had. */
+static const char *verdict_disagrees(const struct outcome *outcome)
+{
+    bool checked = outcome->health_check[0] != '\0';
+    switch (outcome->verdict) {
+    case VERDICT_PASS:
+        return outcome->reasons != 0 ? "pass: expected no reasons"
+               : checked             ? "pass: expected no health_check"
+                                     : NULL;
+    case VERDICT_FAIL:
+        return outcome->reasons == 0 ? "fail: expected a reason at least, found none"
+               : checked             ? "fail: expected no health_check"
+                                     : NULL;
+    case VERDICT_PLANNER_ERROR:
+        return outcome->reasons != 0       ? "planner_error: expected no reasons"
+               : outcome->error[0] == '\0' ? "planner_error: expected its error, found none"
+               : checked                   ? "planner_error: expected no health_check"
+                                           : NULL;
+    case VERDICT_INVALID:
+        return outcome->reasons != 0 ? "invalid: expected no reasons"
+               : !checked            ? "an invalid rollout needs the check that did not hold"
+                                     : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* The furthest that its ticks take, rounded up: of one that is not flagged for moving further. */
+static int64_t driven_mm_max(const struct outcome *outcome)
+{
+    return outcome->verdict == VERDICT_FLAGGED
+               ? OUTCOME_MM_MAX
+               : (outcome->ticks - (int64_t)outcome->prefix_ticks) * OUTCOME_TICK_MM_MAX +
+                     OUTCOME_TICK_MM_MAX;
+}
+
+enum status invariants_outcome_agrees(const struct outcome *outcome, struct error *error)
+{
+    const struct metrics *metrics = &outcome->metrics;
+    const char *verdict = verdict_disagrees(outcome);
+    const struct {
+        bool broken;
+        const char *sentence;
+    } rules[] = {
+        {verdict != NULL, verdict},
+        {outcome->prefix_ticks > outcome->ticks, "expected prefix_ticks of at most ticks"},
+        {outcome->branch_id[0] == '\0' && outcome->prefix_ticks > 0,
+         "expected no prefix_ticks of a main line"},
+        {outcome->metres_mm > driven_mm_max(outcome),
+         "metres_mm: expected 12 m a tick at most, found more"},
+        {metrics->distance_m > (1.0 + outcome->ticks) * ((double)OUTCOME_TICK_MM_MAX * 1e-3),
+         "distance_m: expected 12 m a tick at most, found more"},
+        {metrics->collision_tick != UINT32_MAX && metrics->collision_tick > outcome->ticks,
+         "expected collision_tick of at most ticks"},
+        {metrics->at_fault && metrics->collision_count == 0,
+         "at_fault: expected a contact, found collision_count 0"},
+        {metrics->at_fault && metrics->no_at_fault_collision > 0,
+         "at_fault: expected no_at_fault_collision 0"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rules); i++) {
+        if (rules[i].broken) {
+            return error_set(error, STATUS_BAD_INPUT, "%s", rules[i].sentence);
+        }
+    }
+    return STATUS_OK;
+}
+
 /* ---- the check ---- */
 
 struct sql_text {
@@ -213,17 +345,24 @@ struct sql_text {
     bool any;
 };
 
+/* 9e999 is infinity to SQL. */
 static void add_column(struct sql_text *text, const struct json_field *field, int64_t least,
                        int64_t greatest)
 {
     char beyond[256];
+    bool infinite = may_be_infinite(field);
     const char *name = field->name;
     bool is_text = field->kind == JSON_FIELD_TEXT;
-    snprintf(beyond, sizeof beyond,
-             is_text ? "(length(CAST(t.%s AS BLOB)) NOT BETWEEN %" PRId64 " AND %" PRId64
-                       " OR instr(t.%s, char(0)) > 0)"
-                     : "(t.%s NOT BETWEEN %" PRId64 " AND %" PRId64 ")",
-             name, least, greatest, name);
+    if (is_text) {
+        snprintf(beyond, sizeof beyond,
+                 "(length(CAST(t.%s AS BLOB)) NOT BETWEEN %" PRId64 " AND %" PRId64
+                 " OR instr(t.%s, char(0)) > 0)",
+                 name, least, greatest, name);
+    } else {
+        snprintf(beyond, sizeof beyond, "(t.%s < %" PRId64 " OR t.%s > %" PRId64 "%s%s%s)", name,
+                 least, name, greatest, infinite ? " AND t." : "", infinite ? name : "",
+                 infinite ? " < 9e999" : "");
+    }
     if (is_text) {
         fprintf(text->cases,
                 " WHEN %s THEN 'holds a text that is empty, cut off or longer than any that is "
@@ -231,8 +370,8 @@ static void add_column(struct sql_text *text, const struct json_field *field, in
                 beyond, name);
     } else {
         fprintf(text->cases,
-                " WHEN %s THEN 'has %s ' || t.%s || ', expected %" PRId64 " to %" PRId64 "'",
-                beyond, name, name, least, greatest);
+                " WHEN %s THEN 'has %s ' || t.%s || ', expected %" PRId64 " to %" PRId64 "%s'",
+                beyond, name, name, least, greatest, infinite ? " or infinite" : "");
     }
     fprintf(text->where, "%s%s", text->any ? " OR " : "", beyond);
     text->any = true;
@@ -251,8 +390,7 @@ static enum status add_columns(const struct invariants *of, const struct json_fi
             TRY(add_columns(of, field->list, text, has, context, error));
             continue;
         }
-        if (field->kind == JSON_FIELD_U64 || field->kind == JSON_FIELD_F64 ||
-            !bounds(of, field, &least, &greatest)) {
+        if (field->kind == JSON_FIELD_U64 || !bounds(of, field, &least, &greatest)) {
             continue;
         }
         TRY(has(context, field->name, &there, error));

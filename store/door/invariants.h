@@ -6,17 +6,22 @@
  *
  * Members are those of the records' JSON tables. One that is not in the table below is what its
  * kind holds: a text fits its buffer, a name and a set of bits are known, a bool is 0 or 1.
+ * Members that must agree with one another are looked at by one function, at both places.
  */
 #ifndef SWERVE_STORE_DOOR_INVARIANTS_H
 #define SWERVE_STORE_DOOR_INVARIANTS_H
 
 #include "base/status.h"
 #include "schemas/json_record.h"
+#include "schemas/limits.h"
+#include "schemas/outcome.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of ego in a tick: one that moves further is flagged as a teleport (docs/health.md). */
+#define OUTCOME_TICK_MM_MAX INT64_C(12000)
 /* Bounds on what one attempt may report: 11 days of device time, 10 million km, 1e21 operations. */
 #define LEDGER_ATTEMPT_NS_MAX (INT64_C(1000000) * 1000000000)
 #define LEDGER_ATTEMPT_MM_MAX (INT64_C(10000000) * 1000000)
@@ -28,12 +33,13 @@
 /* Device time that operations are allowed beside what is billed: clocks of processor time go in
  * steps. */
 #define LEDGER_MFLOP_SLACK_NS 100000000
-/* Of one rollout: 10,000 km in the 10 minutes that one lasts at most, so that a suite of 900
- * million rollouts still counts its metres. */
+/* Of one rollout: 10,000 km, also of one whose last tick is a teleport and was flagged, so that a
+ * suite of 900 million rollouts still counts its metres. */
 #define OUTCOME_MM_MAX (INT64_C(10000) * 1000000)
 #define OUTCOME_PEAK_MFLOPS_MAX INT64_C(1000000000000)
 
-/* From a number's least to its greatest; of a text that of its bytes. */
+/* From a number's least to its greatest; of a text that of its bytes. A real number may also be
+ * NaN, which says that there is none. */
 struct invariant {
     const char *member;
     int64_t least;
@@ -60,6 +66,10 @@ extern const struct invariants invariants_label;
 /* Every member of the record; the sentence says which one, its range and what was found. BAD_INPUT,
  * or LIMIT: a text does not end. */
 enum status invariants_check(const struct invariants *of, const void *record, struct error *error);
+
+/* Whether the members of an outcome, each within its range, agree with one another: its verdict
+ * with its reasons, its metres with its ticks, its contacts among themselves. BAD_INPUT. */
+enum status invariants_outcome_agrees(const struct outcome *outcome, struct error *error);
 
 /* Whether the table whose rows are looked at has such a column. */
 typedef enum status invariants_has(void *context, const char *column, bool *has,

@@ -498,6 +498,7 @@ static enum status read_facts(const json_t *root, struct record_scenario *out, s
         out->facts = (struct door_facts){.slices = scenario->slices,
                                          .horizon_ticks = scenario->horizon_ticks,
                                          .branch_count = scenario->branch_count,
+                                         .no_fault = scenario->criteria.no_at_fault_collision,
                                          .controls = scenario->controls.log.count > 0,
                                          .of_branch = out->of_branch};
     }

@@ -505,7 +505,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " UNION ALL SELECT c.planner, c.tier, s.scenario_id, s.scenario, o.verdict FROM memo_outcomes m"
         " CROSS JOIN outcomes o ON o.id = m.outcome" MAIN_JOINS("m.job") " WHERE m.suite = ?1" MAIN_LINES
         " UNION ALL SELECT c.planner, c.tier, s.scenario_id, -s.scenario, 5 FROM jobs j CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
-        " WHERE j.suite = ?1 AND j.state = 4 AND j.audit = 0 AND j.shadow IS NULL) lines GROUP BY planner, tier, name, scenario ORDER BY planner, tier, name",
+        " WHERE j.suite = ?1 AND j.state = 4 AND j.audit = 0 AND j.shadow IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM outcomes o WHERE o.job = j.id AND length(o.branch_id) < 1)) lines GROUP BY planner, tier, name, scenario ORDER BY planner, tier, name",
 
     [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
     [STATEMENT_DEAD_JOBS] =

@@ -793,6 +793,28 @@ static void dead_jobs_are_in_the_range(void)
     summary_finish(&summary);
 }
 
+/* A flagged job that nobody was to answer for is dead, and one main line. */
+static void a_flagged_job_that_is_dead_counts_once(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    plain_outcome("a", 1, VERDICT_PASS);
+    plain_outcome("b", 1, VERDICT_PASS);
+    plain_outcome("c", 1, VERDICT_PASS);
+    struct outcome *flagged = plain_outcome("d", 1, VERDICT_FLAGGED);
+    made_dead_count = 1;
+    made_dead[0] = (struct store_job){.id = flagged->job_id, .spec = {.tier = TIER_OBJECT}};
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    made_dead_count = 0;
+    char text[SUMMARY_SEEDS_BYTES];
+    EXPECT_TEXT(summary_range_text(summary_row_part(&summary.total, NULL, TIER_OBJECT), text),
+                "object: 1 of 4 main lines have no result (1 flagged): the rate "
+                "would be 75.0% had they all failed, 100.0% had they all passed.");
+    EXPECT_INT(summary_unanswered(&summary), 1);
+    summary_finish(&summary);
+}
+
 /* The tick alone does not say what a planner raised there. */
 static void a_planner_that_raised_is_quoted(void)
 {
@@ -1460,9 +1482,10 @@ int main(void)
         TEST(each_scenario_counts_once), TEST(a_planner_that_died_once_is_told_of),
         TEST(points_of_a_grid_are_one_draw), TEST(tiers_are_not_mixed),
         TEST(planners_are_not_mixed), TEST(dead_jobs_are_in_the_range),
-        TEST(flagged_main_lines_give_a_range), TEST(dead_jobs_are_named_up_to_ten),
-        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
-        TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),
+        TEST(a_flagged_job_that_is_dead_counts_once), TEST(flagged_main_lines_give_a_range),
+        TEST(dead_jobs_are_named_up_to_ten), TEST(jobs_without_figures_are_counted),
+        TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),
+        TEST(drives_at_fault_stand_beside_their_rate),
         TEST(extended_scores_are_means_of_those_that_have_one),
         TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
         TEST(an_error_is_told_once), TEST(flags_lead_to_who_answered),

@@ -110,8 +110,12 @@ static void fill_outcome(struct worker *worker, const struct held *held, uint32_
                                         : VERDICT_PASS;
     outcome->ticks = 5 + (uint32_t)(hash % 5); /* of nine */
     outcome->prefix_ticks = index > 0 ? 4 : 0;
-    outcome->metres_mm = 1000 + (int64_t)(hash % 90000);
+    outcome->metres_mm = 1000 + (int64_t)(hash % 20000);
     outcome->device_ns = 1000;
+    outcome->reasons = outcome->verdict == VERDICT_FAIL ? REASON_DISTANCE : 0;
+    if (outcome->verdict == VERDICT_PLANNER_ERROR) {
+        snprintf(outcome->error, sizeof outcome->error, "exited");
+    }
     if (outcome->verdict == VERDICT_INVALID) {
         snprintf(outcome->health_check, sizeof outcome->health_check, "overlap");
         outcome->health_tick = 3;

@@ -201,12 +201,21 @@ static void a_check_finds_what_the_door_refuses(void)
     static const struct {
         const char *column;
         int64_t value;
-    } rows[] = {{"ticks", -1},           {"reasons", 1 << REASON_BIT_COUNT},
-                {"metres_mm", -1},       {"metres_mm", OUTCOME_MM_MAX + 1},
-                {"collision_agent", -2}, {"collision_kind", 6},
-                {"at_fault", 2},         {"pages_used_percent", 101},
-                {"peak_mflops", -1},     {"measured_ticks", -1},
-                {"collision_count", -1}, {"mflop", LEDGER_ATTEMPT_MFLOP_MAX + 1}};
+    } rows[] = {{"ticks", -1},
+                {"reasons", 1 << REASON_BIT_COUNT},
+                {"metres_mm", -1},
+                {"metres_mm", OUTCOME_MM_MAX + 1},
+                {"collision_agent", -2},
+                {"collision_kind", 6},
+                {"at_fault", 2},
+                {"pages_used_percent", 101},
+                {"peak_mflops", -1},
+                {"measured_ticks", -1},
+                {"collision_count", -1},
+                {"collision_count", 257},
+                {"collision_tick", LIMIT_HORIZON_TICKS + 1},
+                {"intervention_count", INT64_C(4000000000)},
+                {"mflop", LEDGER_ATTEMPT_MFLOP_MAX + 1}};
     struct outcome outcome = {.ticks = 10, .metrics.collision_agent = -1};
     open_store(true);
     submit("a", 0, 1);
@@ -221,6 +230,35 @@ static void a_check_finds_what_the_door_refuses(void)
                                              .outcome_count = 1};
     EXPECT_OK(store->ops->complete(store, completions, 1, completed, &error), error);
     close_store();
+    EXPECT_INT(check().count, 0);
+    static const struct {
+        const char *change;
+        const char *said;
+    } others[] = {
+        {"score = 7", "has score 7.0, expected 0 to 1"},
+        {"score = 9e999", "has score Inf, expected 0 to 1"},
+        {"min_ttc_s = -3", "has min_ttc_s -3.0, expected 0 to 4 or infinite"},
+        {"min_ttc_s = -9e999", "has min_ttc_s -Inf, expected 0 to 4 or infinite"},
+        {"distance_m = 1e300", "has distance_m 1.0e+300, expected 0 to"},
+        {"distance_m = 300", "contradicts itself: distance_m: expected 12 m a tick at most"},
+        {"metres_mm = 300000", "contradicts itself: metres_mm: expected 12 m a tick at most"},
+        {"reasons = 1", "contradicts itself: pass: expected no reasons"},
+        {"verdict = 1", "contradicts itself: fail: expected a reason"},
+        {"verdict = 4", "contradicts itself: an invalid rollout needs the check"},
+        {"at_fault = 1", "contradicts itself: at_fault: expected a contact"},
+    };
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        char sql[100];
+        snprintf(sql, sizeof sql, "UPDATE outcomes SET %s", others[i].change);
+        run_sql(sql);
+        EXPECT_CONTAINS(check().text, others[i].said);
+        strcpy(strchr(sql, '=') + 1, "0"); /* as it was */
+        run_sql(sql);
+        EXPECT_INT(check().count, 0);
+    }
+    run_sql("UPDATE outcomes SET min_ttc_s = 9e999, total_cost = NULL");
+    EXPECT(strstr(check().text, "expected") == NULL); /* it is the digests alone that differ */
+    run_sql("UPDATE outcomes SET min_ttc_s = 0, total_cost = 0");
     EXPECT_INT(check().count, 0);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char said[120];

@@ -6,9 +6,12 @@
  * it; then the honest one, which is taken. Behind each test the embedded backend's store is
  * checked.
  */
+#include "base/check.h"
 #include "base/utf8.h"
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
+
+#include <math.h>
 
 /* Branches that have names, and a job of all of them. */
 #define BRANCHED                                                                                  \
@@ -138,7 +141,12 @@ static void a_flag_brings_its_evidence(void)
     refuse(STATUS_CONFLICT, "expected an outcome of the verdict flagged");
     strcpy(outcomes[0].health_check, "frozen");
     outcomes[0].verdict = VERDICT_FAIL;
+    refuse(STATUS_BAD_INPUT, "fail: expected a reason");
+    outcomes[0].reasons = REASON_TTC;
+    outcomes[0].health_check[0] = '\0';
     refuse(STATUS_CONFLICT, "expected an outcome of the verdict flagged");
+    outcomes[0].reasons = 0;
+    strcpy(outcomes[0].health_check, "frozen");
     outcomes[0].verdict = VERDICT_FLAGGED;
     complete(1);
     EXPECT_INT(status_of("a").jobs[JOB_FLAGGED] + status_of("a").jobs[JOB_DEAD], 1);
@@ -196,13 +204,13 @@ static void outcomes_are_within_their_range(void)
     EXPECT_INT(claim("w", 1), 1);
     bring(COMPLETION_DONE, main_line);
     outcomes[0].metrics.collision_agent = -2;
-    refuse(STATUS_BAD_INPUT, "collision_agent: expected -1 to 2147483647, found -2");
+    refuse(STATUS_BAD_INPUT, "collision_agent: expected -1 to 255, found -2");
     outcomes[0].metrics.collision_agent = -1;
     outcomes[0].metres_mm = INT64_C(10000000000001);
     refuse(STATUS_BAD_INPUT, "outcome 0: metres_mm: expected 0 to");
     outcomes[0].metres_mm = 5;
     outcomes[0].prefix_ticks = outcomes[0].ticks + 1;
-    refuse(STATUS_BAD_INPUT, "prefix_ticks");
+    refuse(STATUS_BAD_INPUT, "expected prefix_ticks of at most ticks");
     outcomes[0].prefix_ticks = 0;
     completions[0].mflop = INT64_C(1000000000000001);
     refuse(STATUS_BAD_INPUT, "mflop: expected 0 to 1000000000000000, found 1000000000000001");
@@ -213,6 +221,123 @@ static void outcomes_are_within_their_range(void)
     EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
     EXPECT_INT(count, 1);
     EXPECT_INT(outcomes[0].reasons, (1U << REASON_BIT_COUNT) - 1);
+    close_store();
+}
+
+/* Figures of metrics that no drive measures; infinity and none at all, where they say something. */
+static void metrics_are_within_their_range(void)
+{
+    static const char *const main_line[] = {"", NULL};
+    struct metrics *metrics = &outcomes[0].metrics;
+    const struct {
+        double *metric;
+        double value;
+        const char *sentence;
+    } lies[] = {
+        {&metrics->score, 7, "score: expected 0 to 1, found 7"},
+        {&metrics->score, -1, "score: expected 0 to 1, found -1"},
+        {&metrics->score, INFINITY, "score: expected 0 to 1, found inf"},
+        {&metrics->score, 1e308, "score: expected 0 to 1, found 1e+308"},
+        {&metrics->progress, INFINITY, "progress: expected 0 to 1, found inf"},
+        {&metrics->distance_m, -5, "distance_m: expected 0 to 72012, found -5"},
+        {&metrics->distance_m, 1e300, "distance_m: expected 0 to 72012, found 1e+300"},
+        {&metrics->distance_m, 1213, "distance_m: expected 12 m a tick at most"},
+        {&metrics->min_ttc_s, -3, "min_ttc_s: expected 0 to 4 or infinite, found -3"},
+        {&metrics->min_ttc_s, -INFINITY, "min_ttc_s: expected 0 to 4 or infinite, found -inf"},
+        {&metrics->impact_speed_mps, -3, "impact_speed_mps: expected 0 to 1000, found -3"},
+        {&metrics->speed_max_mps, 1e9, "speed_max_mps: expected 0 to 1000, found 1e+09"},
+    };
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    bring(COMPLETION_DONE, main_line);
+    for (size_t i = 0; i < COUNT_OF(lies); i++) {
+        double was = *lies[i].metric;
+        *lies[i].metric = lies[i].value;
+        refuse(STATUS_BAD_INPUT, lies[i].sentence);
+        *lies[i].metric = was;
+    }
+    metrics->intervention_count = 4000000000U;
+    refuse(STATUS_BAD_INPUT, "intervention_count: expected 0 to 6000, found 4000000000");
+    metrics->intervention_count = 0;
+    metrics->collision_count = UINT32_MAX;
+    refuse(STATUS_BAD_INPUT, "collision_count: expected 0 to 256, found 4294967295");
+    metrics->collision_count = 0;
+    metrics->collision_tick = 101; /* of 100 */
+    refuse(STATUS_BAD_INPUT, "expected collision_tick of at most ticks");
+    metrics->collision_tick = UINT32_MAX;
+    metrics->collision_agent = 256;
+    refuse(STATUS_BAD_INPUT, "collision_agent: expected -1 to 255, found 256");
+    metrics->collision_agent = -1;
+    metrics->min_ttc_s = metrics->min_distance_m = INFINITY;
+    metrics->impact_speed_mps = metrics->total_cost = NAN;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    close_store();
+}
+
+/* What an outcome says must not contradict what it says elsewhere; the honest one of each verdict
+ * is taken. */
+static void verdicts_agree_with_their_reasons(void)
+{
+    static const char *const main_line[] = {"", NULL};
+    static const struct {
+        enum verdict verdict;
+        uint32_t reasons;
+        const char *health_check;
+        const char *error;
+        const char *sentence; /* NULL: taken */
+    } cases[] = {
+        {VERDICT_PASS, REASON_TTC, "", "", "pass: expected no reasons"},
+        {VERDICT_PASS, 0, "frozen", "", "pass: expected no health_check"},
+        {VERDICT_FAIL, 0, "", "", "fail: expected a reason at least, found none"},
+        {VERDICT_FAIL, REASON_TTC, "frozen", "", "fail: expected no health_check"},
+        {VERDICT_PLANNER_ERROR, 0, "", "", "planner_error: expected its error, found none"},
+        {VERDICT_PLANNER_ERROR, REASON_TTC, "", "exited", "planner_error: expected no reasons"},
+        {VERDICT_INVALID, 0, "", "", "needs the check that did not hold"},
+        {VERDICT_INVALID, REASON_TTC, "friction", "", "invalid: expected no reasons"},
+        {VERDICT_PASS, 0, "", "", NULL},
+        {VERDICT_PASS, 0, "", "died once", NULL},
+        {VERDICT_FAIL, REASON_TTC, "", OUTCOME_VARIES, NULL},
+        {VERDICT_PLANNER_ERROR, 0, "", "exited", NULL},
+        {VERDICT_INVALID, 0, "friction", "beyond half the friction", NULL},
+    };
+
+    open_store(true);
+    submit_plain("a", "k", COUNT_OF(cases));
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        if (i == 0 || cases[i - 1].sentence == NULL) {
+            EXPECT_INT(claim("w", 1), 1);
+        }
+        bring(COMPLETION_DONE, main_line);
+        outcomes[0].verdict = cases[i].verdict;
+        outcomes[0].reasons = cases[i].reasons;
+        strcpy(outcomes[0].health_check, cases[i].health_check);
+        strcpy(outcomes[0].error, cases[i].error);
+        if (cases[i].sentence != NULL) {
+            refuse(STATUS_BAD_INPUT, cases[i].sentence);
+            continue;
+        }
+        complete(1);
+        EXPECT_INT(completed[0].status, STATUS_OK);
+    }
+    EXPECT_INT(claim("w", 1), 1);
+    bring(COMPLETION_DONE, main_line);
+    outcomes[0].prefix_ticks = 1;
+    refuse(STATUS_BAD_INPUT, "expected no prefix_ticks of a main line");
+    outcomes[0].prefix_ticks = 0;
+    outcomes[0].metres_mm = 1212001;
+    refuse(STATUS_BAD_INPUT, "metres_mm: expected 12 m a tick at most");
+    outcomes[0].metres_mm = 0;
+    outcomes[0].metrics.at_fault = true;
+    refuse(STATUS_BAD_INPUT, "at_fault: expected a contact, found collision_count 0");
+    outcomes[0].metrics.collision_count = 1;
+    outcomes[0].metrics.no_at_fault_collision = 1;
+    refuse(STATUS_BAD_INPUT, "at_fault: expected no_at_fault_collision 0");
+    outcomes[0].metrics.no_at_fault_collision = 0;
+    complete(1); /* of a scenario whose criteria nobody knows */
+    EXPECT_INT(completed[0].status, STATUS_OK);
     close_store();
 }
 
@@ -271,6 +396,10 @@ static void jobs_have_the_size_of_their_scenario(void)
         refuse(STATUS_BAD_INPUT, "ticks: expected 0 to 6000, found 6001");
     }
     outcomes[0].ticks = outcomes[1].ticks = 10;
+    outcomes[1].metrics.at_fault = true;
+    outcomes[1].metrics.collision_count = 1;
+    refuse(STATUS_CONFLICT, "outcome 1: pass: its scenario asks for no collision at fault");
+    outcomes[1].metrics.at_fault = false;
     complete(1);
     EXPECT_INT(completed[0].status, STATUS_OK);
     EXPECT_INT(status_of("a").ticks, 20);
@@ -390,7 +519,8 @@ int conformance_door(const struct conformance_backend *tested)
     return finish_half(TEST_RUN(
         TEST(completions_bring_each_rollout_once), TEST(rollouts_without_names_are_counted),
         TEST(a_flag_brings_its_evidence), TEST(partial_outcomes_are_no_more_than_rollouts),
-        TEST(outcomes_are_within_their_range), TEST(results_are_taken_over_whole),
+        TEST(outcomes_are_within_their_range), TEST(metrics_are_within_their_range),
+        TEST(verdicts_agree_with_their_reasons), TEST(results_are_taken_over_whole),
         TEST(jobs_have_the_size_of_their_scenario), TEST(audits_repeat_what_they_name),
         TEST(names_are_printable_and_no_paths)));
 }

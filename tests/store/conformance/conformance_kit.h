@@ -178,8 +178,12 @@ static inline void fill_outcome(struct outcome *outcome, const struct job_spec *
     outcome->ticks = 100;
     outcome->metres_mm = 5000;
     outcome->device_ns = NS_PER_S;
+    outcome->reasons = verdict == VERDICT_FAIL ? REASON_PROGRESS : 0;
     if (verdict == VERDICT_FLAGGED) {
         strcpy(outcome->health_check, "frozen");
+    }
+    if (verdict == VERDICT_PLANNER_ERROR) {
+        strcpy(outcome->error, "tick 1: exited");
     }
 }
 

@@ -277,6 +277,7 @@ static void fill_outcomes(struct outcome *outcomes, uint32_t count, const struct
         outcome->verdict = flagged              ? VERDICT_FLAGGED
                            : (key + i) % 3 == 0 ? VERDICT_FAIL
                                                 : VERDICT_PASS;
+        outcome->reasons = outcome->verdict == VERDICT_FAIL ? REASON_TTC : 0;
         snprintf(outcome->health_check, sizeof outcome->health_check, "%s",
                  flagged ? "frozen" : "");
         outcome->ticks = 20 + i;

@@ -41,7 +41,7 @@ static void outcomes_come_back(void)
         strcpy(sent[i].branch_id, i == 0 ? "" : "swerve");
         sent[i].job_id = leases[0].job_id;
         sent[i].epoch = leases[0].epoch;
-        sent[i].reasons = REASON_COLLISION | REASON_TTC;
+        sent[i].reasons = i == 0 ? REASON_COLLISION | REASON_TTC : 0;
         sent[i].prefix_ticks = i == 0 ? 0 : 40;
         memcpy(sent[i].artifact_hash, hash, sizeof hash);
         strcpy(sent[i].trace_hash, "t");
@@ -56,6 +56,7 @@ static void outcomes_come_back(void)
         metrics->collision_agent = -1;
         metrics->collision_kind = COLLISION_FRONT;
         metrics->at_fault = true;
+        metrics->collision_count = 1;
         metrics->jerk_max_mps3 = 17;
         metrics->lataccel_cost = 0.1 * (i + 1); /* of a log of the controls challenge */
         metrics->jerk_cost = i == 0 ? (double)NAN : 23.5;
@@ -958,7 +959,11 @@ static void flagged_jobs_are_escalated(void)
     strcpy(completions[0].error, "frozen world");
     complete(1);
     EXPECT_INT(completed[0].escalated_job_id, 0);
-    EXPECT_INT(status_of("a").jobs[JOB_DEAD], 1);
+    status = status_of("a");
+    EXPECT_INT(status.jobs[JOB_DEAD], 1);
+    mains = &status.mains[leases[0].spec.tier]; /* it counts once, as what it ended as */
+    EXPECT_INT(mains->verdicts[VERDICT_FLAGGED], 2);
+    EXPECT_INT(mains->no_answer, 0);
     get_job(leases[0].job_id);
     EXPECT_TEXT(job.error, "frozen world");
     close_store();
@@ -1401,6 +1406,7 @@ static void audits_are_second_opinions(void)
     make_completion(0, "t", COMPLETION_DONE);
     completions[0].mflop = 77;
     outcomes[0].verdict = VERDICT_FAIL;
+    outcomes[0].reasons = REASON_SCORE;
     complete(1);
     EXPECT_INT(completed[0].status, STATUS_OK);
     submit_with_audit("b");
@@ -1542,6 +1548,7 @@ static void outcomes_are_filtered_and_paged(void)
         for (uint32_t i = 0; i < got; i++) {
             make_completion(i, "w", COMPLETION_DONE);
             outcomes[i].verdict = leases[i].spec.seed % 4 == 0 ? VERDICT_FAIL : VERDICT_PASS;
+            outcomes[i].reasons = leases[i].spec.seed % 4 == 0 ? REASON_SCORE : 0;
             last_job = leases[i].job_id;
         }
         complete(got);

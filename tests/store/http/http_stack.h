@@ -75,6 +75,7 @@ static inline struct outcome make_outcome(const struct job_lease *lease)
     memcpy(outcome.suite_id, lease->spec.suite_id, sizeof outcome.suite_id);
     job_context_copy(&lease->spec, &outcome);
     outcome.verdict = VERDICT_FAIL;
+    outcome.reasons = REASON_SCORE;
     outcome.reasons = REASON_TTC | REASON_SPEED;
     outcome.metrics.min_ttc_s = INFINITY;
     outcome.metrics.impact_speed_mps = NAN;

@@ -1326,6 +1326,7 @@ static void take_outcomes(const struct model *model, struct model_job *job,
         const struct model_partial *partial = partial_shown(model, job, model_rollout(outcome));
         job->outcomes[i] = (struct model_outcome){
             .at = partial != NULL ? partial->at : taken_in(model),
+            .main_line = outcome->branch_id[0] == '\0',
             .verdict = completion->kind == COMPLETION_FLAGGED ? VERDICT_FLAGGED : outcome->verdict,
             .ticks = outcome->ticks,
             .prefix_ticks = outcome->prefix_ticks,

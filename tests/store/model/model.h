@@ -79,6 +79,7 @@ struct model_time {
 
 struct model_outcome {
     struct model_time at;
+    bool main_line;
     enum verdict verdict;
     uint32_t ticks;
     uint32_t prefix_ticks;

@@ -463,6 +463,7 @@ static void finish_one(struct store *store, const struct job_lease *lease, int j
 
     jobs_fill_done(&completion, &outcome, lease, "keeper");
     outcome.verdict = job % 2 == 0 ? VERDICT_FAIL : VERDICT_PASS;
+    outcome.reasons = job % 2 == 0 ? REASON_SCORE : 0;
     memcpy(outcome.artifact_hash, kept->hash, sizeof kept->hash);
     memcpy(completion.artifact_hash, kept->hash, sizeof kept->hash);
     EXPECT_OK(store->ops->complete(store, &completion, 1, &result, &error), error);

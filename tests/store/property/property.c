@@ -484,15 +484,19 @@ static void make_outcome(struct property_play *play, const struct job_spec *spec
                        : chance(play, 2) ? VERDICT_PASS
                        : chance(play, 4) ? VERDICT_PLANNER_ERROR
                                          : VERDICT_FAIL;
-    outcome->reasons =
-        outcome->verdict == VERDICT_FAIL ? (uint32_t)draw(play, 1 << REASON_BIT_COUNT) : 0;
+    outcome->reasons = outcome->verdict == VERDICT_FAIL
+                           ? 1 + (uint32_t)draw(play, (1 << REASON_BIT_COUNT) - 1)
+                           : 0;
+    if (outcome->verdict == VERDICT_PLANNER_ERROR) {
+        snprintf(outcome->error, sizeof outcome->error, "exited");
+    }
     outcome->ticks = 9; /* no scenario is shorter */
     outcome->prefix_ticks = index > 0 ? 5 : 0;
     outcome->metres_mm = 1000;
     outcome->device_ns = 100;
     outcome->metrics.collision_tick = UINT32_MAX;
     outcome->metrics.collision_agent = -1;
-    outcome->metrics.min_ttc_s = odd_real(play);
+    outcome->metrics.min_ttc_s = chance(play, 4) ? odd_real(play) : 1.5;
     if (index > 0) {
         snprintf(outcome->branch_id, sizeof outcome->branch_id, "b%" PRIu32, index);
     }
