@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "report/trust/capacity.h"
 #include "report/trust/disagreements.h"
+#include "report/trust/measures.h"
 #include "report/trust/table.h"
 
 #include "base/check.h"
@@ -64,6 +65,8 @@ static int agree(struct agreement_command *agreement)
     struct store *store = NULL;
     struct pairs pairs = {0};
     struct table table = {0};
+    struct measures_alarm *alarms = NULL;
+    uint32_t alarm_count = 0;
     static struct trust_policy policy;
     policy = trust_policy_default();
     enum status status = parse_before(agreement, &error);
@@ -75,6 +78,7 @@ static int agree(struct agreement_command *agreement)
     THEN(status, agreement->by_day
                      ? table_make_by_day(&pairs, &policy, agreement->before_day, &table, &error)
                      : table_make(&pairs, &policy, &table, &error));
+    THEN(status, measures_alarms(&pairs.drives, &policy, &alarms, &alarm_count, &error));
     if (status == STATUS_OK && agreement->disagreements != NULL) {
         status = write_disagreements(agreement, store, &pairs, &error);
     }
@@ -86,14 +90,17 @@ static int agree(struct agreement_command *agreement)
         code = cli_fail(&error);
     } else if (agreement->json) {
         json_t *json = table_json(&table, agreement->by_day);
+        json_t *drift = measures_json(&pairs.drives, alarms, alarm_count);
         if (json != NULL &&
-            json_object_set_new(json, "freezes", decisions_json(&pairs.decisions)) != 0) {
+            (json_object_set_new(json, "health_drift", drift) != 0 ||
+             json_object_set_new(json, "freezes", decisions_json(&pairs.decisions)) != 0)) {
             json_decref(json);
             json = NULL;
         }
         code = cli_print_json(json);
     } else {
         table_print(&table, stdout);
+        measures_print(&pairs.drives, alarms, alarm_count, stdout);
         if (agreement->by_day) {
             table_days_print(&table, stdout);
         }
@@ -101,6 +108,7 @@ static int agree(struct agreement_command *agreement)
     }
     uint32_t holding = decisions_holding(&pairs.decisions, NULL);
     code = code == 0 && agreement->gate && table.frozen + table.sounding + holding > 0 ? 1 : code;
+    free(alarms);
     table_finish(&table);
     pairs_finish(&pairs);
     return code;

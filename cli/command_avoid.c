@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AVOID_SLOTS = 16 };
+enum { AVOID_SLOTS = 16, PROGRESS_MS = 3000 };
 
 struct avoid_drive {
     struct outcome outcome;
@@ -137,6 +137,19 @@ static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct 
     scenario_destroy(document);
     return status == STATUS_OK ? status
                                : error_prefix(error, "outcome %lld", (long long)drive->outcome.id);
+}
+
+/* A line now and then: a drive is driven again with hundreds of forks. Returns when the last line
+ * was shown. */
+static int64_t show_progress(const struct clock *clock, int64_t shown_ns, uint32_t done,
+                             uint32_t count)
+{
+    int64_t now_ns = clock_now_ns(clock);
+    if (done == count || now_ns - shown_ns < PROGRESS_MS * NS_PER_MS) {
+        return shown_ns;
+    }
+    text_print(stderr, "%u/%u drives\n", done, count);
+    return now_ns;
 }
 
 /* ---- what is shown ---- */
@@ -437,32 +450,27 @@ int command_avoid(int argc, char **argv)
         "are not what is stored when driven again: another planner or simulation, in no figure.",
         CLI_ROWS(rows, 0, 1),
     };
-    char newest[1][LIMIT_ID_BYTES];
-    uint32_t count = 0;
+    char suite[LIMIT_ID_BYTES];
     struct error error;
-    CLI_PARSE(&command, argc, argv, &avoid.suite, &count);
+    CLI_PARSE(&command, argc, argv, &avoid.suite, NULL);
     if (confinement_options_settle(&confinement, cli_store_url(url), &avoid.confinement, &error) !=
             STATUS_OK ||
         cli_store_open(url, &avoid.store, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
-    enum status status = STATUS_OK;
     avoid.url = cli_store_url(url);
-    if (count == 0) {
-        status = avoid.store->ops->suites(avoid.store, newest, 1, &count, &error);
-        avoid.suite = newest[0];
-        if (status == STATUS_OK && count == 0) {
-            status = error_set(&error, STATUS_NOT_FOUND, "%s: the store has no suite",
-                               cli_store_url(url));
-        }
-    }
+    enum status status = cli_suite_id(avoid.store, avoid.url, avoid.suite, suite, &error);
+    avoid.suite = suite;
     THEN(status, models_open(models, NULL, &avoid.models, &error));
     if (status == STATUS_OK) { /* without a place for them those of the directory remain */
         versions_fetch_from(avoid.store, avoid.models, NULL);
     }
     THEN(status, load_drives(&avoid, &error));
+    const struct clock *clock = clock_system();
+    int64_t shown_ns = clock_now_ns(clock);
     for (uint32_t i = 0; status == STATUS_OK && i < avoid.count; i++) {
         status = sweep(&avoid, &avoid.drives[i], &error);
+        shown_ns = show_progress(clock, shown_ns, i + 1, avoid.count);
     }
     return finish(&avoid, status, &error);
 }

@@ -2,7 +2,6 @@
  * swerve bench: figures with their baselines, for SPEED.md. Never a test.
  */
 #include "cli/bench/bench.h"
-#include "cli/bench_plan.h"
 #include "cli/cli.h"
 
 #include "base/check.h"
@@ -153,12 +152,15 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
 static int plan(const struct bench_request *request)
 {
     struct error error;
+    json_t *json = NULL;
     enum status status =
         strcmp(request->what, "engine") == 0
-            ? bench_plan_print(request->engine.model, request->engine.config, request->engine.ranks,
-                               request->json, &error)
+            ? bench_engine_plan(&request->engine, request->json ? &json : NULL, &error)
             : error_set(&error, STATUS_USAGE, "bench %s: expected no --plan", request->what);
-    return status == STATUS_OK ? 0 : cli_fail(&error);
+    if (status != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    return json != NULL ? cli_print_json(json) : 0;
 }
 
 int command_bench(int argc, char **argv)

@@ -167,6 +167,7 @@ static enum status prepare_models(const struct suite_options *options,
 {
     enum status status = models_parse_conditioning(options->layout, &build->conditioning, error);
     build->precision = NN_BF16;
+    build->skipped_steps = (uint32_t)options->skip_steps;
     if (strcmp(options->precision, PRECISION_AUTO) != 0) {
         THEN(status, models_parse_precision(options->precision, &build->precision, error));
     }
@@ -275,11 +276,13 @@ static enum status check_numbers(const struct suite_options *options, struct err
         {"--seeds", options->seeds == SEEDS_NOT_GIVEN ? 1 : options->seeds, 1, LIMIT_SEEDS},
         {"--attempts", options->attempts, 1, 100},
         {"--weight", options->weight, 1, 100},
+        {"--skip-steps", options->skip_steps, 0, LIMIT_SAMPLER_STEPS},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         if (rows[i].value < rows[i].least || rows[i].value > rows[i].most) {
-            return error_set(error, STATUS_USAGE, "%s: expected 1 to %lld, found %lld",
-                             rows[i].name, (long long)rows[i].most, (long long)rows[i].value);
+            return error_set(error, STATUS_USAGE, "%s: expected %lld to %lld, found %lld",
+                             rows[i].name, (long long)rows[i].least, (long long)rows[i].most,
+                             (long long)rows[i].value);
         }
     }
     return STATUS_OK;

@@ -21,6 +21,7 @@ struct suite_options {
     const char *models;
     const char *layout;
     const char *precision;
+    int64_t skip_steps; /* of the student's sampler, in each tick */
     const char *audit;
     const char *trust;     /* policy: the store says in which slices the student is frozen */
     const char *store_url; /* as given; for `trust` and for goldens */
@@ -72,6 +73,9 @@ enum { SEEDS_NOT_GIVEN = -1 };
          .text = &(options).layout},                                                              \
         {"--precision", "NAME", "of a world model: fp32, bf16, int8, or auto (bf16)",             \
          .text = &(options).precision},                                                           \
+        {"--skip-steps", "N",                                                                     \
+         "steps of the student's sampler that each tick leaves out, on the CPU; all: drawn (0)",  \
+         .number = &(options).skip_steps},                                                        \
         {"--allow-degraded", NULL, "without world models the object world answers for them",      \
          .flag = &(options).allow_degraded},                                                      \
         {"--horizon", "refuse|clip|route",                                                        \

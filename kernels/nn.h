@@ -204,6 +204,8 @@ struct nn_kernels {
      * partial sums and then added; y = total * (rows[m].scale * scale of w[n]) + bias[n]. */
     size_t (*packed_bytes_e4m3)(uint32_t n, uint32_t k);
     void (*pack_e4m3)(const float *w, uint32_t n, uint32_t k, void *out);
+    /* The same of numbers that are e4m3 already: bytes [n][k], none of them NaN, scales [n]. */
+    void (*keep_e4m3)(const uint8_t *w, const float *scale, uint32_t n, uint32_t k, void *out);
     void (*to_e4m3)(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
                     uint32_t first_row, uint32_t end_row);
     void (*gemm_e4m3)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);

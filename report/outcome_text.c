@@ -165,17 +165,34 @@ static void put_moment(FILE *stream, const struct reading *reading)
     put(stream, "guardian", &line);
 }
 
+/* Measures of a learned world's pictures, those that applied. */
+static void put_measures(FILE *stream, const struct drive_health *health)
+{
+    struct line line = {.used = 0};
+    for (int i = 0; health->measured_ticks > 0 && i < MEASURE_COUNT; i++) {
+        if (isfinite(health->mean[i])) {
+            add(&line, "%s%s %.3g (%.3g)",
+                line.used > 0 ? ", " : "worst (mean): ", health_measure_kinds[i].name,
+                health->worst[i], health->mean[i]);
+        }
+    }
+    put(stream, "measures", &line);
+}
+
 /* Evidence that is no drive of the planner's: a flag, its error, a lost trace. */
 static void put_faults(FILE *stream, const struct reading *reading)
 {
     const struct outcome *outcome = reading->outcome;
     struct line line = {.used = 0};
     if (outcome->health_check[0] != '\0') {
-        add(&line, "%s at %.1f s, found %.3g, %.3g at most (docs/health.md#%s)",
+        add(&line, "%s at %.1f s, found %.3g, %.3g at %s (docs/health.md#%s)",
             outcome->health_check, outcome->health_tick * TICK_S, outcome->health_value,
-            outcome->health_threshold, outcome->health_check);
+            outcome->health_threshold,
+            outcome->health_value < outcome->health_threshold ? "least" : "most",
+            outcome->health_check);
     }
     put(stream, "health", &line);
+    put_measures(stream, &outcome->health);
     line = (struct line){.used = 0};
     if (outcome->error[0] != '\0') {
         add(&line, "%s", outcome->error);
@@ -225,8 +242,10 @@ static void put_saved(FILE *stream, const struct reading *reading, const struct 
     if (add_branches(&saving, reading, true) > 0) {
         add(&line, "branches that pass: %s", saving.text);
     }
-    if (add_branches(&not, reading, false) > 0) {
-        add(&line, "%sthat fail too: %s", line.used > 0 ? "; " : "branches ", not .text);
+    uint32_t failing = add_branches(&not, reading, false);
+    if (failing > 0) {
+        add(&line, "%s%s fail%s too", line.used > 0 ? "; " : "no branch: ", not .text,
+            failing > 1 ? "" : "s");
     }
     if (careful != NULL && careful->outside[0] != '\0') {
         add(&line, "%sa careful driver (UN R157): no answer, %s", line.used > 0 ? "; " : "",

@@ -58,6 +58,7 @@ struct kept_outcome kept_outcome_of(const struct outcome *outcome)
     for (size_t i = 0; i < TEXT_COUNT; i++) {
         kept.texts[i] = (const char *)outcome + text_members[i].offset;
     }
+    kept.health = outcome->health.measured_ticks > 0 ? &outcome->health : NULL;
     return kept;
 }
 
@@ -65,6 +66,9 @@ void kept_outcome_whole(const struct kept_outcome *kept, struct outcome *out)
 {
     *out = (struct outcome){.id = 0};
     COPY_NUMBERS(out, kept);
+    if (kept->health != NULL) {
+        out->health = *kept->health;
+    }
     for (size_t i = 0; i < TEXT_COUNT; i++) {
         snprintf((char *)out + text_members[i].offset, text_members[i].bytes, "%s", kept->texts[i]);
     }
@@ -124,6 +128,19 @@ static enum status take_text(struct kept_texts *texts, const char **text, struct
     return STATUS_OK;
 }
 
+static enum status take_health(struct kept_texts *texts, struct kept_outcome *kept,
+                               struct error *error)
+{
+    if (kept->health == NULL) {
+        return STATUS_OK;
+    }
+    struct drive_health *copy = arena_alloc(&texts->arena, 1, sizeof *copy);
+    TRY(memory_check(copy, error, "out of memory for the health of outcomes"));
+    *copy = *kept->health;
+    kept->health = copy;
+    return STATUS_OK;
+}
+
 enum status kept_texts_take(struct kept_texts *texts, struct kept_outcome *kept,
                             struct error *error)
 {
@@ -135,7 +152,7 @@ enum status kept_texts_take(struct kept_texts *texts, struct kept_outcome *kept,
         TRY(take_text(texts, &kept->texts[i], error));
         texts->last[i] = kept->texts[i];
     }
-    return STATUS_OK;
+    return take_health(texts, kept, error);
 }
 
 void kept_texts_finish(struct kept_texts *texts)

@@ -33,11 +33,12 @@ struct kept_outcome {
     bool safety_critical, shadow, in_flight;
     int64_t metres_mm, device_ns, mflop, peak_mflops;
     struct metrics metrics;
+    const struct drive_health *health; /* NULL: all zero */
     double health_value, health_threshold;
     int64_t parent_job_id, audit_of, at_ms, freeze;
 };
 
-/* The same, with texts that are those of `outcome`, which has to stay. */
+/* The same, with texts and health that are those of `outcome`, which has to stay. */
 struct kept_outcome kept_outcome_of(const struct outcome *outcome);
 
 /* The outcome that it is of. */
@@ -52,8 +53,8 @@ struct kept_texts {
     const char *last[KEPT_TEXTS]; /* of the outcome before, which most of the next repeat */
 };
 
-/* Takes over the texts of an outcome, which live as long as `texts` then. NO_MEMORY: some have been
- * taken over. */
+/* Takes over the texts and the health of an outcome, which live as long as `texts` then. NO_MEMORY:
+ * some have been taken over. */
 enum status kept_texts_take(struct kept_texts *texts, struct kept_outcome *kept,
                             struct error *error);
 void kept_texts_finish(struct kept_texts *texts);

@@ -395,35 +395,11 @@ const char *report_rig_text(const struct scenario *scenario, const char *rig,
     return out;
 }
 
-/* The camera with fewer pixels, one picture a tick, all of it at once: what a thumbnail needs. */
-static struct rig_camera thumbnail_of(const struct rig_camera *camera, int32_t width)
-{
-    struct rig_camera small = *camera;
-    struct rig_lens *lens = &small.lens;
-    small.rate_hz = 1.0 / TICK_S;
-    small.shutter = SHUTTER_GLOBAL;
-    small.shutter_ms = 0.0;
-    if (camera->width <= width) {
-        return small;
-    }
-    small.width = width;
-    small.height = (int32_t)fmax(2.0, round((double)camera->height * width / camera->width));
-    double across = (double)small.width / camera->width;
-    double down = (double)small.height / camera->height;
-    lens->fx *= across;
-    lens->fy *= down;
-    lens->cx = (lens->cx + 0.5) * across - 0.5;
-    lens->cy = (lens->cy + 0.5) * down - 0.5;
-    for (int i = 0; i < LENS_POLYNOMIAL_MAX; i++) {
-        lens->angle_to_pixels[i] *= across;
-    }
-    return small;
-}
-
 static void draw_rig_camera(struct report_drive *drive, const struct scene *scene, uint64_t seed,
                             uint32_t index, struct html *html)
 {
-    const struct rig_camera camera = thumbnail_of(&drive->rig->cameras[index], 2 * CAMERA_COLS);
+    struct rig_camera camera;
+    rig_camera_shrink(&drive->rig->cameras[index], 2 * CAMERA_COLS, &camera);
     const struct raster_layers *layers = report_drive_layers(drive);
     struct raster_rays *rays = NULL;
     struct error unneeded;

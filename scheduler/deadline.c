@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/units.h"
 
+#include <math.h>
 #include <string.h>
 
 #define QUANTILE 0.95
@@ -53,6 +54,7 @@ void deadline_forget(struct deadline_pool *pool)
     memset(pool->costs, 0, sizeof pool->costs);
     pool->period_ticks = 0;
     pool->closed = false;
+    pool->margin_ms = 0.0;
 }
 
 double deadline_cost_ms(const struct deadline_pool *pool, uint32_t tier)
@@ -176,7 +178,7 @@ struct deadline_choice deadline_pick(const struct deadline_pool *pool,
     uint64_t late_anyway = late_from(pool, sessions, count, served, now_ns);
     bool fits = false;
     for (uint32_t tier = 0; tier <= first->least && !fits; tier++) {
-        int64_t end_ns = now_ns + cost_ns(pool, tier);
+        int64_t end_ns = now_ns + cost_ns(pool, tier) + (int64_t)(pool->margin_ms * NS_PER_MS);
         choice.tier = tier;
         fits = end_ns <= first->deadline_ns &&
                (late_from(pool, sessions, count, served, end_ns) & ~late_anyway) == 0;
@@ -194,6 +196,9 @@ void deadline_served(struct deadline_pool *pool, int64_t now_ns, bool late)
         pool->period_ticks = 0;
         pool->period_lates = 0;
     }
+    double widened_ms =
+        pool->margin_ms + DEADLINE_MARGIN_STEP_MS * ((late ? 1.0 : 0.0) - DEADLINE_LATE_AIM);
+    pool->margin_ms = fmin(fmax(0.0, widened_ms), DEADLINE_MARGIN_MAX_MS);
     pool->period_ticks++;
     pool->period_lates += late;
     pool->good_ticks = late ? 0 : pool->good_ticks + 1;

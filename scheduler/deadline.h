@@ -6,7 +6,10 @@
  * Ticks are served by the earliest deadline (EDF); of equal deadlines the one that came first. A
  * tick gets the best tier that ends by its deadline and lets the next tick of every other session,
  * due already or soon, end by its own at the lowest tier that it accepts. A tick is never broken
- * off, so what is due soon counts. Where not even the lowest one is on time, it is late.
+ * off, so what is due soon counts. Where not even the lowest one is on time, it is late. A better
+ * tier than the lowest leaves a margin besides, which every late tick widens and every other one
+ * narrows a little: it settles where so few are late as is aimed at, however heavy the tail of the
+ * costs is beyond their 95th percentile.
  * Nothing is shed from a session that was let in; sessions are refused before.
  */
 #ifndef SWERVE_SCHEDULER_DEADLINE_H
@@ -29,6 +32,12 @@ enum {
 /* A pool lets nobody in once more than this share of its ticks was late, in .. */
 #define DEADLINE_LATE_MAX 0.01
 #define DEADLINE_LATE_NS (60 * INT64_C(1000000000))
+
+/* Share of ticks that may be late by better tiers having been chosen: the margin's aim; by how much
+ * a late tick widens it, and how wide it gets. */
+#define DEADLINE_LATE_AIM 0.004
+#define DEADLINE_MARGIN_STEP_MS 2.0
+#define DEADLINE_MARGIN_MAX_MS 200.0
 
 /* Parts of what a tick costs. */
 enum deadline_part {
@@ -61,6 +70,7 @@ struct deadline_pool {
     uint32_t period_ticks, period_lates;
     bool closed;         /* it lets nobody in */
     uint32_t good_ticks; /* on time, in a row */
+    double margin_ms;    /* that better tiers leave */
 };
 
 /* A session as the pool sees it. */

@@ -92,6 +92,13 @@ struct json_field_list {
         .list = (field_list)                                                         \
     }
 
+/* The same of a record that is left out where all of it is zero. */
+#define JSON_FIELD_OBJECT_OPTIONAL(record, member, field_list)                          \
+    {                                                                                   \
+        .name = #member, .kind = JSON_FIELD_RECORD, .offset = offsetof(record, member), \
+        .bytes = sizeof(((record *)0)->member), .list = (field_list), .optional = true  \
+    }
+
 /* The list of a table of fields. */
 #define JSON_FIELD_LIST(fields)                     \
     {                                               \

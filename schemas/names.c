@@ -20,6 +20,23 @@ const char *const reason_names[REASON_BIT_COUNT] = {
     "red_light",          "cost",          "stop_sign",
 };
 
+const struct health_measure_kind health_measure_kinds[MEASURE_COUNT] = {
+    [MEASURE_SATURATED] = {"saturated", false},
+    [MEASURE_STILL] = {"still", true},
+    [MEASURE_CUT] = {"cut", false},
+    [MEASURE_MASS_HIGH] = {"mass_high", false},
+    [MEASURE_MASS_LOW] = {"mass_low", true},
+    [MEASURE_LAYOUT] = {"layout", true},
+    [MEASURE_CAMERA] = {"camera", true},
+    [MEASURE_JUMP] = {"jump", false},
+    [MEASURE_LOST] = {"lost", false},
+    [MEASURE_ABSENT] = {"absent", false},
+    [MEASURE_ABSENT_VRU] = {"absent_vru", false},
+    [MEASURE_OFFSET] = {"offset", false},
+    [MEASURE_PHANTOM] = {"phantom", false},
+    [MEASURE_PHANTOM_VRU] = {"phantom_vru", false},
+};
+
 const char *reasons_text(uint32_t reasons, const char *separator, char out[REASONS_TEXT_BYTES])
 {
     size_t used = 0;

@@ -101,6 +101,44 @@ struct metrics {
     bool goal_reached;
 };
 
+/* Measures of what a learned world generated (docs/health.md); worker/models/health_bounds.h has
+ * their bounds. */
+enum health_measure {
+    MEASURE_SATURATED = 0, /* share of latents at the end of their range */
+    MEASURE_STILL,     /* change of the picture while ego moves: the larger of BEV and cameras */
+    MEASURE_CUT,       /* share of the occupied area that moved from one tick to the next */
+    MEASURE_MASS_HIGH, /* occupied area over what the layout (agents) or the past says */
+    MEASURE_MASS_LOW,
+    MEASURE_LAYOUT, /* overlap of occupancy and layout */
+    MEASURE_CAMERA, /* correlation of cameras and their layout */
+    MEASURE_JUMP,   /* unexplained step of an agent, m */
+    MEASURE_LOST,   /* agents that vanished in view */
+    /* Of the agent that is worst over its own ticks (agents). */
+    MEASURE_ABSENT,     /* share of the returns due that are not drawn; of anybody but .. */
+    MEASURE_ABSENT_VRU, /* .. a vulnerable road user */
+    MEASURE_OFFSET,     /* distance between where it is drawn and where it is, m */
+    /* Returns where nobody is, in cells (agents). */
+    MEASURE_PHANTOM,
+    MEASURE_PHANTOM_VRU,
+    MEASURE_COUNT
+};
+
+struct health_measure_kind {
+    const char *name;
+    bool low_is_sick; /* its bound is the least that it may be, else the most */
+};
+
+extern const struct health_measure_kind health_measure_kinds[MEASURE_COUNT];
+
+/* Health of a drive: its measures as they are judged, tick by tick (health_world_measure), over the
+ * ticks to which each applied, those before a fork included. All zero: its world has no such
+ * measures, or it was driven before they were kept. */
+struct drive_health {
+    int64_t measured_ticks;
+    double worst[MEASURE_COUNT]; /* the one nearest its bound or furthest beyond; NAN, as below: */
+    double mean[MEASURE_COUNT];  /* it never applied */
+};
+
 enum { OUTCOME_ERROR_BYTES = 2048 };
 
 /* In the sentence of a branch that could not be forked because its planner answered the same past
@@ -157,6 +195,7 @@ struct outcome {
     double health_threshold; /* what it might have been; 0 without a check */
     char
         evidence_hash[SHA256_HEX_BYTES]; /* artifact: PNG of the flagged frame; "": none was kept */
+    struct drive_health health;          /* of a learned world's pictures; all zero: of another */
     /* Filled by the store from the job; not looked at in a completion. */
     int64_t parent_job_id; /* the flagged job that this one's replaces; 0: none */
     int64_t audit_of; /* the job whose audit job produced this (a second opinion, not a result of

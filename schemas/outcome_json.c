@@ -49,6 +49,40 @@ static const struct json_field metric_fields[] = {
 
 const struct json_field_list metric_field_list = JSON_FIELD_LIST(metric_fields);
 
+/* A measure, both ways in which a drive sums it up. */
+#define MEASURE_FIELD(member, name_end, measure, text)                       \
+    {                                                                        \
+        .name = text name_end, .kind = JSON_FIELD_F64,                       \
+        .offset = offsetof(struct drive_health, member) +                    \
+                  (measure) * sizeof(((struct drive_health *)0)->member[0]), \
+        .bytes = sizeof(double)                                              \
+    }
+#define MEASURE(measure, text) \
+    MEASURE_FIELD(worst, "_worst", measure, text), MEASURE_FIELD(mean, "_mean", measure, text)
+
+/* Named as health_measure_kinds has them. */
+static const struct json_field health_fields[] = {
+    JSON_FIELD(struct drive_health, measured_ticks, JSON_FIELD_I64),
+    MEASURE(MEASURE_SATURATED, "saturated"),
+    MEASURE(MEASURE_STILL, "still"),
+    MEASURE(MEASURE_CUT, "cut"),
+    MEASURE(MEASURE_MASS_HIGH, "mass_high"),
+    MEASURE(MEASURE_MASS_LOW, "mass_low"),
+    MEASURE(MEASURE_LAYOUT, "layout"),
+    MEASURE(MEASURE_CAMERA, "camera"),
+    MEASURE(MEASURE_JUMP, "jump"),
+    MEASURE(MEASURE_LOST, "lost"),
+    MEASURE(MEASURE_ABSENT, "absent"),
+    MEASURE(MEASURE_ABSENT_VRU, "absent_vru"),
+    MEASURE(MEASURE_OFFSET, "offset"),
+    MEASURE(MEASURE_PHANTOM, "phantom"),
+    MEASURE(MEASURE_PHANTOM_VRU, "phantom_vru"),
+};
+
+_Static_assert(1 + 2 * MEASURE_COUNT == COUNT_OF(health_fields), "measures of a drive");
+
+const struct json_field_list drive_health_field_list = JSON_FIELD_LIST(health_fields);
+
 #define SLICE(slice_name, index)                                     \
     {                                                                \
         .name = (slice_name), .kind = JSON_FIELD_TEXT,               \
@@ -116,9 +150,10 @@ static const struct json_field outcome_fields[] = {
     JSON_FIELD_SET(struct outcome, reasons, reason_names, REASON_BIT_COUNT),
     JSON_FIELD_OBJECT("metrics", offsetof(struct outcome, metrics), &metric_field_list),
     JSON_FIELD_OBJECT("slices", offsetof(struct outcome, slice), &slice_field_list),
+    JSON_FIELD_OBJECT_OPTIONAL(struct outcome, health, &drive_health_field_list),
 };
 
-enum { NESTED = 3 }; /* the members that are not flat */
+enum { NESTED = 4 }; /* the members that are not flat */
 
 const struct json_field_list outcome_record = JSON_FIELD_LIST(outcome_fields);
 const struct json_field_list outcome_field_list = {outcome_fields,

@@ -43,10 +43,8 @@ import copy
 import hashlib
 import io
 import json
-import logging
 import mmap
 import os
-import pdb
 import struct
 import sys
 import sysconfig
@@ -449,6 +447,9 @@ def _label_output():
     global _said
     before = (sys.stdout, sys.stderr)
     _said = sys.stdout = sys.stderr = _Labelled(2)
+    logging = sys.modules.get("logging")  # with pdb half of a start's time: who imports it later finds the streams above
+    if logging is None:
+        return
     loggers = [logging.getLogger()]
     loggers += [each for each in logging.Logger.manager.loggerDict.values() if hasattr(each, "handlers")]
     for logger in loggers:
@@ -503,6 +504,8 @@ class _Sessions(BatchPlanner):
                 # Many sessions often fail alike; what is kept of stderr has room for few tracebacks.
                 trace = traceback.format_exc()
                 if _terminal():
+                    import pdb
+
                     print(trace)
                     pdb.post_mortem(problem.__traceback__)
                 again = f"act() raised the same: {type(problem).__name__}: {problem}"

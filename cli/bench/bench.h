@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -88,5 +89,10 @@ struct bench_engine_options {
  * products reach at their best, and where a tick's time goes. */
 enum status bench_engine(const struct bench_engine_options *options, struct bench_report *report,
                          struct error *error);
+
+/* The plan of options->model, or else of options->config, on GPUs that are not here
+ * (engine/bench/bench_plan.h): printed as tables; json not NULL: an object that the caller owns. */
+enum status bench_engine_plan(const struct bench_engine_options *options, json_t **json,
+                              struct error *error);
 
 #endif

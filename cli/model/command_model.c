@@ -162,7 +162,7 @@ static enum status show_model(struct model_command *command, struct error *error
     for (int d = 0; bounds != NULL && d < CONDITIONING_COUNT; d++) {
         json_t *conditioning = json_object();
         for (int i = 0; conditioning != NULL && i < MEASURE_COUNT; i++) {
-            json_object_set_new(conditioning, health_measures[i].name,
+            json_object_set_new(conditioning, health_measure_kinds[i].name,
                                 json_real(model->bounds.bound[d][i]));
         }
         json_object_set_new(bounds, conditioning_names[d], conditioning);

@@ -195,12 +195,11 @@ static void tell_ticks(struct interactive *pool)
                    one->ticks, one->lates);
         for (int part = TICK_WAIT; part <= TICK_COMPUTE; part++) {
             const struct tick_histogram *h = &one->parts[part];
-            text_print(stderr, " %s <= %g, %g, %g ms%s", tick_part_names[part],
-                       tick_histogram_quantile_ms(h, 0.5), tick_histogram_quantile_ms(h, 0.95),
-                       tick_histogram_quantile_ms(h, 0.99),
-                       part == TICK_COMPUTE ? " (p50, p95, p99)" : ",");
+            text_print(stderr, "%s %s <= %g, %g, %g ms", part == TICK_WAIT ? "" : ",",
+                       tick_part_names[part], tick_histogram_quantile_ms(h, 0.5),
+                       tick_histogram_quantile_ms(h, 0.95), tick_histogram_quantile_ms(h, 0.99));
         }
-        text_print(stderr, "\n");
+        text_print(stderr, " (p50, p95, p99)\n");
     }
 }
 

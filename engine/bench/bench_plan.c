@@ -320,7 +320,10 @@ static enum status read_header(const char *path, struct model_config *config, do
                                          "%s: __metadata__: expected \"config\", found none", path);
     *numbers = 0.0;
     for (size_t i = 0; i < safetensors_count(file); i++) {
-        *numbers += (double)safetensors_at(file, i)->count;
+        const struct safetensors_tensor *tensor = safetensors_at(file, i);
+        const char *end = strrchr(tensor->name, '.');
+        const bool scale = end != NULL && strcmp(end, ".scale") == 0; /* of weights in e4m3 */
+        *numbers += scale ? 0.0 : (double)tensor->count;
     }
     safetensors_close(file);
     return status;

@@ -23,7 +23,7 @@ enum { BENCH_PLAN_ROWS_MAX = 64, BENCH_PLAN_DEVICES = 5, BENCH_PLAN_CHUNKS = 4 }
 /* Of all launches of a row, by one GPU; cycles of its multiprocessors side by side. */
 struct bench_plan_time {
     double tensor_cycles, issue_cycles;
-    double s; /* the longest of products, instructions, bytes, each at four fifths; and of launches */
+    double s; /* the longest of products, instructions and bytes, each at four fifths */
 };
 
 /* Launches of one kind, weights and type. */

@@ -66,11 +66,16 @@ static void shape_text(uint32_t rank, const uint64_t *shape, char *out, size_t r
     }
 }
 
-/* First value that is not finite, or count. Exponent bits all ones: infinite or NaN. */
+/* First value that is not finite, or count. Exponent bits all ones: infinite or NaN; of e4m3, all
+ * bits but the sign: NaN. */
 static uint64_t first_bad(const struct safetensors_tensor *tensor)
 {
     for (uint64_t i = 0; i < tensor->count; i++) {
-        if (tensor->dtype == SAFETENSORS_F32) {
+        if (tensor->dtype == SAFETENSORS_F8_E4M3) {
+            if ((((const uint8_t *)tensor->data)[i] & 0x7f) == 0x7f) {
+                return i;
+            }
+        } else if (tensor->dtype == SAFETENSORS_F32) {
             uint32_t bits = ((const uint32_t *)tensor->data)[i];
             if ((bits & 0x7f800000u) == 0x7f800000u) {
                 return i;
@@ -82,8 +87,9 @@ static uint64_t first_bad(const struct safetensors_tensor *tensor)
     return tensor->count;
 }
 
+/* fp8: whether it may be of e4m3 too. */
 static const struct safetensors_tensor *check_tensor(struct loader *loader, const char *name,
-                                                     uint32_t rank, const uint64_t *shape)
+                                                     uint32_t rank, const uint64_t *shape, bool fp8)
 {
     const struct safetensors_tensor *tensor = safetensors_find(loader->file, name);
     char expected[128];
@@ -100,7 +106,8 @@ static const struct safetensors_tensor *check_tensor(struct loader *loader, cons
              loader->source, name, expected, found);
         return NULL;
     }
-    if (tensor->dtype != SAFETENSORS_F32 && tensor->dtype != SAFETENSORS_BF16) {
+    if (tensor->dtype != SAFETENSORS_F32 && tensor->dtype != SAFETENSORS_BF16 &&
+        !(fp8 && tensor->dtype == SAFETENSORS_F8_E4M3)) {
         fail(loader, STATUS_BAD_INPUT, "%s: tensor \"%s\": expected F32 or BF16, found %s",
              loader->source, name, safetensors_dtype_names[tensor->dtype]);
         return NULL;
@@ -143,7 +150,7 @@ static const float *take(struct loader *loader, const char *name, uint32_t rank,
             loader->scratch_count = count;
         }
         if (loader->file != NULL) {
-            check_tensor(loader, name, rank, shape);
+            check_tensor(loader, name, rank, shape, false);
         }
         return NULL;
     }
@@ -160,6 +167,50 @@ static const float *take(struct loader *loader, const char *name, uint32_t rank,
         memcpy(&loader->scratch[i], &bits, sizeof bits);
     }
     return loader->scratch;
+}
+
+/* The scales of a product's e4m3 weights, one a channel: there, and not negative. */
+static void check_scales(struct loader *loader, const char *name, uint64_t channels)
+{
+    const struct safetensors_tensor *scales = check_tensor(loader, name, 1, &channels, false);
+    if (scales != NULL && scales->dtype != SAFETENSORS_F32) {
+        fail(loader, STATUS_BAD_INPUT, "%s: tensor \"%s\": expected F32, found %s", loader->source,
+             name, safetensors_dtype_names[scales->dtype]);
+        return;
+    }
+    for (uint64_t i = 0; scales != NULL && i < channels; i++) {
+        double scale = (double)((const float *)scales->data)[i];
+        if (scale < 0.0) {
+            fail(loader, STATUS_BAD_INPUT,
+                 "%s: tensor \"%s\": expected scales from 0, found %g at element %llu",
+                 loader->source, name, scale, (unsigned long long)i);
+            return;
+        }
+    }
+}
+
+/* Weights that a file has in e4m3, beside "NAME.scale", are kept as they are: true where it has. */
+static bool take_e4m3(struct loader *loader, const char *name, uint32_t rank, const uint64_t *shape,
+                      const struct model_matmul *matmul, void *packed)
+{
+    char text[SAFETENSORS_NAME_BYTES];
+    char scale[SAFETENSORS_NAME_BYTES];
+    snprintf(text, sizeof text, "%s.weight", name);
+    snprintf(scale, sizeof scale, "%s.scale", name);
+    const struct safetensors_tensor *weights =
+        loader->file != NULL && matmul->e4m3 ? safetensors_find(loader->file, text) : NULL;
+    if (weights == NULL || weights->dtype != SAFETENSORS_F8_E4M3 || loader->status != STATUS_OK) {
+        return false;
+    }
+    loader->taken += 2;
+    if (loader->base == NULL) {
+        check_tensor(loader, text, rank, shape, true);
+        check_scales(loader, scale, matmul->n);
+    } else {
+        loader->kernels->keep_e4m3(weights->data, safetensors_find(loader->file, scale)->data,
+                                   matmul->n, matmul->k, packed);
+    }
+    return true;
 }
 
 /* ---- the kinds of tensors ---- */
@@ -237,13 +288,14 @@ static void take_matmul(struct loader *loader, const char *name, uint32_t rank,
         .e4m3 = numbers == LAYER && loader->type == MODEL_E4M3,
     };
     snprintf(text, sizeof text, "%s.weight", name);
-    const float *values = take(loader, text, rank, shape, 1.0 / sqrt((double)k));
     void *packed = reserve(loader, packed_bytes(kernels, out, inputs));
+    const bool kept = take_e4m3(loader, name, rank, shape, out, packed);
+    const float *values = kept ? NULL : take(loader, text, rank, shape, 1.0 / sqrt((double)k));
     if (values != NULL) {
         pack(kernels, out, inputs, values, packed);
     }
     out->packed = packed;
-    if (loader->device) {
+    if (loader->device && !kept) { /* no device takes e4m3 yet (model_describe) */
         uint64_t count = out->n * k;
         uint16_t *plain = reserve(loader, (size_t)count * sizeof *plain);
         if (values != NULL) {

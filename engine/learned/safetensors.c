@@ -18,11 +18,11 @@
 
 const char *const safetensors_dtype_names[SAFETENSORS_DTYPE_COUNT] = {
     [SAFETENSORS_U8] = "U8",     [SAFETENSORS_I32] = "I32", [SAFETENSORS_I64] = "I64",
-    [SAFETENSORS_BF16] = "BF16", [SAFETENSORS_F32] = "F32",
+    [SAFETENSORS_BF16] = "BF16", [SAFETENSORS_F32] = "F32", [SAFETENSORS_F8_E4M3] = "F8_E4M3",
 };
 static const size_t dtype_bytes[SAFETENSORS_DTYPE_COUNT] = {
     [SAFETENSORS_U8] = 1,   [SAFETENSORS_I32] = 4, [SAFETENSORS_I64] = 8,
-    [SAFETENSORS_BF16] = 2, [SAFETENSORS_F32] = 4,
+    [SAFETENSORS_BF16] = 2, [SAFETENSORS_F32] = 4, [SAFETENSORS_F8_E4M3] = 1,
 };
 
 enum { PREFIX_BYTES = 8 };
@@ -98,9 +98,10 @@ static bool take_dtype(struct scan *scan, struct safetensors_tensor *tensor)
             return true;
         }
     }
-    return scan_fail(scan, STATUS_BAD_INPUT,
-                     "tensor \"%s\": expected dtype U8, I32, I64, BF16 or F32, found \"%s\"",
-                     tensor->name, text);
+    return scan_fail(
+        scan, STATUS_BAD_INPUT,
+        "tensor \"%s\": expected dtype U8, I32, I64, BF16, F32 or F8_E4M3, found \"%s\"",
+        tensor->name, text);
 }
 
 static bool take_shape(struct scan *scan, struct safetensors_tensor *tensor)

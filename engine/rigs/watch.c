@@ -79,6 +79,32 @@ void watch_measure(const uint8_t *rgb, int32_t width, int32_t height, struct wat
     *out = sums;
 }
 
+void watch_shrink(const uint8_t *rgb, uint32_t width, uint32_t height, uint32_t cols, uint32_t rows,
+                  uint8_t *out)
+{
+    for (uint32_t row = 0; row < rows; row++) {
+        const uint32_t first_row = row * height / rows;
+        const uint32_t end_row = (row + 1) * height / rows;
+        for (uint32_t col = 0; col < cols; col++) {
+            const uint32_t first_col = col * width / cols;
+            const uint32_t end_col = (col + 1) * width / cols;
+            uint32_t sum[3] = {0};
+            uint32_t count = 0;
+            for (uint32_t y = first_row; y < end_row || y == first_row; y++) {
+                for (uint32_t x = first_col; x < end_col || x == first_col; x++, count++) {
+                    const uint8_t *pixel = rgb + ((size_t)y * width + x) * 3;
+                    for (int i = 0; i < 3; i++) {
+                        sum[i] += pixel[i];
+                    }
+                }
+            }
+            for (int i = 0; i < 3; i++) {
+                *out++ = (uint8_t)((sum[i] + count / 2) / count);
+            }
+        }
+    }
+}
+
 static double contrast_of(const struct watch_sums *sums)
 {
     double mean = (double)sums->sum / (double)sums->pixels;

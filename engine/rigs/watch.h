@@ -35,6 +35,11 @@ struct watch_sums {
 /* rgb[height][width][3]; both sides 1..4096. */
 void watch_measure(const uint8_t *rgb, int32_t width, int32_t height, struct watch_sums *out);
 
+/* A picture rgb[height][width][3] in another size, out[rows][cols][3]: means of the pixels that
+ * fall into each, at least one. */
+void watch_shrink(const uint8_t *rgb, uint32_t width, uint32_t height, uint32_t cols, uint32_t rows,
+                  uint8_t *out);
+
 /* One camera's pictures of a drive. Begins zeroed, with the size. */
 struct watch {
     int32_t width, height;

@@ -21,7 +21,7 @@ enum {
 _Static_assert(BEV_ROWS % BLOCK == 0 && BEV_COLS % BLOCK == 0, "blocks fill the grid");
 _Static_assert(RASTER_TILE_TEXELS == 32 && BAND == 13, "widths of the shifts below");
 
-/* Texels of the layers where one value is all around. */
+/* Texels of the layers where one value is all around: nothing; drivable, and nothing marked. */
 static const uint64_t plain_texels[RASTER_GROUND_MIXED] = {
     [RASTER_GROUND_EMPTY] = 0,
     [RASTER_GROUND_ROAD] = UINT64_C(0xFFFFFFFF),
@@ -133,6 +133,9 @@ void raster_plain_map(const struct raster_layers *layers, const struct raster_wi
     const struct raster_window window = *whole;
     struct raster_window part = window;
     const uint32_t blocks = BEV_COLS / BLOCK;
+    /* Most blocks are empty: both planes at once take less than those one by one. */
+    memset(drivable, 0, BEV_CELLS);
+    memset(marking, 0, BEV_CELLS);
     for (uint32_t r = 0; r < BEV_ROWS; r += BLOCK) {
         uint32_t first = 0; /* columns from here to this block have to be sampled */
         uint32_t x_row = (uint32_t)window.x0 + r * (uint32_t)window.row_dx;
@@ -155,11 +158,8 @@ void raster_plain_map(const struct raster_layers *layers, const struct raster_wi
                                        band[1] + first);
             }
             first = (b + 1) * BLOCK;
-            for (uint32_t k = 0; b < blocks && k < BLOCK; k++) {
-                memset(band[0] + k * BEV_COLS + b * BLOCK, (int)(plain_texels[ground] & 255),
-                       BLOCK);
-                memset(band[1] + k * BEV_COLS + b * BLOCK, (int)(plain_texels[ground] >> 32 & 255),
-                       BLOCK);
+            for (uint32_t k = 0; ground == RASTER_GROUND_ROAD && k < BLOCK; k++) {
+                memset(band[0] + k * BEV_COLS + b * BLOCK, 255, BLOCK);
             }
         }
     }

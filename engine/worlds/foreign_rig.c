@@ -47,7 +47,9 @@ static void leave_rig(struct rig_world *self)
     self->memory_fd = -1;
     for (uint32_t i = 0; i < RIG_CAMERAS_MAX; i++) {
         raster_rays_destroy(self->rays[i]);
+        actors_destroy(self->actors[i]);
         self->rays[i] = NULL;
+        self->actors[i] = NULL;
     }
     free(self->text);
     self->text = NULL;
@@ -241,6 +243,7 @@ static enum status rig_take(struct world *world, const struct rig *rig, struct e
     lay_out(self);
     for (uint32_t c = 0; c < rig->camera_count; c++) {
         THEN(status, raster_rays_create(&self->rig.cameras[c], c, &self->rays[c], error));
+        THEN(status, actors_create(&self->rig.cameras[c], c, &self->actors[c], error));
     }
     THEN(status,
          foreign_instance_share(self->memory_bytes, &self->memory_fd, &self->memory, error));
@@ -351,32 +354,6 @@ static const uint8_t *slot_frame(const struct world *world, uint32_t index, uint
     return reel->bytes + self->camera_at[camera] * reel->count + (frame - reel->first) * bytes;
 }
 
-/* A picture of any size in the built-in rig's: means of the pixels that fall into each. */
-static void shrink(const uint8_t *rgb, uint32_t width, uint32_t height, uint8_t *out)
-{
-    for (uint32_t row = 0; row < CAMERA_ROWS; row++) {
-        const uint32_t first_row = row * height / CAMERA_ROWS;
-        const uint32_t end_row = (row + 1) * height / CAMERA_ROWS;
-        for (uint32_t col = 0; col < CAMERA_COLS; col++) {
-            const uint32_t first_col = col * width / CAMERA_COLS;
-            const uint32_t end_col = (col + 1) * width / CAMERA_COLS;
-            uint32_t sum[3] = {0};
-            uint32_t count = 0;
-            for (uint32_t y = first_row; y < end_row || y == first_row; y++) {
-                for (uint32_t x = first_col; x < end_col || x == first_col; x++, count++) {
-                    const uint8_t *pixel = rgb + ((size_t)y * width + x) * 3;
-                    for (int i = 0; i < 3; i++) {
-                        sum[i] += pixel[i];
-                    }
-                }
-            }
-            for (int i = 0; i < 3; i++) {
-                *out++ = (uint8_t)((sum[i] + count / 2) / count);
-            }
-        }
-    }
-}
-
 /* The small pictures, of the cameras that stand for the built-in ones; a grid nobody makes is
  * unseen. */
 static void slot_observe(const struct world *world, uint32_t index,
@@ -393,8 +370,8 @@ static void slot_observe(const struct world *world, uint32_t index,
             memset(buffers->camera[i], 0, CAMERA_BYTES);
         } else if (buffers->camera[i] != NULL) {
             const struct rig_camera *camera = &self->rig.cameras[c];
-            shrink(slot_frame(world, index, (uint32_t)c, 0), (uint32_t)camera->width,
-                   (uint32_t)camera->height, buffers->camera[i]);
+            watch_shrink(slot_frame(world, index, (uint32_t)c, 0), (uint32_t)camera->width,
+                         (uint32_t)camera->height, CAMERA_COLS, CAMERA_ROWS, buffers->camera[i]);
         }
     }
 }

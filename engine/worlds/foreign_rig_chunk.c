@@ -84,6 +84,48 @@ static void judge(const struct rig_world *self, struct rig_slot *slot, uint32_t 
     }
 }
 
+/* Whether actors are where they should be at a tick, in its frame of each camera. */
+static void look_for_actors(struct rig_world *self, struct rig_slot *slot,
+                            const struct drive *drive, const struct rig_reel *reel)
+{
+    const struct prepared *prepared = drive->prepared;
+    const uint32_t tick = drive->scene.tick;
+    const uint32_t index = tick * self->tick_frames - reel->first;
+    for (uint32_t c = 0; c < self->rig.camera_count; c++) {
+        const size_t bytes = self->camera_at[c + 1] - self->camera_at[c];
+        const uint8_t *frame = reel->bytes + self->camera_at[c] * reel->count + index * bytes;
+        struct actors_finding finding;
+        enum actors_fault fault =
+            actors_look(self->actors[c], prepared->layers, prepared->scenario, &drive->scene,
+                        drive->seed, frame, &slot->seen[c], &finding);
+        if (fault != ACTORS_FINE) {
+            rig_lose(self, slot, "camera %s, frame %u: agent %s %s, found %.3g, expected %.3g",
+                     self->rig.cameras[c].id, tick * self->tick_frames,
+                     prepared->scenario->agents[finding.agent].id, actors_fault_names[fault],
+                     finding.found, finding.expected);
+            return;
+        }
+    }
+}
+
+/* Drives ahead once more, as for the chunk, whose memory the world could write since, and looks at
+ * some of its ticks. */
+static void look_again(struct rig_world *self, struct rig_slot *slot, const struct rig_reel *reel)
+{
+    struct drive *ahead = &self->ahead;
+    drive_copy(ahead, &slot->drive);
+    while ((ahead->scene.tick + 1) * self->tick_frames < reel->first + reel->count) {
+        drive_step(ahead,
+                   ahead->scene.tick < slot->committed_until ? &slot->committed : &slot->wanted,
+                   true);
+        const uint32_t tick = ahead->scene.tick;
+        if (tick % ACTORS_LOOK_TICKS == 0 && tick * self->tick_frames >= reel->first) {
+            look_for_actors(self, slot, ahead, reel);
+        }
+    }
+    drive_release(ahead);
+}
+
 /* The chunk's frames, out of the memory that the world can write at any time. */
 static void take_chunk(struct rig_world *self, struct rig_slot *slot, uint32_t place,
                        const struct swerve_world_chunk *chunk)
@@ -96,6 +138,7 @@ static void take_chunk(struct rig_world *self, struct rig_slot *slot, uint32_t p
         return;
     }
     memcpy(reel->bytes, memory, chunk->frame_count * self->frame_bytes);
+    look_again(self, slot, reel);
     rig_reel_leave(slot->before);
     slot->before = slot->reel;
     slot->reel = reel;

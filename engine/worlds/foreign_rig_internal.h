@@ -16,6 +16,7 @@
 #define SWERVE_ENGINE_WORLDS_FOREIGN_RIG_INTERNAL_H
 
 #include "base/check.h"
+#include "engine/rigs/actors.h"
 #include "engine/rigs/watch.h"
 #include "engine/worlds/drive.h"
 #include "engine/worlds/foreign_internal.h"
@@ -58,6 +59,7 @@ struct rig_slot {
     struct action committed, wanted, now;
     struct frame_stats frame_stats; /* fault: not "", the rollout is lost */
     struct watch watches[RIG_CAMERAS_MAX];
+    struct actors_seen seen[RIG_CAMERAS_MAX];
 };
 
 struct rig_world {
@@ -69,6 +71,7 @@ struct rig_world {
     char *text; /* its JSON */
     bool builtin;
     struct raster_rays *rays[RIG_CAMERAS_MAX];
+    struct actors *actors[RIG_CAMERAS_MAX];
     int32_t stands_for[CAMERA_COUNT]; /* camera that a small picture is of; -1: none */
     size_t camera_at[RIG_CAMERAS_MAX + 1];
     size_t frame_bytes; /* of all cameras */

@@ -51,6 +51,7 @@ void nn_temporal_wide_bf16_ref(const struct nn_temporal *t, const struct nn_head
                                uint32_t first_token, uint32_t end_token);
 size_t nn_packed_bytes_e4m3_ref(uint32_t n, uint32_t k);
 void nn_pack_e4m3_ref(const float *w, uint32_t n, uint32_t k, void *out);
+void nn_keep_e4m3_ref(const uint8_t *w, const float *scale, uint32_t n, uint32_t k, void *out);
 void nn_to_e4m3_ref(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
                     uint32_t first_row, uint32_t end_row);
 void nn_gemm_e4m3_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);

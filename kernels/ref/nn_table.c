@@ -22,6 +22,7 @@ void nn_table_ref(struct nn_kernels *kernels, enum nn_precision precision)
         .temporal_wide = bf16 ? nn_temporal_wide_bf16_ref : nn_temporal_wide_fp32_ref,
         .packed_bytes_e4m3 = bf16 ? nn_packed_bytes_e4m3_ref : NULL,
         .pack_e4m3 = bf16 ? nn_pack_e4m3_ref : NULL,
+        .keep_e4m3 = bf16 ? nn_keep_e4m3_ref : NULL,
         .to_e4m3 = bf16 ? nn_to_e4m3_ref : NULL,
         .gemm_e4m3 = bf16 ? nn_gemm_e4m3_ref : NULL,
         .silu = nn_silu_ref,

@@ -279,6 +279,12 @@ void nn_pack_e4m3_ref(const float *w, uint32_t n, uint32_t k, void *out)
     }
 }
 
+void nn_keep_e4m3_ref(const uint8_t *w, const float *scale, uint32_t n, uint32_t k, void *out)
+{
+    memcpy(out, scale, n * sizeof *scale);
+    memcpy((float *)out + n, w, (size_t)n * k);
+}
+
 void nn_to_e4m3_ref(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
                     uint32_t first_row, uint32_t end_row)
 {

@@ -31,10 +31,7 @@ static void say(const struct plan *p, const struct trunk_op *op)
 static void say_matmul(const struct plan *p, const struct trunk_matmul *w, uint32_t rows,
                        const void *a, const float *a_scale, void *out, bool to_float)
 {
-    say(p, &(struct trunk_op){.kind = TRUNK_MATMUL,
-                              .name = w->name,
-                              .matmul = {
-                                  .type = w->type,
+    const struct gpu_gemm call = {.type = w->type,
                                   .epilogue = to_float ? NN_STORE : NN_STORE_ACT,
                                   .items = 1,
                                   .rows = rows,
@@ -48,8 +45,8 @@ static void say_matmul(const struct plan *p, const struct trunk_matmul *w, uint3
                                   .c = to_float ? (float *)out : NULL,
                                   .out = to_float ? NULL : out,
                                   .ldc = w->n,
-                                  .wgmma = p->t->wgmma,
-                              }});
+                                  .wgmma = p->t->wgmma};
+    say(p, &(struct trunk_op){.kind = TRUNK_MATMUL, .name = w->name, .matmul = call});
 }
 
 /* A norm's modulation: rows of a table, or weights. */
@@ -62,22 +59,20 @@ struct modulation {
 static void say_residual(const struct plan *p, const float *from, const float *gate,
                          struct modulation m, enum gpu_type type)
 {
-    say(p, &(struct trunk_op){.kind = TRUNK_RESIDUAL,
-                              .residual = {
-                                  .rows = p->t->tokens,
-                                  .width = p->c->width,
-                                  .x_in = from,
-                                  .x = p->b->tokens,
-                                  .y = p->b->y,
-                                  .gate = gate,
-                                  .one = m.one,
-                                  .scale = m.scale,
-                                  .shift = m.shift,
-                                  .group_rows = p->t->tokens,
-                                  .out_type = type,
-                                  .out = p->b->normed,
-                                  .row_scale = p->b->normed_scale,
-                              }});
+    const struct gpu_residual call = {.rows = p->t->tokens,
+                                      .width = p->c->width,
+                                      .x_in = from,
+                                      .x = p->b->tokens,
+                                      .y = p->b->y,
+                                      .gate = gate,
+                                      .one = m.one,
+                                      .scale = m.scale,
+                                      .shift = m.shift,
+                                      .group_rows = p->t->tokens,
+                                      .out_type = type,
+                                      .out = p->b->normed,
+                                      .row_scale = p->b->normed_scale};
+    say(p, &(struct trunk_op){.kind = TRUNK_RESIDUAL, .residual = call});
 }
 
 /* y = w x: in fp8 x [T][w.k] is quantised first; with silu it is applied on the way. */
@@ -86,16 +81,14 @@ static void say_activated(const struct plan *p, const struct trunk_matmul *w, ui
 {
     const bool fp8 = w->type == GPU_E4M3;
     if (fp8 || silu) {
-        say(p, &(struct trunk_op){.kind = TRUNK_ACTIVATE,
-                                  .activate = {
-                                      .rows = p->t->tokens,
-                                      .width = w->k,
-                                      .x = x,
-                                      .silu = silu,
-                                      .out_type = fp8 ? GPU_E4M3 : GPU_BF16,
-                                      .out = fp8 ? p->b->packed : x,
-                                      .row_scale = p->b->packed_scale,
-                                  }});
+        const struct gpu_activate call = {.rows = p->t->tokens,
+                                          .width = w->k,
+                                          .x = x,
+                                          .silu = silu,
+                                          .out_type = fp8 ? GPU_E4M3 : GPU_BF16,
+                                          .out = fp8 ? p->b->packed : x,
+                                          .row_scale = p->b->packed_scale};
+        say(p, &(struct trunk_op){.kind = TRUNK_ACTIVATE, .activate = call});
     }
     say_matmul(p, w, p->t->tokens, fp8 ? p->b->packed : x, p->b->packed_scale, p->b->y, false);
 }
@@ -107,9 +100,9 @@ static void say_all_to_all(const struct plan *p, const void *send, void *receive
 
 static void say_heads_out(const struct plan *p, uint32_t heads, const uint16_t *in)
 {
-    say(p, &(struct trunk_op){.kind = TRUNK_HEADS_OUT,
-                              .heads_out = {p->t->ranks, p->t->tokens, heads, p->c->kv_heads,
-                                            p->c->head_dim, in, p->b->sent}});
+    const struct gpu_heads_out call = {p->t->ranks,    p->t->tokens, heads,     p->c->kv_heads,
+                                       p->c->head_dim, in,           p->b->sent};
+    say(p, &(struct trunk_op){.kind = TRUNK_HEADS_OUT, .heads_out = call});
 }
 
 /* ---- attention within a frame ---- */
@@ -117,16 +110,14 @@ static void say_heads_out(const struct plan *p, uint32_t heads, const uint16_t *
 /* Keys of this rank's share of the heads, of all tokens: once, not once per tile of queries. */
 static void say_rotate(const struct plan *p, uint16_t *keys, size_t stride)
 {
-    say(p, &(struct trunk_op){.kind = TRUNK_ROTATE,
-                              .rotate = {
-                                  .rows = p->t->all_tokens,
-                                  .heads = p->c->kv_heads / p->t->ranks,
-                                  .head_dim = p->c->head_dim,
-                                  .x = keys,
-                                  .row = stride,
-                                  .cosine = p->w->cosine,
-                                  .sine = p->w->sine,
-                              }});
+    const struct gpu_rotate call = {.rows = p->t->all_tokens,
+                                    .heads = p->c->kv_heads / p->t->ranks,
+                                    .head_dim = p->c->head_dim,
+                                    .x = keys,
+                                    .row = stride,
+                                    .cosine = p->w->cosine,
+                                    .sine = p->w->sine};
+    say(p, &(struct trunk_op){.kind = TRUNK_ROTATE, .rotate = call});
 }
 
 /* Queries of a share of the heads, all tokens; rows of qkv have that share side by side. */
@@ -134,21 +125,19 @@ static struct gpu_attention queries_of(const struct plan *p, const uint16_t *qkv
 {
     const uint32_t heads = p->c->heads / p->t->ranks;
     const uint32_t kv_heads = p->c->kv_heads / p->t->ranks;
-    return (struct gpu_attention){
-        .q_type = GPU_BF16,
-        .items = 1,
-        .heads = heads,
-        .kv_heads = kv_heads,
-        .head_dim = p->c->head_dim,
-        .q = qkv,
-        .q_row = (size_t)(heads + 2 * kv_heads) * p->c->head_dim,
-        .kv_tokens = p->t->all_tokens,
-        .cosine = p->w->cosine,
-        .sine = p->w->sine,
-        .wgmma = p->t->wgmma,
-        .out = out,
-        .out_row = (size_t)heads * p->c->head_dim,
-    };
+    return (struct gpu_attention){.q_type = GPU_BF16,
+                                  .items = 1,
+                                  .heads = heads,
+                                  .kv_heads = kv_heads,
+                                  .head_dim = p->c->head_dim,
+                                  .q = qkv,
+                                  .q_row = (size_t)(heads + 2 * kv_heads) * p->c->head_dim,
+                                  .kv_tokens = p->t->all_tokens,
+                                  .cosine = p->w->cosine,
+                                  .sine = p->w->sine,
+                                  .wgmma = p->t->wgmma,
+                                  .out = out,
+                                  .out_row = (size_t)heads * p->c->head_dim};
 }
 
 /* Attention of a share of the heads within views, or over all tokens. */
@@ -178,16 +167,15 @@ static struct gpu_pages pages_of(const struct plan *p, uint32_t layer)
 {
     const struct gpu_page_store *page = &p->t->page;
     const size_t offset = layer * p->t->layer_bytes;
-    return (struct gpu_pages){
-        .arena = page->arena,
-        .page_bytes = page->page_bytes,
-        .k_offset = page->k_offset + offset,
-        .v_offset = page->v_offset + offset,
-        .k_scale_offset = page->k_scale_offset + offset,
-        .v_scale_offset = page->v_scale_offset + offset,
-        .table = p->b->inputs != NULL ? p->b->inputs->table : NULL, /* an address, not read here */
-        .table_stride = GPU_PAGES_MAX,
-    };
+    return (struct gpu_pages){.arena = page->arena,
+                              .page_bytes = page->page_bytes,
+                              .k_offset = page->k_offset + offset,
+                              .v_offset = page->v_offset + offset,
+                              .k_scale_offset = page->k_scale_offset + offset,
+                              .v_scale_offset = page->v_scale_offset + offset,
+                              .table = p->b->inputs != NULL ? p->b->inputs->table
+                                                            : NULL, /* an address, not read here */
+                              .table_stride = GPU_PAGES_MAX};
 }
 
 /* A page of one layer, for windows: all tokens, this rank's share of the heads. */
@@ -251,9 +239,9 @@ static void say_spatial(const struct plan *p, uint32_t layer)
     say_all_to_all(p, b->sent, b->given, (c->heads + 2 * c->kv_heads) * token_bytes * tokens);
     say_attention(p, layer, b->given, b->mixed_all);
     say_all_to_all(p, b->mixed_all, b->sent, c->heads * token_bytes * tokens);
-    say(p, &(struct trunk_op){
-               .kind = TRUNK_HEADS_IN,
-               .heads_in = {p->t->ranks, tokens, c->heads, c->head_dim, b->sent, b->mixed}});
+    const struct gpu_heads_in call = {p->t->ranks, tokens,  c->heads,
+                                      c->head_dim, b->sent, b->mixed};
+    say(p, &(struct trunk_op){.kind = TRUNK_HEADS_IN, .heads_in = call});
 }
 
 /* ---- a layer ---- */
@@ -262,26 +250,24 @@ static void say_temporal(const struct plan *p, uint32_t layer)
 {
     const struct trunk_config *c = p->c;
     const size_t width = (size_t)c->heads * c->head_dim;
-    say(p, &(struct trunk_op){.kind = TRUNK_TEMPORAL,
-                              .own_keys = c->patch != 0 ? 1 : 0,
-                              .temporal = {
-                                  .q_type = GPU_BF16,
-                                  .kv_type = p->t->page.type,
-                                  .items = 1,
-                                  .tokens = p->t->tokens,
-                                  .heads = c->heads,
-                                  .kv_heads = c->kv_heads,
-                                  .head_dim = c->head_dim,
-                                  .page_count = c->window,
-                                  .q = p->b->query,
-                                  .q_row = width,
-                                  .pages = pages_of(p, layer),
-                                  .kv_row = (size_t)c->kv_heads * c->head_dim,
-                                  .bias = p->w->block[layer].bias,
-                                  .bias_stride = c->window,
-                                  .out = p->b->mixed,
-                                  .out_row = width,
-                              }});
+    const struct gpu_temporal call = {.q_type = GPU_BF16,
+                                      .kv_type = p->t->page.type,
+                                      .items = 1,
+                                      .tokens = p->t->tokens,
+                                      .heads = c->heads,
+                                      .kv_heads = c->kv_heads,
+                                      .head_dim = c->head_dim,
+                                      .page_count = c->window,
+                                      .q = p->b->query,
+                                      .q_row = width,
+                                      .pages = pages_of(p, layer),
+                                      .kv_row = (size_t)c->kv_heads * c->head_dim,
+                                      .bias = p->w->block[layer].bias,
+                                      .bias_stride = c->window,
+                                      .out = p->b->mixed,
+                                      .out_row = width};
+    say(p, &(struct trunk_op){
+               .kind = TRUNK_TEMPORAL, .own_keys = c->patch != 0 ? 1 : 0, .temporal = call});
 }
 
 /* `after`: of the norm behind the layer. */
@@ -318,8 +304,8 @@ static void say_layer(const struct plan *p, uint32_t layer, struct modulation af
 static void say_convert(const struct plan *p, const void *x, enum gpu_type type, size_t count,
                         uint16_t *out, bool silu)
 {
-    say(p, &(struct trunk_op){.kind = TRUNK_CONVERT,
-                              .convert = {count, x, type, GPU_BF16, out, silu}});
+    const struct gpu_convert call = {count, x, type, GPU_BF16, out, silu};
+    say(p, &(struct trunk_op){.kind = TRUNK_CONVERT, .convert = call});
 }
 
 /* x of the frame, as the network reads it. */
@@ -331,17 +317,15 @@ static void say_latents(const struct plan *p)
 static void say_euler(const struct plan *p, size_t positions, uint32_t channels, uint32_t o_stride,
                       uint32_t step)
 {
-    say(p, &(struct trunk_op){.kind = TRUNK_EULER,
-                              .euler = {
-                                  .positions = positions,
-                                  .channels = channels,
-                                  .o_stride = o_stride,
-                                  /* steps of equal length */
-                                  .weight = 1.0f / (float)(p->c->steps - step),
-                                  .x = p->b->x,
-                                  .base = p->b->base,
-                                  .o = p->b->out,
-                              }});
+    const struct gpu_euler call = {.positions = positions,
+                                   .channels = channels,
+                                   .o_stride = o_stride,
+                                   /* steps of equal length */
+                                   .weight = 1.0f / (float)(p->c->steps - step),
+                                   .x = p->b->x,
+                                   .base = p->b->base,
+                                   .o = p->b->out};
+    say(p, &(struct trunk_op){.kind = TRUNK_EULER, .euler = call});
 }
 
 /* A convolution of a served model's maps, which lie with the module that runs it
@@ -350,31 +334,30 @@ static void say_conv(const struct plan *p, int part, const struct trunk_matmul *
                      uint32_t channels, uint32_t maps)
 {
     const struct trunk_maps *m = &p->c->maps[part];
-    say(p, &(struct trunk_op){.kind = TRUNK_CONV,
-                              .name = w->name,
-                              .conv = {.type = GPU_BF16,
-                                       .slots = 1,
-                                       .images = m->images,
-                                       .rows = m->rows,
-                                       .cols = m->cols,
-                                       .in_count = maps,
-                                       .in_channels = {channels, maps > 1 ? channels : 0},
-                                       .out_channels = w->n,
-                                       .w = w->w}});
+    const struct gpu_conv call = {.type = GPU_BF16,
+                                  .slots = 1,
+                                  .images = m->images,
+                                  .rows = m->rows,
+                                  .cols = m->cols,
+                                  .in_count = maps,
+                                  .in_channels = {channels, maps > 1 ? channels : 0},
+                                  .out_channels = w->n,
+                                  .w = w->w};
+    say(p, &(struct trunk_op){.kind = TRUNK_CONV, .name = w->name, .conv = call});
 }
 
 /* Patches of a map as rows, or back. */
 static void say_patches(const struct plan *p, int part, uint32_t channels, bool back)
 {
     const struct trunk_maps *m = &p->c->maps[part];
-    say(p, &(struct trunk_op){.kind = TRUNK_PATCHES,
-                              .patches = {.slots = 1,
-                                          .images = m->images,
-                                          .rows = m->rows,
-                                          .cols = m->cols,
-                                          .channels = channels,
-                                          .element_bytes = 2,
-                                          .back = back}});
+    const struct gpu_patches call = {.slots = 1,
+                                     .images = m->images,
+                                     .rows = m->rows,
+                                     .cols = m->cols,
+                                     .channels = channels,
+                                     .element_bytes = 2,
+                                     .back = back};
+    say(p, &(struct trunk_op){.kind = TRUNK_PATCHES, .patches = call});
 }
 
 /* Tokens of a part of a served model. */
@@ -392,18 +375,15 @@ static void say_start(const struct plan *p)
     const struct trunk_weights *w = p->w;
     const size_t count = (size_t)c->steps * c->width;
     if (c->patch == 0) {
-        say(p, &(struct trunk_op){.kind = TRUNK_NOISE,
-                                  .noise = {
-                                      .slots = 1,
-                                      .count = p->t->tokens * c->latent,
-                                      .rows = w->reading != NULL
-                                                  ? w->reading + (size_t)p->t->rank * p->t->tokens
-                                                  : NULL,
-                                      .width = c->latent,
-                                      .keys = b->inputs != NULL ? &b->inputs->seed : NULL,
-                                      .ticks = b->inputs != NULL ? &b->inputs->tick : NULL,
-                                      .out = b->x,
-                                  }});
+        const struct gpu_noise call = {
+            .slots = 1,
+            .count = p->t->tokens * c->latent,
+            .rows = w->reading != NULL ? w->reading + (size_t)p->t->rank * p->t->tokens : NULL,
+            .width = c->latent,
+            .keys = b->inputs != NULL ? &b->inputs->seed : NULL,
+            .ticks = b->inputs != NULL ? &b->inputs->tick : NULL,
+            .out = b->x};
+        say(p, &(struct trunk_op){.kind = TRUNK_NOISE, .noise = call});
         say_latents(p);
     }
     say_matmul(p, &w->time1, c->steps, w->features, NULL, b->hidden, false);
@@ -415,9 +395,9 @@ static void say_start(const struct plan *p)
     for (int part = 0; c->patch != 0 && part < TRUNK_PARTS; part++) {
         const struct trunk_maps *m = &c->maps[part];
         say_matmul(p, &w->part[part].mod, c->steps, b->e, NULL, NULL, true);
-        say(p, &(struct trunk_op){
-                   .kind = TRUNK_NOISE,
-                   .noise = {.slots = 1, .count = m->images * m->rows * m->cols * m->latents}});
+        const struct gpu_noise call = {.slots = 1,
+                                       .count = m->images * m->rows * m->cols * m->latents};
+        say(p, &(struct trunk_op){.kind = TRUNK_NOISE, .noise = call});
         say_conv(p, part, &w->part[part].ctx, m->context_channels, 1);
     }
 }
@@ -467,15 +447,13 @@ static void say_step(const struct plan *p, uint32_t step)
     const struct trunk_buffers *b = p->b;
     const size_t d = c->width;
     const float *final = row(b->final, step * 2 * d);
-    say(p, &(struct trunk_op){.kind = TRUNK_TABLE,
-                              .table = {
-                                  .slots = 1,
-                                  .layers = c->layers,
-                                  .width = 6 * c->width,
-                                  .ada = row(b->ada, step * 6 * d),
-                                  .own = p->w->table,
-                                  .out = b->table,
-                              }});
+    const struct gpu_table call = {.slots = 1,
+                                   .layers = c->layers,
+                                   .width = 6 * c->width,
+                                   .ada = row(b->ada, step * 6 * d),
+                                   .own = p->w->table,
+                                   .out = b->table};
+    say(p, &(struct trunk_op){.kind = TRUNK_TABLE, .table = call});
     say_embed(p);
     const struct modulation first = {1.0f, b->table, row(b->table, d)};
     say_residual(p, p->w->pos, NULL, first, trunk_layer_type(c, 0));
@@ -492,17 +470,15 @@ static void say_step(const struct plan *p, uint32_t step)
 
 static void say_norm(const struct plan *p, enum gpu_type type, void *out, float *row_scale)
 {
-    say(p, &(struct trunk_op){.kind = TRUNK_NORM,
-                              .norm = {
-                                  .rows = p->t->tokens,
+    const struct gpu_norm call = {.rows = p->t->tokens,
                                   .width = p->c->width,
                                   .x = p->b->y,
                                   .x_type = GPU_BF16,
                                   .one = 1.0f,
                                   .out_type = type,
                                   .out = out,
-                                  .row_scale = row_scale,
-                              }});
+                                  .row_scale = row_scale};
+    say(p, &(struct trunk_op){.kind = TRUNK_NORM, .norm = call});
 }
 
 /* A layer's keys and values of the frame, in b->kv, to its page: for windows, turned and with all

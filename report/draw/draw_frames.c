@@ -61,8 +61,7 @@ static enum status add_camera(struct draw_sensors *sight, const struct rig *rig,
         draw_sensors_frame(sight, index, draw_sensors_frames(sight, index) - 1, &time_ns);
     uint8_t *packed = malloc(room);
     TRY(memory_check(packed, error, "no memory for a frame of camera %s", camera->id));
-    enum status status =
-        jpeg_encode(rgb, width, height, JPEG_QUALITY, packed, room, &bytes, error);
+    enum status status = jpeg_encode(rgb, width, height, JPEG_QUALITY, packed, room, &bytes, error);
     char *text = status == STATUS_OK ? malloc(base64_bytes(bytes) + 1) : NULL;
     THEN(status, memory_check(text, error, "no memory for a frame of camera %s", camera->id));
     if (status == STATUS_OK) {

@@ -77,10 +77,9 @@ static bool put_common(const struct export_column *column, const struct outcome 
     const struct json_field *field = column->field;
     const char *text = column->slice >= 0 ? outcome->slice[column->slice] : NULL;
     if (field != NULL) {
-        const void *place = (const char *)(column->of_metrics ? (const void *)&outcome->metrics
-                                                              : (const void *)outcome) +
-                            field->offset;
-        if (field->optional) { /* one that is not known is no number */
+        const void *place = (const char *)export_record(column, outcome) + field->offset;
+        bool maybe = field->optional || (column->within != NULL && column->within->optional);
+        if (maybe) { /* one that is not known is no number */
             return false;
         }
         if (field->kind == JSON_FIELD_I64) {

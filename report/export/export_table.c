@@ -69,14 +69,30 @@ static enum status append(struct export_table *table, const struct export_column
     return STATUS_OK;
 }
 
+/* The member of an outcome that is a record of these; NULL: they are its own. */
+static const struct json_field *record_of(const struct json_field_list *list)
+{
+    for (size_t i = 0; i < outcome_record.count; i++) {
+        if (outcome_record.fields[i].list == list) {
+            return &outcome_record.fields[i];
+        }
+    }
+    return NULL;
+}
+
+const void *export_record(const struct export_column *column, const struct outcome *outcome)
+{
+    return (const char *)outcome + (column->within != NULL ? column->within->offset : 0);
+}
+
 static enum status append_fields(struct export_table *table, const struct json_field_list *list,
-                                 bool of_metrics, struct error *error)
+                                 const char *prefix, struct error *error)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct export_column column = {
-            .field = &list->fields[i], .of_metrics = of_metrics, .slice = -1};
+            .field = &list->fields[i], .within = record_of(list), .slice = -1};
         column.type = field_type(column.field);
-        snprintf(column.name, sizeof column.name, "%s", column.field->name);
+        snprintf(column.name, sizeof column.name, "%s%s", prefix, column.field->name);
         TRY(append(table, &column, error));
     }
     return STATUS_OK;
@@ -141,9 +157,10 @@ enum status export_table_make(const struct export_request *request, struct expor
     struct export_table parameters = {0};
     enum status status = store_scenarios_each(request->store, request->suite_id, note_parameters,
                                               &parameters, error);
-    THEN(status, append_fields(&table, &outcome_field_list, false, error));
+    THEN(status, append_fields(&table, &outcome_field_list, "", error));
     THEN(status, append_rest(&table, error));
-    THEN(status, append_fields(&table, &metric_field_list, true, error));
+    THEN(status, append_fields(&table, &metric_field_list, "", error));
+    THEN(status, append_fields(&table, &drive_health_field_list, "health_", error));
     for (int i = 0; status == STATUS_OK && request->field && i < FIELD_SCORE_COUNT; i++) {
         struct export_column score = {.type = EXPORT_DOUBLE, .slice = -1, .score = i + 1};
         snprintf(score.name, sizeof score.name, "%s", field_score_names[i]);
@@ -208,8 +225,9 @@ json_t *export_value(const struct export_table *table, uint32_t index,
         return json_finite_new(scores[column->score - 1]);
     }
     if (column->field != NULL) {
-        const void *record = column->of_metrics ? (const void *)&outcome->metrics : outcome;
-        bool unknown = column->type == EXPORT_INT64 && json_record_omits(column->field, record);
+        const void *record = export_record(column, outcome);
+        bool unknown = (column->type == EXPORT_INT64 && json_record_omits(column->field, record)) ||
+                       (column->within != NULL && json_record_omits(column->within, outcome));
         return unknown ? json_null() : json_record_value(column->field, record);
     }
     if (column->slice >= 0) {

@@ -1,6 +1,7 @@
 /*
- * Columns of the outcome table, the same for every table format: members of the outcome by their
- * names in JSON, "reasons", metrics, "slice_" and the slice, "parameter_" and the grid's parameter.
+ * Columns of the outcome table, the same for every table format: members of the outcome by
+ * their names in JSON, "reasons", metrics, "health_" and
+ * the measure, "slice_" and the slice, "parameter_" and the grid's parameter.
  */
 #ifndef SWERVE_REPORT_EXPORT_EXPORT_TABLE_H
 #define SWERVE_REPORT_EXPORT_EXPORT_TABLE_H
@@ -24,14 +25,14 @@ extern const char *const export_type_names[EXPORT_TYPE_COUNT];
 struct export_column {
     char name[LIMIT_ID_BYTES + 16];
     enum export_type type;
-    /* One of: a member of the outcome (`of_metrics`: of its metrics), a slice, a parameter,
-     * reasons, a score of the field, the logical scenario. */
+    /* One of: a member of the outcome, a slice, a parameter, reasons, a score of the field, the
+     * logical scenario. */
     const struct json_field *field;
-    bool of_metrics;
-    int slice;             /* -1: none */
-    const char *parameter; /* NULL: none; points into `name` */
-    bool reasons;          /* names, joined by ";" */
-    int score;             /* enum field_score + 1; 0: none */
+    const struct json_field *within; /* the outcome's record that `field` is of; NULL: itself */
+    int slice;                       /* -1: none */
+    const char *parameter;           /* NULL: none; points into `name` */
+    bool reasons;                    /* names, joined by ";" */
+    int score;                       /* enum field_score + 1; 0: none */
 };
 
 struct export_table {
@@ -45,6 +46,9 @@ struct export_table {
 enum status export_table_make(const struct export_request *request, struct export_table *out,
                               struct error *error);
 void export_table_finish(struct export_table *table);
+
+/* The record that the column's member is of. */
+const void *export_record(const struct export_column *column, const struct outcome *outcome);
 
 /* A column's value of that outcome as JSON (json_record.h: infinities are texts, NaN is null); a
  * new reference, NULL when memory runs out. */

@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/check.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,29 @@ static enum status add_student(struct drives *drives, const struct outcome *outc
     return STATUS_OK;
 }
 
+/* Conditionings are measured differently, so each has scenarios of its own. */
+static uint64_t number_scenario(const struct outcome *outcome)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (const char *at = outcome->scenario_hash; *at != '\0'; at++) {
+        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    }
+    for (const char *at = outcome->sampler; *at != '\0' && *at != '/'; at++) {
+        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    }
+    return hash;
+}
+
+static struct drives_measures measures_of(const struct outcome *outcome)
+{
+    struct drives_measures measures = {.scenario = number_scenario(outcome)};
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        bool any = outcome->health.measured_ticks > 0;
+        measures.mean[i] = any ? (float)outcome->health.mean[i] : NAN;
+    }
+    return measures;
+}
+
 enum status drives_add(struct drives *drives, const struct outcome *outcome, struct error *error)
 {
     if (drives->count == drives->capacity) {
@@ -98,6 +122,11 @@ enum status drives_add(struct drives *drives, const struct outcome *outcome, str
         struct drives_drive *grown = realloc(drives->drives, capacity * sizeof *grown);
         TRY(memory_check(grown, error, "agreement: out of memory for %u drives", capacity));
         drives->drives = grown;
+        if (drives->keeps_measures) {
+            struct drives_measures *more = realloc(drives->measures, capacity * sizeof *more);
+            TRY(memory_check(more, error, "agreement: out of memory for %u drives", capacity));
+            drives->measures = more;
+        }
         drives->capacity = capacity;
     }
     struct drives_drive drive = {
@@ -110,6 +139,9 @@ enum status drives_add(struct drives *drives, const struct outcome *outcome, str
     for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
         TRY(add_text(&drives->values[kind], outcome->slice[kind], &drive.value[kind], error));
     }
+    if (drives->keeps_measures) {
+        drives->measures[drives->count] = measures_of(outcome);
+    }
     drives->drives[drives->count++] = drive;
     return STATUS_OK;
 }
@@ -117,6 +149,7 @@ enum status drives_add(struct drives *drives, const struct outcome *outcome, str
 void drives_finish(struct drives *drives)
 {
     free(drives->drives);
+    free(drives->measures);
     free(drives->students);
     for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
         free(drives->values[kind].texts);

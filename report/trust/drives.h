@@ -1,6 +1,7 @@
 /*
  * Drives: the main lines that students of a store were asked, audited or not, as the few numbers
- * that monitors of flags and of a suite's inputs need; 32 bytes each.
+ * that monitors of flags and of a suite's inputs need; 32 bytes each, and 64 where measures of
+ * health are kept.
  */
 #ifndef SWERVE_REPORT_TRUST_DRIVES_H
 #define SWERVE_REPORT_TRUST_DRIVES_H
@@ -39,10 +40,18 @@ struct drives_drive {
     bool flagged;
 };
 
+/* Measures of a drive's pictures. */
+struct drives_measures {
+    uint64_t scenario;         /* number of the scenario and of the world's conditioning */
+    float mean[MEASURE_COUNT]; /* over the drive; NAN: not known */
+};
+
 /* Begins as zeros. */
 struct drives {
+    bool keeps_measures;              /* set before the first drive is added */
+    struct drives_measures *measures; /* [count], owned; NULL: they are not kept */
     uint32_t count;
-    uint32_t capacity;
+    uint32_t capacity;           /* of both arrays of drives */
     struct drives_drive *drives; /* owned; ascending outcomes */
     struct drives_texts values[SLICE_KIND_COUNT];
     uint32_t student_count;

@@ -319,7 +319,7 @@ static void drop_incomplete(struct pairs *out)
 
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error)
 {
-    struct reading reading = {.capacity = 0};
+    struct reading reading = {.out.drives.keeps_measures = true};
     enum status status = store_outcomes_each(store, NULL, add_repeat, &reading, error);
     THEN(status, make_index(&reading, error));
     if (status == STATUS_OK && reading.out.count > 0 && reading.arbiter) {

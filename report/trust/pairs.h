@@ -7,7 +7,7 @@
  * teacher's place.
  *
  * The store is read once, page by page, and a second time where the object world has answered
- * anything; memory grows with the audited rollouts, and by 28 bytes with each drive of a student.
+ * anything; memory grows with the audited rollouts, and by 96 bytes with each drive of a student.
  */
 #ifndef SWERVE_REPORT_TRUST_PAIRS_H
 #define SWERVE_REPORT_TRUST_PAIRS_H

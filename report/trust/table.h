@@ -98,6 +98,9 @@ void table_print(const struct table *table, FILE *stream);
 /* by_day: with each row's days, where they were asked for. */
 json_t *table_json(const struct table *table, bool by_day);
 
+/* The members of a slice that it names; NULL when memory runs out. */
+json_t *table_slice_json(const struct trust_slice *slice);
+
 /* table_days.c: puts the newest `max` days of a row that has some into its object, and how many
  * pairs lie before them or have no known day. False: out of memory. */
 bool table_put_days(json_t *json, const struct table_row *row, int64_t max);

@@ -180,7 +180,7 @@ void table_print(const struct table *table, FILE *stream)
 
 /* ---- JSON ---- */
 
-static json_t *slice_json(const struct trust_slice *slice)
+json_t *table_slice_json(const struct trust_slice *slice)
 {
     json_t *json = json_object();
     for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
@@ -245,7 +245,7 @@ static json_t *row_json(const struct table_row *row)
         "s:o, s:o, s:b}",
         "shadow", row->shadow, "student", row->student.hash, "sampler", row->student.sampler,
         "teacher", row->teacher_hash, "teacher_sampler", row->teacher_sampler, "slice",
-        slice_json(&row->verdict.slice), "pairs", (json_int_t)row->pairs, "incomplete",
+        table_slice_json(&row->verdict.slice), "pairs", (json_int_t)row->pairs, "incomplete",
         (json_int_t)row->incomplete, "student_flagged", (json_int_t)row->student_flagged,
         "teacher_flagged", (json_int_t)row->teacher_flagged, "agree", agree, "optimistic",
         (json_int_t)row->optimistic, "pessimistic", (json_int_t)row->pessimistic,

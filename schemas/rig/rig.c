@@ -41,6 +41,29 @@ uint32_t rig_camera_frames(const struct rig_camera *camera)
     return (uint32_t)(camera->rate_hz / TICK_HZ + 0.5);
 }
 
+void rig_camera_shrink(const struct rig_camera *camera, int32_t width, struct rig_camera *out)
+{
+    struct rig_lens *lens = &out->lens;
+    *out = *camera;
+    out->rate_hz = TICK_HZ;
+    out->shutter = SHUTTER_GLOBAL;
+    out->shutter_ms = 0.0;
+    if (camera->width <= width) {
+        return;
+    }
+    out->width = width;
+    out->height = (int32_t)fmax(2.0, round((double)camera->height * width / camera->width));
+    double across = (double)out->width / camera->width;
+    double down = (double)out->height / camera->height;
+    lens->fx *= across;
+    lens->fy *= down;
+    lens->cx = (lens->cx + 0.5) * across - 0.5;
+    lens->cy = (lens->cy + 0.5) * down - 0.5;
+    for (int i = 0; i < LENS_POLYNOMIAL_MAX; i++) {
+        lens->angle_to_pixels[i] *= across;
+    }
+}
+
 uint64_t rig_bytes(const struct rig *rig)
 {
     uint64_t bytes = 0;

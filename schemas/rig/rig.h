@@ -116,6 +116,9 @@ enum status rig_hash(const struct rig *rig, char out[SHA256_HEX_BYTES], struct e
 /* Frames that a camera takes in a tick. */
 uint32_t rig_camera_frames(const struct rig_camera *camera);
 
+/* The camera with at most `width` columns, one picture a tick, all of it at once: the same view. */
+void rig_camera_shrink(const struct rig_camera *camera, int32_t width, struct rig_camera *out);
+
 /* Bytes of all images of one time, RGB. */
 uint64_t rig_bytes(const struct rig *rig);
 

@@ -38,10 +38,15 @@ static const struct invariant completion_rows[] = {
 };
 
 static const struct invariant outcome_rows[] = {
-    {"metres_mm", 0, OUTCOME_MM_MAX},         {"device_ns", 0, LEDGER_ATTEMPT_NS_MAX},
-    {"mflop", 0, LEDGER_ATTEMPT_MFLOP_MAX},   {"ticks", 0, LIMIT_HORIZON_TICKS},
-    {"prefix_ticks", 0, LIMIT_HORIZON_TICKS}, {"pages_used_percent", 0, 100},
-    {"collision_agent", -1, INT32_MAX},       {"peak_mflops", 0, OUTCOME_PEAK_MFLOPS_MAX},
+    {"metres_mm", 0, OUTCOME_MM_MAX},
+    {"device_ns", 0, LEDGER_ATTEMPT_NS_MAX},
+    {"mflop", 0, LEDGER_ATTEMPT_MFLOP_MAX},
+    {"ticks", 0, LIMIT_HORIZON_TICKS},
+    {"prefix_ticks", 0, LIMIT_HORIZON_TICKS},
+    {"pages_used_percent", 0, 100},
+    {"collision_agent", -1, INT32_MAX},
+    {"peak_mflops", 0, OUTCOME_PEAK_MFLOPS_MAX},
+    {"measured_ticks", 0, LIMIT_HORIZON_TICKS + 1},
 };
 
 static const struct invariant tenant_rows[] = {

@@ -13,9 +13,9 @@
 #include <stdatomic.h>
 
 enum {
-    PARAMETERS_MAX = 96, /* an outcome has 66 */
-    KEPT_SQL_MAX = 16,   /* further texts that are kept prepared, by address */
-    QUERIES_MAX = 16,    /* in use at one time */
+    PARAMETERS_MAX = 128, /* an outcome has 95 */
+    KEPT_SQL_MAX = 16,    /* further texts that are kept prepared, by address */
+    QUERIES_MAX = 16,     /* in use at one time */
 };
 
 enum { CODE_READY = 0, CODE_ROW, CODE_DONE, CODE_TOO_BIG, CODE_FAILED };

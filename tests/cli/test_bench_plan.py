@@ -63,7 +63,7 @@ def by_header(path, config):
         count = 1
         for side in tensor["shape"]:
             count *= side
-        parameters += count
+        parameters += count if not name.endswith(".scale") else 0  # of weights in e4m3
         if not name.endswith(".weight") or len(tensor["shape"]) < 2:
             continue
         name = name.removesuffix(".weight")
@@ -106,7 +106,7 @@ def main():
         folder = pathlib.Path(folder)
         for name, members in CASES.items():
             config, path, text = wide_model.CONFIG | members, folder / "model.safetensors", folder / "config.json"
-            wide_model.write(path, config)
+            wide_model.write(path, config, fp8=name == "tiny")
             text.write_text(json.dumps(config))
             plan = json.loads(run(0, "--model", path, "--json").stdout)
             parameters, products = by_header(path, config)

@@ -802,7 +802,7 @@ models_are_promoted_and_rolled_back() {
 a_model_of_other_tokens_and_heads_is_driven() {
     local run pid shared=(--world student --models wide --audit off)
     mkdir wide
-    python3 "$root/tests/cli/wide_model.py" wide/student.safetensors
+    python3 "$root/tests/cli/wide_model.py" wide/student.safetensors fp8=true
     code 0 "$swerve" model ls --models wide
     says out "plain C computes its attention or products: slow"
     sed 's/== 30/== 1/; s/>= 4/>= 2/' hold.py >hold_wide.py

@@ -8,6 +8,7 @@ Usage: test_draw.py SWERVE SOURCE_ROOT
 """
 import base64
 import ctypes
+import itertools
 import json
 import math
 import os
@@ -64,27 +65,28 @@ def chunks(data):
 
 
 def unfilter(data, width, height):
-    """Lines of RGB; filters none, sub, up, average, Paeth."""
+    """Lines of RGB; filters none, sub, up, average, Paeth. Sums of whole lines are made at once: frames have megabytes."""
     stride, lines, above = width * 3, [], bytes(width * 3)
+    low, high = (int.from_bytes(bytes([bits]) * stride, "little") for bits in (0x7F, 0x80))
     for y in range(height):
         kind, line = data[y * (stride + 1)], bytearray(data[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
-        if kind == 2:
-            line = bytearray((a + b) & 255 for a, b in zip(line, above))
+        if kind == 1:
+            for channel in range(3):
+                line[channel::3] = bytes(map((255).__and__, itertools.accumulate(line[channel::3])))
+        elif kind == 2:
+            a, b = int.from_bytes(line, "little"), int.from_bytes(above, "little")
+            line = (((a & low) + (b & low)) ^ ((a ^ b) & high)).to_bytes(stride, "little")
         elif kind:
-            for i in range(stride):
-                left = line[i - 3] if i >= 3 else 0
-                corner = above[i - 3] if i >= 3 else 0
-                if kind == 1:
-                    guess = left
-                elif kind == 3:
-                    guess = (left + above[i]) // 2
+            for i, up in enumerate(above):
+                left, corner = (line[i - 3], above[i - 3]) if i >= 3 else (0, 0)
+                if kind == 3:
+                    guess = (left + up) // 2
                 else:
-                    p = left + above[i] - corner
-                    near = [abs(p - left), abs(p - above[i]), abs(p - corner)]
-                    guess = [left, above[i], corner][near.index(min(near))]
+                    a, b, c = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
+                    guess = left if a <= b and a <= c else up if b <= c else corner
                 line[i] = (line[i] + guess) & 255
         lines.append(bytes(line))
-        above = bytes(line)
+        above = lines[-1]
     return lines
 
 

@@ -51,7 +51,7 @@ def swerve(*words, code=0):
 
 
 def run(*options, code=0, store="a.db"):
-    return swerve("run", "all.json", "--world", "object", "--store", store, "--planner", "exec:python3 mine.py", *options,
+    return swerve("run", "all.json", "--world", "object", "--store", store, "--planner", "exec:python3 -S mine.py", *options,
                   code=code)
 
 
@@ -132,7 +132,7 @@ def costs_are_held_against_a_baseline():
     standing["ego"]["speed_mps"] = 0
     pathlib.Path("standing.json").write_text(json.dumps(standing))
     pathlib.Path("cost.json").write_text(json.dumps({"meters": [meter]}))
-    done = swerve("run", "standing.json", "--world", "object", "--store", "s.db", "--planner", "exec:python3 mine.py", "--gate-cost",
+    done = swerve("run", "standing.json", "--world", "object", "--store", "s.db", "--planner", "exec:python3 -S mine.py", "--gate-cost",
                   "cost.json", code=1)
     assert "$/mile, pool bulk, object on cpu, model -: none, for nothing moved; the baseline's " in done.stderr, done.stderr
     mixed = [scenario("logged", "clear", False) | {"question": "regression"}, scenario("driven", "clear", False)]

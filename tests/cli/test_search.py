@@ -61,7 +61,7 @@ def stopping_m(speed_mps):
 
 
 def a_known_boundary_is_found_to_one_percent():
-    row = found("ccr_brake.json", "--planner", "exec:python3 brake.py", "--resolution", "400")["scenarios"][0]
+    row = found("ccr_brake.json", "--planner", "exec:python3 -S brake.py", "--resolution", "400")["scenarios"][0]
     cluster = row["clusters"][0]  # another one, of a standing ego that touches, may lie on the boundary itself
     assert all(other["reasons"] == "collision" for other in row["clusters"][1:]), row
     assert cluster["side"] == "front" and cluster["way"] == "same" and cluster["agent"] == 0 and cluster["agent_id"] == "target", cluster
@@ -73,11 +73,11 @@ def a_known_boundary_is_found_to_one_percent():
     middle = (fails["gap_m"] + passes["gap_m"]) / 2
     assert fails["gap_m"] <= truth + 1e-6 and truth <= passes["gap_m"] + 1e-6, (fails, truth, passes)
     assert abs(middle / truth - 1) < 0.01, (middle, truth)
-    said = search("ccr_brake.json", "--planner", "exec:python3 brake.py", "--resolution", "400").stdout
+    said = search("ccr_brake.json", "--planner", "exec:python3 -S brake.py", "--resolution", "400").stdout
     assert f"in words: it fails while gap_m is at most {fails['gap_m']:.6g}" in said, said
     # The picture has a circle for each point, red where it failed, one for each boundary, and the sentence.
     for name in ("b.svg", "b.png"):
-        search("ccr_brake.json", "--planner", "exec:python3 brake.py", "--resolution", "400", "--draw", name)
+        search("ccr_brake.json", "--planner", "exec:python3 -S brake.py", "--resolution", "400", "--draw", name)
     assert pathlib.Path("b.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     drawn = pathlib.Path("b.svg").read_text()
     lines = [line for c in row["clusters"] for line in c["boundaries"] if line["state"] == "found"]

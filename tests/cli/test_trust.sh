@@ -109,6 +109,7 @@ agreement_is_counted_over_every_suite() {
     code 0 "$swerve" run eight.json --store pairs.db --workers 1 --world object --json
     code 0 "$swerve" agreement --store pairs.db --gate --json
     holds 'd["frozen"] == 0 and d["missing"] == 0 and d["students"][0]["drives"] == 12' out
+    holds 'd["health_drift"] == []' out
     holds 'd["rows"][0]["slice"] == {} and d["rows"][0]["pairs"] == 12' out
     holds 'd["rows"][0]["agree"]["verdict"]["pairs"] == 12 and d["rows"][0]["optimistic"] == 0' out
     holds 'd["rows"][0]["object"] == {"pairs": 8, "student_agrees": 8, "teacher_agrees": 8, "teacher_wrong": 0}' out

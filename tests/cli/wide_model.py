@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Writes a world model of random weights whose tokens and heads are not the shipped ones'.
 
-Usage: wide_model.py FILE [MEMBER=VALUE..]: members of the configuration, as JSON, in the place of those below.
+Usage: wide_model.py FILE [MEMBER=VALUE..]: members of the configuration, as JSON, in the place of those below;
+fp8=true: weights of layers that are no reference ones in e4m3, beside a scale a channel.
 Patches of 4, eight heads of 16 that share four of keys and values, products of e4m3: engine/model.md has the names.
 The last convolutions are nearly still, and darken a little: frames stay near what the model is given, and what is empty
 stays so, lest a health check flags them.
 """
+import bisect
 import hashlib
 import json
 import random
@@ -47,10 +49,36 @@ def shapes(config):
     return found
 
 
-def write(path, config):
+def e4m3_numbers():
+    """Those that are not negative, by their bytes."""
+    return [byte * 2.0**-9 if byte < 8 else (8 + byte % 8) * 2.0**(byte // 8 - 10) for byte in range(127)]
+
+
+def to_e4m3(values, channels):
+    """Bytes and scales of rows of numbers: the largest of each is 448 times its scale."""
+    numbers, data, scales = e4m3_numbers(), bytearray(), []
+    terms = len(values) // channels
+    for first in range(0, len(values), terms):
+        row = values[first:first + terms]
+        scales.append(max(map(abs, row)) / 448 or 1.0)
+        for value in row:
+            size = min(abs(value) / scales[-1], 448.0)
+            above = min(bisect.bisect_left(numbers, size), 126)
+            nearest = min((above, max(above - 1, 0)), key=lambda byte: abs(numbers[byte] - size))
+            data.append(nearest | (0x80 if value < 0 else 0))
+    return bytes(data), scales
+
+
+def write(path, config, fp8=False):
     draw = random.Random(1)
-    header, data = {}, bytearray()
-    for name, shape in shapes(config).items():
+    reference = config.get("reference_layers", 0)
+    header, data, quantised, all_shapes = {}, bytearray(), {}, shapes(config)
+
+    def put(name, dtype, shape, values):
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+        data.extend(values)
+
+    for name, shape in all_shapes.items():
         count = 1
         for side in shape:
             count *= side
@@ -58,9 +86,14 @@ def write(path, config):
         mean = 0.0
         if ".out." in name:
             deviation, mean = 0.02 * deviation, -0.05 if name.endswith(".bias") else 0.0
-        values = struct.pack(f"<{count}f", *(mean + draw.uniform(-1.7, 1.7) * deviation for _ in range(count)))
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
-        data += values
+        values = [mean + draw.uniform(-1.7, 1.7) * deviation for _ in range(count)]
+        layer = int(name.split(".")[1]) if name.startswith("blocks.") else -1
+        if fp8 and len(shape) > 1 and name.endswith(".weight") and reference <= layer < config["layers"] - reference:
+            quantised[name] = to_e4m3(values, shape[0])
+            name, values, shape = name.removesuffix(".weight") + ".scale", quantised[name][1], shape[:1]
+        put(name, "F32", list(shape), struct.pack(f"<{len(values)}f", *values))
+    for name, (numbers, _) in quantised.items():  # behind what must lie at multiples of four
+        put(name, "F8_E4M3", all_shapes[name], numbers)
     header["__metadata__"] = {"format": "swerve-world-model/1", "config": json.dumps(config), "note": "random weights",
                               "data_sha256": hashlib.sha256(data).hexdigest()}
     text = json.dumps(header).encode()
@@ -70,4 +103,5 @@ def write(path, config):
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], CONFIG | dict((word.split("=")[0], json.loads(word.split("=")[1])) for word in sys.argv[2:]))
+    members = dict((word.split("=")[0], json.loads(word.split("=")[1])) for word in sys.argv[2:])
+    write(sys.argv[1], CONFIG | {key: value for key, value in members.items() if key != "fp8"}, members.get("fp8", False))

@@ -13,7 +13,9 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/rng.h"
+#include "engine/bench/bench_plan.h"
 #include "engine/bench/scale_ranks.h"
 #include "engine/learned/device.h"
 #include "engine/learned/model_internal.h"
@@ -688,6 +690,34 @@ static void print_scale_brief(const char *config, const struct device_scale *s)
     check(name, s->finite, "");
 }
 
+/* Plans of the GPU that is here, where there is one: a measured step is held against it. Of another
+ * GPU only that it is planned at all. From the root of the sources. */
+static void print_plan(const char *config, const struct device_scale *s)
+{
+    static struct bench_plan plan;
+    struct error error = {0};
+    char *table = NULL;
+    size_t bytes;
+    char text[512];
+    char name[96];
+    enum status status =
+        file_read("kernels/cuda/machine_code.txt", 1 << 16, &table, &bytes, &error);
+    THEN(status, bench_plan_make(NULL, config, 0, table, &plan, &error));
+    snprintf(name, sizeof name, "%s: planned", config);
+    check(name, status == STATUS_OK, error.text);
+    free(table);
+    device_describe(text, sizeof text);
+    for (int i = 0; status == STATUS_OK && i < BENCH_PLAN_DEVICES; i++) {
+        const struct bench_plan_device *gpu = &plan.devices[i];
+        if (gpu->runs != 0 && strstr(text, gpu->name) != NULL) {
+            snprintf(name, sizeof name, "%s, world step as planned", config);
+            figure(name, gpu->step_s * 1e3, "ms");
+            snprintf(name, sizeof name, "%s, world step over its plan", config);
+            figure(name, s->step_ms / (gpu->step_s * 1e3), "ratio");
+        }
+    }
+}
+
 static int run_scale(const char *config, bool brief)
 {
     static struct device_scale scale;
@@ -698,6 +728,7 @@ static int run_scale(const char *config, bool brief)
     } else {
         print_scale(config, &scale);
     }
+    print_plan(config, &scale);
     return failed;
 }
 

@@ -17,7 +17,8 @@
 
 enum {
     THREADS = 128,
-    GROUP = 4, /* outputs of one thread, to read inputs less often */
+    GROUP = 4,  /* outputs of one thread, to read inputs less often */
+    PLACES = 2, /* positions of one thread of a convolution, to read weights less often */
     TOKENS_MAX = 256,
     LANES = 8, /* partial sums of an output (gpu_sums8): term k adds to k % LANES */
 };
@@ -100,18 +101,39 @@ static void launch_gemm(const struct gpu_gemm *g, void *stream)
 
 /* ---- convolutions ---- */
 
-/* `corner`: of the 3 x 3 neighbourhood in the bordered map. */
-GPU_FN void conv_sums(const struct gpu_conv *c, size_t corner, uint32_t first,
-                      gpu_sums8 sums[GROUP])
+/* A position of the outputs. */
+struct place {
+    size_t flat;   /* among those of all slots */
+    size_t corner; /* of its 3 x 3 neighbourhood in the bordered map */
+};
+
+GPU_FN struct place place_at(const struct gpu_conv *c, uint32_t slot, uint32_t position)
+{
+    uint32_t line = position / c->cols;
+    size_t row = ((size_t)slot * c->images + line / c->rows) * (c->rows + 2) + line % c->rows;
+    return {(size_t)slot * c->images * c->rows * c->cols + position,
+            row * (c->cols + 2) + position % c->cols};
+}
+
+GPU_FN void conv_sums(const struct gpu_conv *c, const struct place places[PLACES], uint32_t first,
+                      gpu_sums8 sums[PLACES][GROUP])
 {
     uint32_t depth = c->in_channels[0] + (c->in_count > 1 ? c->in_channels[1] : 0);
     for (uint32_t tap = 0; tap < 9; tap++) {
-        size_t position = corner + tap / 3 * (c->cols + 2) + tap % 3;
+        size_t from = tap / 3 * (c->cols + 2) + tap % 3;
         const uint16_t *w = (const uint16_t *)c->w + ((size_t)first * 9 + tap) * depth;
         for (uint32_t i = 0; i < c->in_count; i++) {
-            dot_group((const uint16_t *)c->in[i] + position * c->in_channels[i], w,
-                      (size_t)9 * depth, c->in_channels[i], sums);
-            w += c->in_channels[i];
+            uint32_t channels = c->in_channels[i];
+            const uint16_t *in = (const uint16_t *)c->in[i] + from * channels;
+            for (uint32_t k = 0; k < channels; k += LANES) {
+                for (uint32_t p = 0; p < PLACES; p++) {
+                    for (uint32_t j = 0; j < GROUP; j++) {
+                        gpu_multiply_add8(sums[p][j], in + places[p].corner * channels + k,
+                                          w + j * (size_t)9 * depth + k);
+                    }
+                }
+            }
+            w += channels;
         }
     }
 }
@@ -136,25 +158,26 @@ __global__ void __launch_bounds__(THREADS) k_reference_conv(struct gpu_conv c)
     uint32_t groups = c.out_channels / GROUP;
     uint32_t positions = c.images * c.rows * c.cols;
     uint32_t slot = blockIdx.y;
-    if (i >= positions * groups || (c.active != NULL && !c.active[slot])) {
+    uint32_t position = i / groups * PLACES;
+    if (position >= positions || (c.active != NULL && !c.active[slot])) {
         return;
     }
-    uint32_t position = i / groups;
     uint32_t first = i % groups * GROUP;
-    uint32_t line = position / c.cols;
-    size_t corner =
-        (((size_t)slot * c.images + line / c.rows) * (c.rows + 2) + line % c.rows) * (c.cols + 2) +
-        position % c.cols;
-    size_t flat = (size_t)slot * positions + position;
-    gpu_sums8 sums[GROUP] = {};
-    conv_sums(&c, corner, first, sums);
-    for (uint32_t j = 0; j < GROUP; j++) {
-        float y = conv_finish(&c, slot, flat, first + j, lanes_sum(sums[j]));
-        if (c.out_f32 != NULL) {
-            c.out_f32[flat * c.out_channels + first + j] = y;
-        } else {
-            size_t centre = corner + c.cols + 3;
-            ((uint16_t *)c.out)[centre * c.out_channels + first + j] = gpu_act_bf16(y);
+    struct place places[PLACES]; /* the last one again where they end */
+    for (uint32_t p = 0; p < PLACES; p++) {
+        places[p] = place_at(&c, slot, min(position + p, positions - 1));
+    }
+    gpu_sums8 sums[PLACES][GROUP] = {};
+    conv_sums(&c, places, first, sums);
+    for (uint32_t p = 0; p < PLACES && position + p < positions; p++) {
+        for (uint32_t j = 0; j < GROUP; j++) {
+            float y = conv_finish(&c, slot, places[p].flat, first + j, lanes_sum(sums[p][j]));
+            if (c.out_f32 != NULL) {
+                c.out_f32[places[p].flat * c.out_channels + first + j] = y;
+            } else {
+                size_t centre = places[p].corner + c.cols + 3;
+                ((uint16_t *)c.out)[centre * c.out_channels + first + j] = gpu_act_bf16(y);
+            }
         }
     }
 }
@@ -162,9 +185,11 @@ __global__ void __launch_bounds__(THREADS) k_reference_conv(struct gpu_conv c)
 /* GPU_BF16 */
 static void launch_conv(const struct gpu_conv *c, void *stream)
 {
-    LAUNCH(k_reference_conv,
-           grid_of(c->images * c->rows * c->cols * (c->out_channels / GROUP), c->slots),
-           dim3(THREADS), 0, (cudaStream_t)stream, *c);
+    LAUNCH(
+        k_reference_conv,
+        grid_of((c->images * c->rows * c->cols + PLACES - 1) / PLACES * (c->out_channels / GROUP),
+                c->slots),
+        dim3(THREADS), 0, (cudaStream_t)stream, *c);
 }
 
 /* ---- rows ---- */

@@ -305,6 +305,199 @@ static void any_changed_weight_is_damage(void)
     }
 }
 
+/* ---- weights of e4m3 in the file ---- */
+
+enum fault { FAULT_NONE, FAULT_NO_SCALE, FAULT_NAN, FAULT_NEGATIVE, FAULT_TYPE };
+
+struct builder {
+    char header[ROOM];
+    size_t header_bytes;
+    uint8_t *data;
+    size_t data_bytes;
+};
+
+static void put(struct builder *b, const char *name, const char *dtype, const uint64_t *shape,
+                uint32_t rank, const void *values, size_t bytes)
+{
+    char sides[128] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        used += (size_t)snprintf(sides + used, sizeof sides - used, i > 0 ? ",%llu" : "%llu",
+                                 (unsigned long long)shape[i]);
+    }
+    b->header_bytes +=
+        (size_t)snprintf(b->header + b->header_bytes, sizeof b->header - b->header_bytes,
+                         ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
+                         name, dtype, sides, b->data_bytes, b->data_bytes + bytes);
+    EXPECT(b->header_bytes < sizeof b->header);
+    memcpy(b->data + b->data_bytes, values, bytes);
+    b->data_bytes += bytes;
+}
+
+/* A layer's product of tiny, or not. */
+static bool is_layers(const struct safetensors_tensor *tensor)
+{
+    size_t length = strlen(tensor->name);
+    return strncmp(tensor->name, "blocks.", 7) == 0 && tensor->rank == 2 && length > 7 &&
+           strcmp(tensor->name + length - 7, ".weight") == 0;
+}
+
+/* Byte `at` of a product's rows of `k`: the first of each is 448, none is NaN. */
+static uint8_t byte_of(size_t at, uint64_t k)
+{
+    return at % k == 0 ? 0x7E : (uint8_t)((at * 37 % 127) | (at % 3 == 0 ? 0x80 : 0));
+}
+
+static float scale_of(uint64_t row)
+{
+    return 1.0f / (float)(512 << row % 3);
+}
+
+static float value_of(uint8_t byte)
+{
+    uint32_t size = byte & 0x7F;
+    float value = size < 8 ? (float)size / 512.0f : (float)(8 + size % 8) / 8.0f;
+    for (uint32_t i = 7; size >= 8 && i < size / 8; i++) {
+        value *= 2.0f;
+    }
+    for (uint32_t i = size / 8; size >= 8 && i < 7; i++) {
+        value /= 2.0f;
+    }
+    return (byte & 0x80) != 0 ? -value : value;
+}
+
+/* The scales (pass 0), or all numbers (pass 2), of a product. */
+static void put_e4m3(struct builder *b, const struct safetensors_tensor *t, int pass,
+                     enum fault fault)
+{
+    uint8_t *bytes = calloc(t->count, sizeof(float));
+    float *floats = (float *)(void *)bytes;
+    char name[SAFETENSORS_NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s.scale", (int)strlen(t->name) - 7, t->name);
+    const bool first = strcmp(name, "blocks.0.qkv.scale") == 0;
+    if (pass == 0 && !(first && fault == FAULT_NO_SCALE)) {
+        for (uint64_t row = 0; row < t->shape[0]; row++) {
+            floats[row] = scale_of(row) * (first && row == 5 && fault == FAULT_NEGATIVE ? -1 : 1);
+        }
+        put(b, name, "F32", t->shape, 1, bytes, t->shape[0] * sizeof *floats);
+    } else if (pass == 2) {
+        for (size_t i = 0; i < t->count; i++) {
+            bytes[i] = first && i == 9 && fault == FAULT_NAN ? 0xFF : byte_of(i, t->shape[1]);
+        }
+        put(b, t->name, "F8_E4M3", t->shape, 2, bytes, t->count);
+    }
+    free(bytes);
+}
+
+/* The numbers that these bytes and scales stand for. */
+static void put_floats(struct builder *b, const struct safetensors_tensor *t)
+{
+    float *values = malloc(t->count * sizeof *values);
+    EXPECT(values != NULL);
+    for (size_t i = 0; i < t->count; i++) {
+        values[i] = value_of(byte_of(i, t->shape[1])) * scale_of(i / t->shape[1]);
+    }
+    put(b, t->name, "F32", t->shape, 2, values, t->count * sizeof *values);
+    free(values);
+}
+
+/* tiny with other numbers in the products of its layers; `kept`: in e4m3. Opens it. */
+static enum status open_e4m3(bool kept, enum fault fault, struct model **out, struct error *error)
+{
+    struct builder *b = calloc(1, sizeof *b);
+    struct safetensors *file = NULL;
+    char hash[SHA256_HEX_BYTES];
+    char config[1024] = "";
+    EXPECT(b != NULL);
+    b->data = malloc(4 * tiny_bytes);
+    EXPECT_OK(safetensors_parse("tiny", tiny, tiny_bytes, &file, error), *error);
+    for (int pass = 0; pass < 3; pass++) { /* multiples of four, of two, the rest */
+        for (size_t i = 0; i < safetensors_count(file); i++) {
+            const struct safetensors_tensor *t = safetensors_at(file, i);
+            if (is_layers(t) && kept) {
+                put_e4m3(b, t, pass, fault);
+            } else if (is_layers(t) && pass == 0) {
+                put_floats(b, t);
+            } else if (!is_layers(t) && pass == (t->dtype == SAFETENSORS_F32 ? 0 : 1)) {
+                put(b, t->name, safetensors_dtype_names[t->dtype], t->shape, t->rank, t->data,
+                    t->bytes);
+            }
+        }
+    }
+    const char *type = fault == FAULT_TYPE ? "bf16" : "e4m3";
+    size_t used = (size_t)snprintf(config, sizeof config, "{\\\"type\\\": \\\"%s\\\", ", type);
+    for (const char *c = safetensors_metadata(file, "config") + 1; *c != 0; c++) {
+        EXPECT(used + 3 < sizeof config);
+        if (*c == '"') {
+            config[used++] = '\\';
+        }
+        config[used++] = *c;
+    }
+    sha256_hex(b->data, b->data_bytes, hash);
+    uint8_t *bytes = calloc(1, sizeof b->header + 2048 + b->data_bytes);
+    uint64_t header = (uint64_t)snprintf(
+        (char *)bytes + 8, sizeof b->header + 2000,
+        "{\"__metadata__\":{\"format\":\"swerve-world-model/1\",\"config\":\"%s\",\"note\":\"\","
+        "\"data_sha256\":\"%s\"}%s}",
+        config, hash, b->header);
+    for (; header % 8 != 0; header++) {
+        bytes[8 + header] = ' ';
+    }
+    memcpy(bytes, &header, 8);
+    memcpy(bytes + 8 + header, b->data, b->data_bytes);
+    enum status status = open_bytes(bytes, 8 + header + b->data_bytes, out, error);
+    safetensors_close(file);
+    free(bytes);
+    free(b->data);
+    free(b);
+    return status;
+}
+
+/* Numbers that are e4m3 already are packed as those that become so. */
+static void weights_of_e4m3_are_kept_as_they_are(void)
+{
+    struct model *models[2] = {NULL, NULL};
+    struct error error = {0};
+    for (int kept = 0; kept < 2; kept++) {
+        EXPECT_OK(open_e4m3(kept != 0, FAULT_NONE, &models[kept], &error), error);
+    }
+    for (uint32_t layer = 0; layer < 2; layer++) {
+        const struct model_block *a = &models[0]->blocks[layer];
+        const struct model_block *b = &models[1]->blocks[layer];
+        const struct model_matmul *const all[][2] = {
+            {&a->qkv, &b->qkv}, {&a->o, &b->o},   {&a->tq, &b->tq},   {&a->tk, &b->tk},
+            {&a->tv, &b->tv},   {&a->to, &b->to}, {&a->fc1, &b->fc1}, {&a->fc2, &b->fc2}};
+        for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+            const struct model_matmul *m = all[i][0];
+            EXPECT(m->e4m3 && all[i][1]->e4m3);
+            EXPECT(memcmp(m->packed, all[i][1]->packed,
+                          models[0]->kernels.packed_bytes_e4m3(m->n, m->k)) == 0);
+        }
+    }
+    model_close(models[0]);
+    model_close(models[1]);
+}
+
+static void faults_of_e4m3_are_named(void)
+{
+    static const struct {
+        enum fault fault;
+        const char *says;
+    } cases[] = {
+        {FAULT_NO_SCALE, "\"blocks.0.qkv.scale\": expected shape [192], found no such tensor"},
+        {FAULT_NAN, "\"blocks.0.qkv.weight\": expected finite values, found NaN or infinity at "
+                    "element 9"},
+        {FAULT_NEGATIVE, "\"blocks.0.qkv.scale\": expected scales from 0, found -"},
+        {FAULT_TYPE, "\"blocks.0.qkv.weight\": expected F32 or BF16, found F8_E4M3"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct model *model = NULL;
+        struct error error = {0};
+        EXPECT_INT(open_e4m3(true, cases[i].fault, &model, &error), STATUS_BAD_INPUT);
+        EXPECT_CONTAINS(error.text, cases[i].says);
+    }
+}
+
 static void random_models_check_their_shape(void)
 {
     struct model *model = NULL;
@@ -330,5 +523,6 @@ int main(int argc, char **argv)
     return TEST_RUN(TEST(tiny_says_what_it_is), TEST(flop_counts_the_shapes),
                     TEST(e4m3_is_computed_in_bf16_alone), TEST(each_fault_is_named),
                     TEST(values_that_are_not_finite_are_refused), TEST(an_extra_tensor_is_refused),
-                    TEST(any_changed_weight_is_damage), TEST(random_models_check_their_shape));
+                    TEST(any_changed_weight_is_damage), TEST(weights_of_e4m3_are_kept_as_they_are),
+                    TEST(faults_of_e4m3_are_named), TEST(random_models_check_their_shape));
 }

@@ -123,6 +123,13 @@ static void draw_outcome(struct outcome *out)
     out->audit_of = (int64_t)draw();
     DRAW_TEXT(out->given);
     DRAW_TEXT(out->rig);
+    if (draw() % 2 == 0) { /* of a learned world */
+        out->health.measured_ticks = (int64_t)(draw() >> (draw() % 63 + 1)) | 1;
+        for (int i = 0; i < MEASURE_COUNT; i++) {
+            out->health.worst[i] = draw_double();
+            out->health.mean[i] = draw_double();
+        }
+    }
 }
 
 static void draw_spec(struct job_spec *out)
@@ -181,6 +188,32 @@ static void normalise_nan(struct outcome *outcome)
     }
     outcome->health_value = isnan(outcome->health_value) ? NAN : outcome->health_value;
     outcome->health_threshold = isnan(outcome->health_threshold) ? NAN : outcome->health_threshold;
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        double *worst = &outcome->health.worst[i];
+        double *mean = &outcome->health.mean[i];
+        *worst = isnan(*worst) ? NAN : *worst;
+        *mean = isnan(*mean) ? NAN : *mean;
+    }
+}
+
+/* A measure's two members are called after it, and lie where it has its number. */
+static void measures_have_their_names(void)
+{
+    struct drive_health health = {.measured_ticks = 1};
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        health.worst[i] = i + 0.25;
+        health.mean[i] = i + 0.5;
+    }
+    json_t *json = json_record_encode(&drive_health_field_list, &health, NULL);
+    EXPECT_INT(json_object_size(json), 1 + 2 * MEASURE_COUNT);
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        char name[LIMIT_ID_BYTES];
+        snprintf(name, sizeof name, "%s_worst", health_measure_kinds[i].name);
+        EXPECT(json_real_value(json_object_get(json, name)) == i + 0.25);
+        snprintf(name, sizeof name, "%s_mean", health_measure_kinds[i].name);
+        EXPECT(json_real_value(json_object_get(json, name)) == i + 0.5);
+    }
+    json_decref(json);
 }
 
 static void outcomes_read_back_exactly(void)
@@ -342,7 +375,8 @@ static void anything_else_is_refused(void)
     static struct outcome in;
     state = 11;
     draw_outcome(&in);
-    in.rig[0] = '\0'; /* it may be missing */
+    in.rig[0] = '\0'; /* it may be missing, as may health */
+    in.health = (struct drive_health){0};
     json_t *good = outcome_encode(&in);
     EXPECT(good != NULL);
     const char *key;
@@ -366,6 +400,9 @@ static void anything_else_is_refused(void)
         const char *key;
         const char *value;
     } wrong[] = {
+        {"health", "true"},
+        {"health", "{}"},
+        {"health", "{\"measured_ticks\": 3}"},
         {"seed", "-1"},
         {"seed", "\"18446744073709551616\""},
         {"seed", "\"0x1\""},
@@ -412,9 +449,10 @@ static void make_outcome_plain(struct outcome *outcome)
                            outcome->backend,       outcome->revision,    outcome->trace_hash,
                            outcome->artifact_hash, outcome->error,       outcome->health_check,
                            outcome->evidence_hash, outcome->given,       outcome->rig};
-    int64_t *const numbers[] = {&outcome->id,        &outcome->job_id,  &outcome->epoch,
-                                &outcome->metres_mm, &outcome->mflop,   &outcome->parent_job_id,
-                                &outcome->device_ns, &outcome->audit_of};
+    int64_t *const numbers[] = {
+        &outcome->id,        &outcome->job_id,   &outcome->epoch,
+        &outcome->metres_mm, &outcome->mflop,    &outcome->parent_job_id,
+        &outcome->device_ns, &outcome->audit_of, &outcome->health.measured_ticks};
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         make_plain(texts[i], SIZE_MAX);
     }
@@ -563,9 +601,9 @@ static void leases_and_completions_are_scanned(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(outcomes_read_back_exactly), TEST(jobs_read_back_exactly),
-                    TEST(ill_formed_text_is_made_well_formed), TEST(anything_else_is_refused),
-                    TEST(integers_are_written_as_printf_writes_them),
-                    TEST(the_scanner_finds_what_the_decoder_finds),
-                    TEST(leases_and_completions_are_scanned));
+    return TEST_RUN(
+        TEST(outcomes_read_back_exactly), TEST(measures_have_their_names),
+        TEST(jobs_read_back_exactly), TEST(ill_formed_text_is_made_well_formed),
+        TEST(anything_else_is_refused), TEST(integers_are_written_as_printf_writes_them),
+        TEST(the_scanner_finds_what_the_decoder_finds), TEST(leases_and_completions_are_scanned));
 }

@@ -201,17 +201,12 @@ static void a_check_finds_what_the_door_refuses(void)
     static const struct {
         const char *column;
         int64_t value;
-    } rows[] = {{"ticks", -1},
-                {"reasons", 1 << REASON_BIT_COUNT},
-                {"metres_mm", -1},
-                {"metres_mm", OUTCOME_MM_MAX + 1},
-                {"collision_agent", -2},
-                {"collision_kind", 6},
-                {"at_fault", 2},
-                {"pages_used_percent", 101},
-                {"peak_mflops", -1},
-                {"collision_count", -1},
-                {"mflop", LEDGER_ATTEMPT_MFLOP_MAX + 1}};
+    } rows[] = {{"ticks", -1},           {"reasons", 1 << REASON_BIT_COUNT},
+                {"metres_mm", -1},       {"metres_mm", OUTCOME_MM_MAX + 1},
+                {"collision_agent", -2}, {"collision_kind", 6},
+                {"at_fault", 2},         {"pages_used_percent", 101},
+                {"peak_mflops", -1},     {"measured_ticks", -1},
+                {"collision_count", -1}, {"mflop", LEDGER_ATTEMPT_MFLOP_MAX + 1}};
     struct outcome outcome = {.ticks = 10, .metrics.collision_agent = -1};
     open_store(true);
     submit("a", 0, 1);

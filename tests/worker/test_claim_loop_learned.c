@@ -131,6 +131,12 @@ static void student_jobs_name_their_model(void)
         EXPECT_TEXT(outcomes[i].backend, "cpu");
         EXPECT_INT(outcomes[i].mflop,
                    (int64_t)DOUBLE_MFLOP_PER_TICK * (outcomes[i].ticks - outcomes[i].prefix_ticks));
+        const struct drive_health *health = &outcomes[i].health;
+        EXPECT_INT(health->measured_ticks, outcomes[i].ticks + 1); /* with those before its fork */
+        EXPECT(health->mean[MEASURE_MASS_LOW] >= health->worst[MEASURE_MASS_LOW]);
+        EXPECT(health->worst[MEASURE_MASS_LOW] >
+               health_measures[MEASURE_MASS_LOW].builtin[CONDITIONING_AGENTS]);
+        EXPECT(health->mean[MEASURE_MASS_HIGH] <= health->worst[MEASURE_MASS_HIGH]);
         mflop += outcomes[i].mflop;
     }
     EXPECT_INT(status_of(&school).mflop, mflop);

@@ -80,7 +80,7 @@ static void observe(void *context, const struct frame_stats *frame_stats, const 
     (void)frame_stats;
     health_calibration_add(&calibration, observed_conditioning, statistic);
     for (int i = 0; i < MEASURE_COUNT; i++) {
-        double sign = health_measures[i].low_is_sick ? -1.0 : 1.0;
+        double sign = health_measure_kinds[i].low_is_sick ? -1.0 : 1.0;
         double *worst = &worst_statistic[observed_conditioning][i];
         if (!isnan(statistic[i]) && (isnan(*worst) || sign * statistic[i] > sign * *worst)) {
             *worst = statistic[i];
@@ -291,6 +291,58 @@ static void statistics_are_what_lasts(void)
     }
 }
 
+/* A drive keeps the worst, by the end that is sick, and the mean of what is judged; a fork has its
+ * past in it. */
+static void a_drive_keeps_worst_and_mean(void)
+{
+    uint64_t state = 7;
+    struct health_world memory = {0};
+    struct drive_health none;
+    struct drive_health kept;
+    double sum[MEASURE_COUNT] = {0};
+    double least[MEASURE_COUNT];
+    double most[MEASURE_COUNT];
+    uint32_t count[MEASURE_COUNT] = {0};
+    static const struct drive_health zero;
+    health_world_drive(&memory, &none);
+    EXPECT(memcmp(&none, &zero, sizeof none) == 0);
+    for (uint32_t tick = 0; tick < 40; tick++) {
+        struct frame_stats frame_stats = {.tick = tick,
+                                          .saturated_share = draw(&state),
+                                          .layout_iou = draw(&state),
+                                          .layout_cells = 100,
+                                          .occupancy_cells = 100 * draw(&state),
+                                          .camera_layout_corr = (double)NAN,
+                                          .jump_m = draw(&state)};
+        double statistic[MEASURE_COUNT];
+        struct health_world fork = memory;
+        memory = fork;
+        health_world_measure(&memory, &frame_stats, statistic);
+        for (int i = 0; i < MEASURE_COUNT; i++) {
+            if (!isnan(statistic[i])) {
+                least[i] = count[i] == 0 ? statistic[i] : fmin(least[i], statistic[i]);
+                most[i] = count[i] == 0 ? statistic[i] : fmax(most[i], statistic[i]);
+                sum[i] += statistic[i];
+                count[i]++;
+            }
+        }
+    }
+    health_world_drive(&memory, &kept);
+    EXPECT_INT(kept.measured_ticks, 40);
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        if (count[i] == 0) {
+            EXPECT(isnan(kept.worst[i]) && isnan(kept.mean[i]));
+        } else {
+            EXPECT(kept.worst[i] == (health_measure_kinds[i].low_is_sick ? least[i] : most[i]));
+            EXPECT(kept.mean[i] == sum[i] / count[i]);
+        }
+    }
+    EXPECT_INT(count[MEASURE_CAMERA], 0);
+    EXPECT(kept.worst[MEASURE_MASS_LOW] < kept.worst[MEASURE_MASS_HIGH]);
+    EXPECT(kept.worst[MEASURE_LAYOUT] < kept.mean[MEASURE_LAYOUT]);
+    EXPECT(kept.worst[MEASURE_JUMP] > kept.mean[MEASURE_JUMP]);
+}
+
 static char directory[64];
 
 static void write_file(const char *name, const char *text)
@@ -356,8 +408,8 @@ static void calibrations_belong_to_their_model(void)
             if (isnan(worst)) {
                 EXPECT(bound == info->builtin[conditioning]);
             } else {
-                EXPECT(info->low_is_sick ? bound <= fmax(worst, info->floor)
-                                         : bound >= fmin(worst, info->ceiling));
+                EXPECT(health_measure_kinds[i].low_is_sick ? bound <= fmax(worst, info->floor)
+                                                           : bound >= fmin(worst, info->ceiling));
             }
         }
     }
@@ -377,7 +429,7 @@ int main(void)
     int failed =
         TEST_RUN(TEST(a_healthy_drive_is_never_flagged), TEST(every_planted_fault_is_caught),
                  TEST(a_fault_that_comes_and_goes_is_caught), TEST(statistics_are_what_lasts),
-                 TEST(calibrations_belong_to_their_model));
+                 TEST(a_drive_keeps_worst_and_mean), TEST(calibrations_belong_to_their_model));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }

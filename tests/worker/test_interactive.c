@@ -11,6 +11,7 @@
 #include "worker/env/env_scene.h"
 #include "worker/interactive/interactive.h"
 #include "worker/models/models.h"
+#include "worker/models/sampler.h"
 #include "worker/run/runner.h"
 
 #include <jansson.h>
@@ -61,12 +62,12 @@ static struct swerve_env *open_env(void)
     const struct swerve_env_config config = {
         SWERVE_ENV_ABI_VERSION, 1, 1, SWERVE_ENV_BEV | SWERVE_ENV_HASH, NULL, road_path,
     };
-    const struct env_learned learned = {&model, CONDITIONING_AGENTS, 2};
+    const struct env_learned learned = {&model, CONDITIONING_AGENTS, 1};
     EXPECT_OK(env_open_learned(&config, &learned, &env, &error), error);
     return env;
 }
 
-/* What is done at a tick of a drive of that key. */
+/* Deeds at a tick of a drive of that key. */
 static struct action action_of(uint64_t key, uint32_t tick)
 {
     return (struct action){4.0 * rng_uniform(key, RNG_STREAM_TEST, tick, 0) - 2.0,
@@ -128,51 +129,50 @@ static void a_session_of_mixed_steps_is_driven_again(void)
 {
     struct error error;
     struct swerve_env *env = open_env();
-    for (uint64_t key = 1; key <= 2; key++) {
-        struct session *session = NULL;
-        struct scenario_document *document = NULL;
-        struct jobs_scenario s = {0};
-        char *text = NULL;
-        EXPECT_OK(session_create(env, 0, 0, key, &session, &error), error);
-        drive(session, key, 9);
-        EXPECT_OK(session_back(session, 5, true, &error), error); /* which drives four again */
-        EXPECT_INT(session_tick(session), 4);
-        drive(session, key + 100, HORIZON);
-        EXPECT_INT(session_end(session), SWERVE_ENV_HORIZON);
-        char *hash = outcome_text(session, "trace_hash");
-        char *sampler = outcome_text(session, "sampler");
-        char *model_hash = outcome_text(session, "model_hash");
-        EXPECT_TEXT(sampler, "agents/euler0-2/bf16");
-        EXPECT_TEXT(model_hash, model.hash);
-        EXPECT_OK(session_scenario(session, "again", &text, &error), error);
-        EXPECT_OK(scenario_load_text("again", text, strlen(text), &document, &error), error);
-        s.scenario = document->scenario;
-        EXPECT_OK(prepared_create(&s.scenario, &s.prepared, &error), error);
-        EXPECT_INT(s.scenario.branch_count, 2);
-        struct job_run *job = run_scenario(&world_student_ops, &s, key);
-        EXPECT_INT(job->failure, STATUS_OK);
-        EXPECT_TEXT(job->results[2].trace_hash, hash);
-        EXPECT(strcmp(job->results[1].trace_hash, hash) != 0);
-        const struct trace *trace = &job->results[2].trace;
-        size_t bytes = sizeof(struct trace_tick) + trace->agent_count * sizeof(struct trace_agent);
-        for (uint32_t tick = 0; tick < HORIZON; tick++) {
-            const struct trace_tick *at =
-                (const struct trace_tick *)(const void *)(trace->data + tick * bytes);
-            EXPECT_INT(at->skipped, skipped_at(tick < 4 ? key : key + 100, tick));
-        }
-        job_run_destroy(job);
-        job = run_scenario(&world_object_ops, &s, key); /* which has no sampler */
-        EXPECT_INT(job->failure, STATUS_OK);
-        EXPECT(strcmp(job->results[2].trace_hash, hash) != 0);
-        job_run_destroy(job);
-        prepared_unref(s.prepared);
-        scenario_destroy(document);
-        free(text);
-        free(hash);
-        free(sampler);
-        free(model_hash);
-        session_destroy(session);
+    const uint64_t key = 1;
+    struct session *session = NULL;
+    struct scenario_document *document = NULL;
+    struct jobs_scenario s = {0};
+    char *text = NULL;
+    EXPECT_OK(session_create(env, 0, 0, key, &session, &error), error);
+    drive(session, key, 9);
+    EXPECT_OK(session_back(session, 5, true, &error), error); /* which drives four again */
+    EXPECT_INT(session_tick(session), 4);
+    drive(session, key + 100, HORIZON);
+    EXPECT_INT(session_end(session), SWERVE_ENV_HORIZON);
+    char *hash = outcome_text(session, "trace_hash");
+    char *sampler = outcome_text(session, "sampler");
+    char *model_hash = outcome_text(session, "model_hash");
+    EXPECT_TEXT(sampler, "agents/euler0-2/bf16");
+    EXPECT_TEXT(model_hash, model.hash);
+    EXPECT_OK(session_scenario(session, "again", &text, &error), error);
+    EXPECT_OK(scenario_load_text("again", text, strlen(text), &document, &error), error);
+    s.scenario = document->scenario;
+    EXPECT_OK(prepared_create(&s.scenario, &s.prepared, &error), error);
+    EXPECT_INT(s.scenario.branch_count, 2);
+    struct job_run *job = run_scenario(&world_student_ops, &s, key);
+    EXPECT_INT(job->failure, STATUS_OK);
+    EXPECT_TEXT(job->results[2].trace_hash, hash);
+    EXPECT(strcmp(job->results[1].trace_hash, hash) != 0);
+    const struct trace *trace = &job->results[2].trace;
+    size_t bytes = sizeof(struct trace_tick) + trace->agent_count * sizeof(struct trace_agent);
+    for (uint32_t tick = 0; tick < HORIZON; tick++) {
+        const struct trace_tick *at =
+            (const struct trace_tick *)(const void *)(trace->data + tick * bytes);
+        EXPECT_INT(at->skipped, skipped_at(tick < 4 ? key : key + 100, tick));
     }
+    job_run_destroy(job);
+    job = run_scenario(&world_object_ops, &s, key); /* which has no sampler */
+    EXPECT_INT(job->failure, STATUS_OK);
+    EXPECT(strcmp(job->results[2].trace_hash, hash) != 0);
+    job_run_destroy(job);
+    prepared_unref(s.prepared);
+    scenario_destroy(document);
+    free(text);
+    free(hash);
+    free(sampler);
+    free(model_hash);
+    session_destroy(session);
     swerve_env_close(env);
 }
 
@@ -400,6 +400,39 @@ static void ways_that_there_are_not_are_refused(void)
     }
 }
 
+static void samplers_are_called_after_their_steps(void)
+{
+    static const struct {
+        const char *own;
+        uint32_t skipped;
+        const char *taken; /* NULL: refused */
+    } cases[] = {{"agents/euler2/bf16", 1, "agents/euler1/bf16"},
+                 {"agents/euler2/bf16", 2, "agents/euler0/bf16"},
+                 {"agents/euler12/int8", 3, "agents/euler9/int8"},
+                 {"map/euler2/bf16", 1, "map/euler1/bf16"},
+                 {"agents/euler2/bf16", 3, NULL},
+                 {"map/euler2/bf16", 2, NULL},
+                 {"agents/theirs/exact", 1, NULL}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char sampler[LIMIT_ID_BYTES];
+        struct error error;
+        uint32_t skipped = 77;
+        snprintf(sampler, sizeof sampler, "%s", cases[i].own);
+        enum status status = sampler_skip(sampler, cases[i].skipped, &error);
+        EXPECT_INT(status, cases[i].taken != NULL ? STATUS_OK : STATUS_BAD_INPUT);
+        EXPECT_TEXT(sampler, cases[i].taken != NULL ? cases[i].taken : cases[i].own);
+        EXPECT(sampler_skips(cases[i].own, sampler, &skipped));
+        EXPECT_INT(skipped, cases[i].taken != NULL ? cases[i].skipped : 0);
+    }
+    static const char *const others[] = {"agents/euler3/bf16",   "map/euler1/bf16",
+                                         "agents/euler1/int8",   "agents/euler/bf16",
+                                         "agents/euler0-2/bf16", "agents/theirs/exact"};
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        uint32_t skipped;
+        EXPECT(!sampler_skips("agents/euler2/bf16", others[i], &skipped));
+    }
+}
+
 static void quantiles_are_bounds(void)
 {
     struct tick_histogram histogram = {{0}, 0.0};
@@ -423,7 +456,8 @@ int main(void)
     int code = TEST_RUN(TEST(a_session_of_mixed_steps_is_driven_again),
                         TEST(steps_that_there_are_not_are_refused), TEST(every_rung_is_reached),
                         TEST(costs_are_measured_before_anybody_sits),
-                        TEST(ways_that_there_are_not_are_refused), TEST(quantiles_are_bounds));
+                        TEST(ways_that_there_are_not_are_refused),
+                        TEST(samplers_are_called_after_their_steps), TEST(quantiles_are_bounds));
     models_close(models);
     unlink(road_path);
     return code;

@@ -328,11 +328,11 @@ static void bounds_text(const char *hash, bool loose, char *text, size_t bytes)
                          conditioning_names[c]);
         for (int i = 0; i < MEASURE_COUNT; i++) {
             const struct health_measure_info *info = &health_measures[i];
-            double bound = !loose              ? info->builtin[c]
-                           : info->low_is_sick ? info->floor
-                                               : info->ceiling;
+            double bound = !loose                                ? info->builtin[c]
+                           : health_measure_kinds[i].low_is_sick ? info->floor
+                                                                 : info->ceiling;
             used += snprintf(text + used, bytes - (size_t)used, "%s\"%s\": {\"bound\": %.17g}",
-                             i > 0 ? ", " : "", info->name, bound);
+                             i > 0 ? ", " : "", health_measure_kinds[i].name, bound);
         }
     }
     used += snprintf(text + used, bytes - (size_t)used, "}}}");

@@ -101,7 +101,7 @@ static void count_tick(struct interactive_ticks *ticks, const struct interactive
     }
 }
 
-/* What has been measured of a tick that was told. */
+/* Accounts for a tick that was told. */
 static void account(struct interactive *pool, struct seat *seat, uint32_t tier,
                     const struct spent *spent, const struct interactive_frame *frame,
                     int64_t stepped_ns)

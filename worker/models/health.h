@@ -6,14 +6,15 @@
 #ifndef SWERVE_WORKER_MODELS_HEALTH_H
 #define SWERVE_WORKER_MODELS_HEALTH_H
 
+#include "schemas/outcome.h"
 #include "schemas/scenario.h"
 #include "schemas/scene.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sizes of health_bounds.h's tables, checked there. */
-enum { HEALTH_MEASURES = 14, HEALTH_WINDOW = 24, HEALTH_SAID_BYTES = 384 };
+/* The window is checked against health_bounds.h's table there. */
+enum { HEALTH_WINDOW = 24, HEALTH_SAID_BYTES = 384 };
 
 enum health_check {
     HEALTH_OK = 0,
@@ -51,12 +52,15 @@ struct health_verdict {
 struct health_world {
     uint32_t seen;
     double mass_cells;
-    double recent[HEALTH_MEASURES][HEALTH_WINDOW];
-    int32_t agent[HEALTH_MEASURES]; /* whose value it is, -1: nobody's */
+    double recent[MEASURE_COUNT][HEALTH_WINDOW];
+    int32_t agent[MEASURE_COUNT]; /* whose value it is, -1: nobody's */
     /* Of each agent: share that is missing, in 1/255, and offset, in decimetres. An agent that was
      * not judged had none of either. */
     uint8_t missing[LIMIT_AGENTS][HEALTH_WINDOW];
     uint8_t offset_dm[LIMIT_AGENTS][HEALTH_WINDOW];
+    /* Of the whole drive: the means are sums of `applied` ticks still. */
+    struct drive_health drive;
+    uint32_t applied[MEASURE_COUNT];
 };
 
 /* Memory of the checks of the tick before. A plain value: a fork copies it. */

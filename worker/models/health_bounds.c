@@ -20,31 +20,29 @@
 /* Files have all of these; of later ones as many as there were when they were made. */
 enum { HEALTH_BYTES_MAX = 1 << 18, MEASURES_FIRST = MEASURE_ABSENT };
 
-_Static_assert((int)HEALTH_MEASURES == MEASURE_COUNT &&
-                   (int)HEALTH_WINDOW == 8 * (int)HEALTH_TICKS_MAX,
-               "sizes of struct health_world");
+_Static_assert((int)HEALTH_WINDOW == 8 * (int)HEALTH_TICKS_MAX, "size of struct health_world");
 
 /* Built-in bounds: far outside what a working model shows, inside what each fault does. */
 /* clang-format off */
 const struct health_measure_info health_measures[MEASURE_COUNT] = {
-    /*                    name, check, low is sick, ticks, slack, floor, ceiling, built-in */
-    [MEASURE_SATURATED] = {"saturated", HEALTH_SATURATED, false, 2, 0.05, 0.0, 0.98, {0.9, 0.9, 0.9}},
+    /*                     check, ticks, slack, floor, ceiling, built-in */
+    [MEASURE_SATURATED] = {HEALTH_SATURATED, 2, 0.05, 0.0, 0.98, {0.9, 0.9, 0.9}},
     /* 1e-6 is a dozen bytes of a frame that differ by one: less is the same frame again. */
-    [MEASURE_STILL] = {"still", HEALTH_FROZEN, true, 3, 0.0, 1e-6, 1e-4, {1e-6, 1e-6, 1e-6}},
-    [MEASURE_CUT] = {"cut", HEALTH_TELEPORT, false, 1, 0.15, 0.0, 1.0, {0.95, 0.95, 0.95}},
-    [MEASURE_MASS_HIGH] = {"mass_high", HEALTH_MASS, false, 3, 0.5, 1.0, 8.0, {3.0, 4.0, 4.0}},
-    [MEASURE_MASS_LOW] = {"mass_low", HEALTH_MASS, true, 3, 0.15, 0.0, 1.0, {0.1, 0.1, 0.1}},
-    [MEASURE_LAYOUT] = {"layout", HEALTH_LAYOUT, true, 3, 0.15, 0.0, 1.0, {0.05, 0.0, 0.0}},
+    [MEASURE_STILL] = {HEALTH_FROZEN, 3, 0.0, 1e-6, 1e-4, {1e-6, 1e-6, 1e-6}},
+    [MEASURE_CUT] = {HEALTH_TELEPORT, 1, 0.15, 0.0, 1.0, {0.95, 0.95, 0.95}},
+    [MEASURE_MASS_HIGH] = {HEALTH_MASS, 3, 0.5, 1.0, 8.0, {3.0, 4.0, 4.0}},
+    [MEASURE_MASS_LOW] = {HEALTH_MASS, 3, 0.15, 0.0, 1.0, {0.1, 0.1, 0.1}},
+    [MEASURE_LAYOUT] = {HEALTH_LAYOUT, 3, 0.15, 0.0, 1.0, {0.05, 0.0, 0.0}},
     /* A mirrored camera by day scores near -1; by night the layout, which is drawn by day, is no
      * guide to brightness and healthy frames reach -0.3. */
-    [MEASURE_CAMERA] = {"camera", HEALTH_CAMERA, true, 3, 0.1, -0.5, 1.0, {-0.5, -0.5, -0.5}},
-    [MEASURE_JUMP] = {"jump", HEALTH_TELEPORT, false, 1, 1.0, 0.0, 12.0, {12.0, 12.0, 12.0}},
-    [MEASURE_LOST] = {"lost", HEALTH_PERMANENCE, false, 1, 1.0, 0.0, 64.0, {4.0, 4.0, 4.0}},
-    [MEASURE_ABSENT] = {"absent", HEALTH_ABSENT, false, 3, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
-    [MEASURE_ABSENT_VRU] = {"absent_vru", HEALTH_ABSENT, false, 3, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
-    [MEASURE_OFFSET] = {"offset", HEALTH_OFFSET, false, 3, 0.5, 1.0, 2.0, {2.0, 2.0, 2.0}},
-    [MEASURE_PHANTOM] = {"phantom", HEALTH_PHANTOM, false, 3, 0.5, 1.0, 3.0, {1.5, 1.5, 1.5}},
-    [MEASURE_PHANTOM_VRU] = {"phantom_vru", HEALTH_PHANTOM, false, 3, 0.1, 0.2, 0.5, {0.25, 0.25, 0.25}},
+    [MEASURE_CAMERA] = {HEALTH_CAMERA, 3, 0.1, -0.5, 1.0, {-0.5, -0.5, -0.5}},
+    [MEASURE_JUMP] = {HEALTH_TELEPORT, 1, 1.0, 0.0, 12.0, {12.0, 12.0, 12.0}},
+    [MEASURE_LOST] = {HEALTH_PERMANENCE, 1, 1.0, 0.0, 64.0, {4.0, 4.0, 4.0}},
+    [MEASURE_ABSENT] = {HEALTH_ABSENT, 3, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
+    [MEASURE_ABSENT_VRU] = {HEALTH_ABSENT, 3, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
+    [MEASURE_OFFSET] = {HEALTH_OFFSET, 3, 0.5, 1.0, 2.0, {2.0, 2.0, 2.0}},
+    [MEASURE_PHANTOM] = {HEALTH_PHANTOM, 3, 0.5, 1.0, 3.0, {1.5, 1.5, 1.5}},
+    [MEASURE_PHANTOM_VRU] = {HEALTH_PHANTOM, 3, 0.1, 0.2, 0.5, {0.25, 0.25, 0.25}},
 };
 /* clang-format on */
 
@@ -78,13 +76,14 @@ void health_calibration_add(struct health_calibration *calibration, enum conditi
     }
 }
 
-static double calibrated_bound(const struct health_measure_info *info,
-                               const struct health_sample *sample)
+static double calibrated_bound(enum health_measure measure, const struct health_sample *sample)
 {
-    double worst = info->low_is_sick ? sample->least : sample->most;
+    const struct health_measure_info *info = &health_measures[measure];
+    bool low_is_sick = health_measure_kinds[measure].low_is_sick;
+    double worst = low_is_sick ? sample->least : sample->most;
     double beyond = 0.5 * fabs(worst - sample->mean);
     beyond = beyond > info->slack ? beyond : info->slack;
-    double bound = info->low_is_sick ? worst - beyond : worst + beyond;
+    double bound = low_is_sick ? worst - beyond : worst + beyond;
     bound = bound < info->floor ? info->floor : bound;
     return bound > info->ceiling ? info->ceiling : bound;
 }
@@ -100,7 +99,7 @@ struct health_bounds health_calibration_bounds(const struct health_calibration *
         for (int i = 0; i < MEASURE_COUNT; i++) {
             const struct health_sample *sample = &calibration->sample[conditioning][i];
             if (sample->count > 0) {
-                bounds.bound[conditioning][i] = calibrated_bound(&health_measures[i], sample);
+                bounds.bound[conditioning][i] = calibrated_bound((enum health_measure)i, sample);
             }
         }
     }
@@ -128,7 +127,7 @@ static json_t *calibration_json(const struct health_calibration *calibration,
          conditioning++) {
         json_t *measures = json_object();
         for (int i = 0; measures != NULL && i < MEASURE_COUNT; i++) {
-            json_object_set_new(measures, health_measures[i].name,
+            json_object_set_new(measures, health_measure_kinds[i].name,
                                 measure_json(&calibration->sample[conditioning][i],
                                              bounds->bound[conditioning][i]));
         }
@@ -171,7 +170,7 @@ static enum status read_conditioning(const struct json_cursor *cursor, double bo
     static const char *const keys[] = {"bound", "ticks", "least", "mean", "most", NULL};
     const char *names[MEASURE_COUNT + 1] = {NULL};
     for (int i = 0; i < MEASURE_COUNT; i++) {
-        names[i] = health_measures[i].name;
+        names[i] = health_measure_kinds[i].name;
     }
     TRY(json_object_begin(cursor, names, error));
     for (int i = 0; i < MEASURE_COUNT; i++) {

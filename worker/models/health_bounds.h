@@ -21,32 +21,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum health_measure {
-    MEASURE_SATURATED = 0, /* share of latents at the end of their range */
-    MEASURE_STILL,     /* change of the picture while ego moves: the larger of BEV and cameras */
-    MEASURE_CUT,       /* share of the occupied area that moved from one tick to the next */
-    MEASURE_MASS_HIGH, /* occupied area over what the layout (agents) or the past says */
-    MEASURE_MASS_LOW,
-    MEASURE_LAYOUT, /* overlap of occupancy and layout */
-    MEASURE_CAMERA, /* correlation of cameras and their layout */
-    MEASURE_JUMP,   /* unexplained step of an agent, m */
-    MEASURE_LOST,   /* agents that vanished in view */
-    /* Of the agent that is worst over its own ticks (agents). */
-    MEASURE_ABSENT,     /* share of the returns due that are not drawn; of anybody but .. */
-    MEASURE_ABSENT_VRU, /* .. a vulnerable road user */
-    MEASURE_OFFSET,     /* distance between where it is drawn and where it is, m */
-    /* Returns where nobody is, in cells (agents). */
-    MEASURE_PHANTOM,
-    MEASURE_PHANTOM_VRU,
-    MEASURE_COUNT
-};
-
 struct health_measure_info {
-    const char *name;
     enum health_check check; /* that it raises */
-    bool low_is_sick;
-    uint32_t ticks; /* as above, at most HEALTH_TICKS_MAX */
-    double slack;   /* that calibration leaves beyond the worst healthy tick, at least */
+    uint32_t ticks;          /* as above, at most HEALTH_TICKS_MAX */
+    double slack;            /* that calibration leaves beyond the worst healthy tick, at least */
     double floor;   /* calibrated bounds stay within floor .. ceiling, so that a fault that must */
     double ceiling; /* never pass (nothing moves at all) does not become healthy by calibration */
     double builtin[CONDITIONING_COUNT];

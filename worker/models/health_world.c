@@ -91,15 +91,15 @@ static double ranked(const double recent[HEALTH_WINDOW], uint32_t now, uint32_t 
 
 /* The worst that is reached in a row, by half of a short window or by a quarter of a long one: a
  * good tick in between clears no record. */
-static double lasting(const double recent[HEALTH_WINDOW], uint32_t now,
-                      const struct health_measure_info *info)
+static double lasting(const double recent[HEALTH_WINDOW], uint32_t now, enum health_measure measure)
 {
-    uint32_t k = info->ticks;
+    uint32_t k = health_measures[measure].ticks;
+    bool low_is_sick = health_measure_kinds[measure].low_is_sick;
     const uint32_t windows[][2] = {{k, k}, {k + 1, 2 * k + 2}, {2 * k, 8 * k}};
     double statistic = (double)NAN;
     for (size_t i = 0; i < (k == 1 ? 1 : COUNT_OF(windows)); i++) {
-        double value = ranked(recent, now, windows[i][1], windows[i][0], info->low_is_sick);
-        bool worse = info->low_is_sick ? value < statistic : value > statistic;
+        double value = ranked(recent, now, windows[i][1], windows[i][0], low_is_sick);
+        bool worse = low_is_sick ? value < statistic : value > statistic;
         statistic = worse || isnan(statistic) ? value : statistic;
     }
     return statistic;
@@ -115,7 +115,7 @@ static void keep_worst(struct health_world *state, enum health_measure measure,
     for (uint32_t i = 0; i < HEALTH_WINDOW; i++) {
         recent[i] = history[i] / unit;
     }
-    double candidate = lasting(recent, state->seen + HEALTH_WINDOW, &health_measures[measure]);
+    double candidate = lasting(recent, state->seen + HEALTH_WINDOW, measure);
     if (isnan(*statistic) || candidate > *statistic) {
         *statistic = candidate;
         state->agent[measure] = (int32_t)agent;
@@ -154,6 +154,24 @@ static void measure_agents(struct health_world *state, const struct frame_stats 
     }
 }
 
+/* Adds a tick to what is kept of the whole drive. */
+static void sum_up(struct health_world *state, const double statistic[MEASURE_COUNT])
+{
+    struct drive_health *drive = &state->drive;
+    drive->measured_ticks++;
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        double value = statistic[i];
+        if (!isfinite(value)) {
+            continue;
+        }
+        bool worse =
+            health_measure_kinds[i].low_is_sick ? value < drive->worst[i] : value > drive->worst[i];
+        drive->worst[i] = worse || state->applied[i] == 0 ? value : drive->worst[i];
+        drive->mean[i] += value;
+        state->applied[i]++;
+    }
+}
+
 void health_world_measure(struct health_world *state, const struct frame_stats *frame_stats,
                           double statistic[MEASURE_COUNT])
 {
@@ -177,10 +195,21 @@ void health_world_measure(struct health_world *state, const struct frame_stats *
     for (int i = 0; i < MEASURE_COUNT; i++) {
         state->agent[i] = -1;
         state->recent[i][state->seen % HEALTH_WINDOW] = value[i];
-        statistic[i] = lasting(state->recent[i], state->seen, &health_measures[i]);
+        statistic[i] = lasting(state->recent[i], state->seen, (enum health_measure)i);
     }
     measure_agents(state, frame_stats, statistic);
+    sum_up(state, statistic);
     state->seen++;
+}
+
+void health_world_drive(const struct health_world *state, struct drive_health *out)
+{
+    *out = state->drive;
+    for (int i = 0; state->drive.measured_ticks > 0 && i < MEASURE_COUNT; i++) {
+        bool any = state->applied[i] > 0;
+        out->worst[i] = any ? state->drive.worst[i] : (double)NAN;
+        out->mean[i] = any ? state->drive.mean[i] / state->applied[i] : (double)NAN;
+    }
 }
 
 bool health_world_judge(const struct health_world *state, const struct frame_stats *frame_stats,
@@ -210,7 +239,8 @@ bool health_world_judge(const struct health_world *state, const struct frame_sta
     }
     for (int i = 0; i < MEASURE_COUNT; i++) {
         double bound = bounds->bound[conditioning][i];
-        bool sick = health_measures[i].low_is_sick ? statistic[i] < bound : statistic[i] > bound;
+        bool sick =
+            health_measure_kinds[i].low_is_sick ? statistic[i] < bound : statistic[i] > bound;
         if (sick) { /* never for NAN */
             *out = (struct health_verdict){health_measures[i].check,
                                            frame_stats->tick,

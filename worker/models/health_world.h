@@ -14,6 +14,9 @@
 void health_world_measure(struct health_world *state, const struct frame_stats *frame_stats,
                           double statistic[MEASURE_COUNT]);
 
+/* The measures of the drive so far. */
+void health_world_drive(const struct health_world *state, struct drive_health *out);
+
 /* Whether the frame is believable; *out is written when it is not. `state` as measuring left it. */
 bool health_world_judge(const struct health_world *state, const struct frame_stats *frame_stats,
                         const double statistic[MEASURE_COUNT], const struct health_bounds *bounds,

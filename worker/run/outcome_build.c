@@ -34,6 +34,7 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
         .verdict = result->verdict,
         .reasons = result->reasons,
         .metrics = result->metrics,
+        .health = result->drive_health,
         .ticks = result->ticks,
         .prefix_ticks = result->prefix_ticks,
         .metres_mm = result->metres_mm,

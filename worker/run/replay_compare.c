@@ -364,8 +364,11 @@ static enum status compare_artifact(struct store *store, struct replay_artifact 
                                     struct replay_differences *out, struct error *error)
 {
     struct error why;
-    enum status status = fetch(store, stored->artifact_hash, artifact, &why);
 
+    if (stored->artifact_hash[0] == '\0') {
+        return STATUS_OK; /* none was kept; the trace's hash is the outcome's, and was compared */
+    }
+    enum status status = fetch(store, stored->artifact_hash, artifact, &why);
     if (status == STATUS_GONE) {
         return STATUS_OK; /* the trace's hash is the outcome's, and was compared */
     }
@@ -440,6 +443,9 @@ enum status replay_compare(struct store *store, struct replay_artifact *artifact
     snprintf(replayed.scenario_id, sizeof replayed.scenario_id, "%s", job->scenario->id);
     compare_fields(&outcome_field_list, "", stored, &replayed, out);
     compare_fields(&metric_field_list, "metrics.", &stored->metrics, &replayed.metrics, out);
+    if (stored->health.measured_ticks > 0) { /* it was kept then */
+        compare_fields(&drive_health_field_list, "health.", &stored->health, &replayed.health, out);
+    }
     compare_sets(stored, &replayed, out);
     compare_words(stored, &replayed, out);
     compare_shared(stored, job, rollout, out);

@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-enum { REPLAY_DIFFERENCES_MAX = 80, REPLAY_FIELD_BYTES = 64, REPLAY_VALUE_BYTES = 192 };
+enum { REPLAY_DIFFERENCES_MAX = 112, REPLAY_FIELD_BYTES = 64, REPLAY_VALUE_BYTES = 192 };
 
 struct replay_difference {
     char field[REPLAY_FIELD_BYTES];

@@ -7,6 +7,7 @@
 #include "base/dmath.h"
 #include "base/units.h"
 #include "engine/worlds/world.h"
+#include "worker/models/health_world.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -540,6 +541,7 @@ static struct rollout_result *own_result(struct rollout *rollout, uint32_t ticks
     result->prefix_ticks = rollout->prefix_ticks;
     result->parent = rollout->branch != ROLLOUT_MAIN && !rollout->solo ? 0 : -1;
     rollout_charge(rollout);
+    health_world_drive(&rollout->health.world, &result->drive_health);
     trace_hash_hex(&rollout->trace, result->trace_hash);
     take_trace(rollout, result);
     rollout->job->finished_count++;

@@ -36,6 +36,7 @@ struct rollout_result {
     enum verdict verdict;
     uint32_t reasons;
     struct metrics metrics;
+    struct drive_health drive_health; /* of a learned world; else zero */
     uint32_t ticks;
     uint32_t prefix_ticks;
     int32_t parent; /* rollout it forked from, -1: none; rollout r is branch r - 1 */

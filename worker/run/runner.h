@@ -39,6 +39,7 @@ struct runner_config {
     const struct model *model;     /* borrowed */
     const struct foreign *foreign; /* borrowed; a world of the user's in place of a model */
     enum conditioning conditioning;
+    uint32_t skipped;            /* steps of its sampler that every tick leaves out */
     const struct device *device; /* borrowed during create; NULL: the CPU */
     uint32_t thread_count;
     const struct spill_ops *spill;

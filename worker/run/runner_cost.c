@@ -59,7 +59,8 @@ void runner_commit(struct runner *runner, struct rollout *rollout, uint32_t tick
     if (ops->slot_skip == NULL) {
         return;
     }
-    rollout->skipped = actuation_skipped(&rollout->actuation, tick);
+    uint32_t skipped = actuation_skipped(&rollout->actuation, tick);
+    rollout->skipped = skipped > runner->config.skipped ? skipped : runner->config.skipped;
     if (ops->slot_skip(runner->world, slot, rollout->skipped, &error) != STATUS_OK) {
         runner_fail_job(rollout->job, &error);
     }

@@ -6,6 +6,7 @@
 #include "engine/learned/device.h"
 #include "engine/worlds/foreign.h"
 #include "engine/worlds/world.h"
+#include "worker/models/sampler.h"
 
 #include <string.h>
 
@@ -46,7 +47,7 @@ static enum status choose_model(const struct runner_source *source, const struct
     TRY(find_model(source, spec, precision, &model, error));
     models_sampler(source->models, model, conditioning, sampler);
     bool may = model->foreign != NULL || model->config->tier == spec->tier;
-    if (!may || strcmp(sampler, spec->sampler) != 0) {
+    if (!may || !sampler_skips(sampler, spec->sampler, &config->skipped)) {
         return error_set(error, STATUS_DEVICE,
                          "model %s: the job wants tier %s with sampler %s, this model is tier %s "
                          "with sampler %s",

@@ -10,6 +10,7 @@
 #include "engine/trace/trace.h"
 #include "schemas/job_context.h"
 #include "schemas/scenario_json.h"
+#include "worker/models/sampler.h"
 #include "worker/run/revision.h"
 #include "worker/submission/submission_planner.h"
 
@@ -51,6 +52,16 @@ static enum status set_model(struct models *models, enum conditioning conditioni
         snprintf(spec->backend, sizeof spec->backend, "cpu");
     }
     return STATUS_OK;
+}
+
+static enum status skip_steps(uint32_t steps, struct job_spec *spec, struct error *error)
+{
+    if (spec->backend[0] != '\0' && strcmp(spec->backend, "cpu") != 0) {
+        return error_set(error, STATUS_USAGE,
+                         "steps of a sampler are left out on the CPU alone, found device %s",
+                         spec->backend);
+    }
+    return sampler_skip(spec->sampler, steps, error);
 }
 
 static enum status tier_horizon(struct models *models, enum tier tier,
@@ -349,6 +360,9 @@ static enum status add_work(struct submission *out, const struct asked *question
     describe(question, options, planner, &spec);
     if (is_learned(spec.tier)) {
         TRY(set_model(options->models, options->conditioning, options->precision, &spec, error));
+    }
+    if (spec.tier == TIER_STUDENT && options->skipped_steps > 0) {
+        TRY(skip_steps(options->skipped_steps, &spec, error));
     }
     spec.evaluates = options->evaluation && spec.tier == TIER_STUDENT;
     spec.follows &= !spec.evaluates; /* of this version it is to be the evidence */

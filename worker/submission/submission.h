@@ -30,6 +30,7 @@ struct submission_options {
     struct models *models; /* borrowed; may be NULL when the policy has none available */
     enum conditioning conditioning;
     enum nn_precision precision;
+    uint32_t skipped_steps;   /* of the student's sampler, that each tick leaves out; on the CPU */
     enum route_beyond beyond; /* the horizon for which these models are trusted */
     /* Slices in which the student that answers is frozen, borrowed. */
     const struct trust_slice *frozen;

@@ -67,6 +67,11 @@ static void outcomes_come_back(void)
     sent[1].mflop = INT64_C(123456789012345);
     sent[1].pages_used_percent = 97;
     sent[1].peak_mflops = 5000000;
+    sent[1].health.measured_ticks = 81; /* the other's world has no measures */
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        sent[1].health.worst[i] = i == 0 ? (double)NAN : -0.1 * i;
+        sent[1].health.mean[i] = i == 0 ? (double)NAN : 1.0 / i;
+    }
     make_completion(0, "w", COMPLETION_DONE);
     memcpy(completions[0].artifact_hash, hash, sizeof hash);
     completions[0].outcomes = sent;

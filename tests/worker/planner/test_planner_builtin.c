@@ -3,8 +3,11 @@
  * sessions are independent: alone or in a batch, forked or run again, the bits are the same.
  * Method: the small world of drive.h; a log recorded from one drive and followed in another.
  */
+#include "base/check.h"
+#include "base/rng.h"
 #include "tests/harness.h"
 #include "tests/worker/drive.h"
+#include "worker/planner/builtin/planner_builtin_follow.h"
 
 static struct planner *open_planner(const char *spec, uint32_t sessions)
 {
@@ -336,6 +339,64 @@ static void idm_needs_a_list(void)
     planner_close(road.planner);
 }
 
+/* Goal: whoever is said to miss the route has no place near it, now or later. Method: random
+ * routes, with sharp bends, points that repeat and hardly any, and objects around them. */
+static void who_misses_the_route_has_no_place_on_it(void)
+{
+    uint32_t missed = 0;
+    uint32_t element = 0;
+    for (uint32_t round = 0; round < test_rounds(20000, 1000); round++) {
+        uint32_t counter[4] = {0, RNG_STREAM_TEST, 0, 0};
+        double random[4 * 24];
+        for (uint32_t i = 0; i < COUNT_OF(random); i += 4) {
+            uint32_t words[4];
+            counter[2] = element++;
+            rng_philox(23, counter, words);
+            for (int k = 0; k < 4; k++) {
+                random[i + (uint32_t)k] = words[k] / 2147483648.0 - 1.0;
+            }
+        }
+        struct swerve_route_point points[SWERVE_ROUTE_POINTS] = {{0}};
+        struct swerve_observation seen = {.route = points,
+                                          .x_m = 500.0 * random[0],
+                                          .y_m = 500.0 * random[1],
+                                          .heading_rad = 3.0 * random[2],
+                                          .route_count = 1 + round % SWERVE_ROUTE_POINTS};
+        double turn = random[3] * (round % 3 == 0 ? 2.0 : round % 3 == 1 ? 0.5 : 0.0);
+        double x_m = 0.0;
+        double y_m = 0.0;
+        double way_rad = 0.0;
+        for (uint32_t i = 0; i < seen.route_count; i++) {
+            points[i].x_m = (float)x_m;
+            points[i].y_m = (float)y_m;
+            way_rad += turn * random[8 + i];
+            double step_m = round % 7 == 0 && i % 5 == 0 ? 0.0 : SWERVE_ROUTE_STEP_M;
+            x_m += step_m * cos(way_rad);
+            y_m += step_m * sin(way_rad);
+        }
+        struct swerve_object object = {.x_m = seen.x_m + 150.0 * random[40],
+                                       .y_m = seen.y_m + 150.0 * random[41],
+                                       .heading_rad = 3.0 * random[42],
+                                       .vx_mps = 30.0 * random[43],
+                                       .vy_mps = 30.0 * random[44]};
+        struct planner_route route;
+        double reach_m = 3.0 + 2.0 * random[45];
+        planner_route_take(&seen, &route);
+        if (!planner_route_misses(&route, &object, 2.0, reach_m)) {
+            continue;
+        }
+        missed++;
+        for (double t_s = 0.0; t_s <= 2.0; t_s += 0.125) {
+            struct planner_place at;
+            if (planner_place_find(&route, object.x_m + t_s * object.vx_mps,
+                                   object.y_m + t_s * object.vy_mps, object.heading_rad, &at)) {
+                EXPECT(fabs(at.offset_m) > reach_m);
+            }
+        }
+    }
+    EXPECT(missed > 100);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(maintain_keeps_speed_and_lane), TEST(brake_stops_in_its_lane),
@@ -343,5 +404,6 @@ int main(void)
                     TEST(reference_sessions_are_independent),
                     TEST(maintain_sessions_are_independent), TEST(brake_sessions_are_independent),
                     TEST(log_sessions_are_independent), TEST(idm_yields_to_what_is_in_its_way),
-                    TEST(idm_obeys_signals), TEST(idm_needs_a_list));
+                    TEST(idm_obeys_signals), TEST(idm_needs_a_list),
+                    TEST(who_misses_the_route_has_no_place_on_it));
 }

@@ -13,6 +13,33 @@
 #define CROSSING_COS 0.5
 #define ALLOWED_SLACK (1.0 + 1e-9) /* more than rounding takes from a squared speed */
 #define PLACE_SLACK_M 0.01         /* more than rounding takes from a distance */
+#define GENTLE_COS 0.49            /* less than that of 60 degrees */
+#define PIECE_MIN_M 1e-4
+
+/* Bounds of the points, and how the pieces turn. */
+static void bound_route(struct planner_route *route)
+{
+    uint32_t count = route->seen->route_count;
+    double before2 = 0.0;
+    route->x_low_m = route->y_low_m = INFINITY;
+    route->x_high_m = route->y_high_m = -INFINITY;
+    route->gentle = count > 1;
+    for (uint32_t i = 0; i < count; i++) {
+        double dx = route->dx_m[i];
+        double dy = route->dy_m[i];
+        double length2 = dx * dx + dy * dy;
+        route->x_low_m = dmath_min(route->x_low_m, route->x_m[i]);
+        route->x_high_m = dmath_max(route->x_high_m, route->x_m[i]);
+        route->y_low_m = dmath_min(route->y_low_m, route->y_m[i]);
+        route->y_high_m = dmath_max(route->y_high_m, route->y_m[i]);
+        if (i + 1 < count) {
+            double dot = i == 0 ? 0.0 : dx * route->dx_m[i - 1] + dy * route->dy_m[i - 1];
+            bool turns = i > 0 && (dot <= 0.0 || 4.0 * dot * dot < length2 * before2);
+            route->gentle &= length2 > PIECE_MIN_M * PIECE_MIN_M && !turns;
+        }
+        before2 = length2;
+    }
+}
 
 void planner_route_take(const struct swerve_observation *seen, struct planner_route *out)
 {
@@ -27,6 +54,25 @@ void planner_route_take(const struct swerve_observation *seen, struct planner_ro
         out->dy_m[i] = (double)b->y_m - (double)a->y_m;
         out->reach_m[i] = fabs(out->dx_m[i]) + fabs(out->dy_m[i]);
     }
+    bound_route(out);
+}
+
+bool planner_route_misses(const struct planner_route *route, const struct swerve_object *object,
+                          double time_s, double reach_m)
+{
+    double dx = object->x_m - route->seen->x_m;
+    double dy = object->y_m - route->seen->y_m;
+    double x = route->cosine * dx + route->sine * dy;
+    double y = route->cosine * dy - route->sine * dx;
+    double x_way = time_s * (route->cosine * object->vx_mps + route->sine * object->vy_mps);
+    double y_way = time_s * (route->cosine * object->vy_mps - route->sine * object->vx_mps);
+    double beside_x = dmath_max(route->x_low_m - (x + dmath_max(x_way, 0.0)),
+                                x + dmath_min(x_way, 0.0) - route->x_high_m);
+    double beside_y = dmath_max(route->y_low_m - (y + dmath_max(y_way, 0.0)),
+                                y + dmath_min(y_way, 0.0) - route->y_high_m);
+    /* An offset at a point where the route turns is the distance from there times at
+     * least the cosine of the turn. */
+    return route->gentle && GENTLE_COS * dmath_max(beside_x, beside_y) > reach_m + PLACE_SLACK_M;
 }
 
 /* Squared distances from a point of ego's frame to the route's points, and the least of them.
@@ -35,11 +81,21 @@ static double nearest_squared(const struct planner_route *route, double px, doub
                               double squared[SWERVE_ROUTE_POINTS])
 {
     double nearest[4] = {1e300, 1e300, 1e300, 1e300};
-    for (uint32_t i = 0; i < route->seen->route_count; i++) {
+    uint32_t count = route->seen->route_count;
+    uint32_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        for (uint32_t k = 0; k < 4; k++) {
+            double x = px - route->x_m[i + k];
+            double y = py - route->y_m[i + k];
+            squared[i + k] = x * x + y * y;
+            nearest[k] = dmath_min(squared[i + k], nearest[k]);
+        }
+    }
+    for (; i < count; i++) {
         double x = px - route->x_m[i];
         double y = py - route->y_m[i];
         squared[i] = x * x + y * y;
-        nearest[i % 4] = dmath_min(squared[i], nearest[i % 4]);
+        nearest[0] = dmath_min(squared[i], nearest[0]);
     }
     return dmath_min(dmath_min(nearest[0], nearest[1]), dmath_min(nearest[2], nearest[3]));
 }

@@ -27,6 +27,10 @@ struct planner_route {
     double x_m[SWERVE_ROUTE_POINTS], y_m[SWERVE_ROUTE_POINTS];
     double dx_m[SWERVE_ROUTE_POINTS], dy_m[SWERVE_ROUTE_POINTS]; /* to the next point */
     double reach_m[SWERVE_ROUTE_POINTS];                         /* the next is no farther */
+    /* All points lie within these; and whether no two pieces turn by more than 60 degrees, none of
+     * them without a length. */
+    double x_low_m, x_high_m, y_low_m, y_high_m;
+    bool gentle;
 };
 void planner_route_take(const struct swerve_observation *seen, struct planner_route *out);
 
@@ -34,6 +38,11 @@ void planner_route_take(const struct swerve_observation *seen, struct planner_ro
  * False: it lies behind ego's foot point or past the route's end. */
 bool planner_place_find(const struct planner_route *route, double x_m, double y_m,
                         double heading_rad, struct planner_place *out);
+
+/* Whether an object surely stays so far from the route for a time that planner_place_find finds no
+ * place whose offset is within reach_m. False says nothing. */
+bool planner_route_misses(const struct planner_route *route, const struct swerve_object *object,
+                          double time_s, double reach_m);
 
 /* Half of what a box takes along and across the route. */
 struct planner_half {

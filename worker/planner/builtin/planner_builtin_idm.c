@@ -84,6 +84,10 @@ static double yield_to(const struct idm *self, const struct idm_session *session
                        const struct planner_route *route, const struct swerve_object *object)
 {
     double speed_mps = route->seen->speed_mps;
+    double half_m = 0.5 * (session->width_m + object->length_m + object->width_m);
+    if (planner_route_misses(route, object, FORESIGHT_S, half_m + MARGIN_M)) {
+        return self->manners.accel_mps2;
+    }
     for (double t_s = 0.0; t_s <= FORESIGHT_S; t_s += FORESIGHT_STEP_S) {
         struct planner_place at;
         if (!planner_place_find(route, object->x_m + t_s * object->vx_mps,

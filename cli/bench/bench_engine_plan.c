@@ -1,11 +1,11 @@
 /*
- * `swerve bench engine --plan`. See bench_plan.h.
+ * `swerve bench engine --plan`: a world step on GPUs that are not here (engine/bench/bench_plan.h),
+ * as tables or JSON.
  */
-#include "cli/bench_plan.h"
+#include "cli/bench/bench.h"
 
 #include "base/embedded.h"
 #include "base/text.h"
-#include "cli/cli.h"
 #include "engine/bench/bench_plan.h"
 
 #include <stdio.h>
@@ -89,23 +89,24 @@ static void print_devices(const struct bench_plan *plan)
     }
 }
 
-enum status bench_plan_print(const char *model, const char *config, int64_t ranks, bool json,
-                             struct error *error)
+enum status bench_engine_plan(const struct bench_engine_options *options, json_t **json,
+                              struct error *error)
 {
     struct bench_plan plan;
-    if ((model != NULL) == (config != NULL)) {
+    if ((options->model != NULL) == (options->config != NULL)) {
         return error_set(error, STATUS_USAGE,
                          "bench engine --plan: expected --model or --config, found %s",
-                         model != NULL ? "both" : "none");
+                         options->model != NULL ? "both" : "none");
     }
-    if (ranks < 0 || ranks > UINT32_MAX) {
+    if (options->ranks < 0 || options->ranks > UINT32_MAX) {
         return error_set(error, STATUS_USAGE,
                          "bench engine --plan: expected some --ranks, found %lld",
-                         (long long)ranks);
+                         (long long)options->ranks);
     }
-    TRY(bench_plan_make(model, config, (uint32_t)ranks, machine_code_texts[0].text, &plan, error));
-    if (json) {
-        cli_print_json(plan_json(&plan));
+    TRY(bench_plan_make(options->model, options->config, (uint32_t)options->ranks,
+                        machine_code_texts[0].text, &plan, error));
+    if (json != NULL) {
+        *json = plan_json(&plan);
         return STATUS_OK;
     }
     text_print(

@@ -1,0 +1,31 @@
+-- Measures of a learned world's pictures over the drive (struct drive_health of schemas/outcome.h). 0 each: another world, or driven before it was
+-- kept; NULL: the measure did not apply. Of partial outcomes it is in their text.
+ALTER TABLE outcomes ADD COLUMN measured_ticks INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN saturated_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN saturated_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN still_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN still_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN cut_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN cut_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN mass_high_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN mass_high_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN mass_low_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN mass_low_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN layout_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN layout_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN camera_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN camera_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN jump_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN jump_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN lost_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN lost_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN absent_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN absent_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN absent_vru_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN absent_vru_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN offset_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN offset_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN phantom_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN phantom_mean REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN phantom_vru_worst REAL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN phantom_vru_mean REAL DEFAULT 0;

@@ -1,0 +1,69 @@
+/*
+ * The number of steps within a sampler's name. See sampler.h.
+ */
+#include "worker/models/sampler.h"
+
+#include "engine/sensors/conditioning.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EULER "/euler"
+
+/* Parts of a name around its number of steps; false: it has none. */
+static bool take_apart(const char *sampler, size_t *before, uint32_t *steps, const char **behind)
+{
+    const char *at = strstr(sampler, EULER);
+    char *end;
+    if (at == NULL || at[strlen(EULER)] < '0' || at[strlen(EULER)] > '9') {
+        return false;
+    }
+    unsigned long number = strtoul(at + strlen(EULER), &end, 10);
+    *before = (size_t)(at - sampler) + strlen(EULER);
+    *steps = (uint32_t)number;
+    *behind = end;
+    return number <= LIMIT_SAMPLER_STEPS && *end == '/';
+}
+
+enum status sampler_skip(char sampler[LIMIT_ID_BYTES], uint32_t skipped, struct error *error)
+{
+    size_t before;
+    uint32_t steps;
+    const char *behind;
+    char out[LIMIT_ID_BYTES];
+    if (!take_apart(sampler, &before, &steps, &behind)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "sampler %s: no steps can be left out of a world that is none of ours",
+                         sampler);
+    }
+    bool drawable =
+        strncmp(sampler, conditioning_names[CONDITIONING_AGENTS], before - strlen(EULER)) == 0;
+    if (skipped > steps || (skipped == steps && !drawable)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "sampler %s: expected at most %u steps to be left out, found %u", sampler,
+                         drawable ? steps : steps - 1, skipped);
+    }
+    snprintf(out, sizeof out, "%.*s%u%s", (int)before, sampler, steps - skipped, behind);
+    memcpy(sampler, out, sizeof out);
+    return STATUS_OK;
+}
+
+bool sampler_skips(const char *own, const char *asked, uint32_t *skipped)
+{
+    size_t before[2];
+    uint32_t steps[2];
+    const char *behind[2];
+    *skipped = 0;
+    if (strcmp(own, asked) == 0) {
+        return true;
+    }
+    if (!take_apart(own, &before[0], &steps[0], &behind[0]) ||
+        !take_apart(asked, &before[1], &steps[1], &behind[1]) || before[0] != before[1] ||
+        strncmp(own, asked, before[0]) != 0 || strcmp(behind[0], behind[1]) != 0 ||
+        steps[1] > steps[0]) {
+        return false;
+    }
+    *skipped = steps[0] - steps[1];
+    return true;
+}
