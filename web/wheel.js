@@ -7,6 +7,7 @@
   const FROM_START = 6000; // the longest scenario
   const CAMERA = { width: 96, height: 64 };
   const CONTROL_MS = 50;
+  const PRESS = "Press an arrow key, or Go.";
   const WHEELBASE_M = 2.9;
   const PEDALS = { faster: 2.5, brake: -4, hard: -9 };  // m/s2
   const LATERAL = 4;     // m/s2 that full steering asks for at speed
@@ -25,6 +26,7 @@
   let drive = null;
   let frame = null;   // the newest
   let begun = null;   // what the server said of the session; null: its frames are not ours yet
+  let next = null;    // drive that was asked for; the one before goes on until the server says "begun"
   let turn = 0;       // of begin(): an answer to an earlier one comes too late
   let ticks = 0;
   let lates = 0;
@@ -127,6 +129,7 @@
     frame = at;
     record(at);
     showFigures(at);
+    if (!at.paused && byId("told").textContent === PRESS) tell("");
     if (at.end) {
       tell(ENDS[at.end] || at.end, at.end === "horizon" ? "" : "bad");
       send({ type: "outcome" });
@@ -145,19 +148,13 @@
     const id = byId("scenario").value;
     const seed = Number(byId("seed").value) || 0;
     const mine = ++turn;
-    begun = null; frame = null; // what comes until the server says "begun" is of the drive before
+    next = null;
     tell(`Fetching ${id}.`);
-    byId("time").textContent = "\u2013";
     const answer = await fetch(`v1/scenario?key=${key}&scenario=${encodeURIComponent(id)}`);
     const text = await answer.text();
     if (mine !== turn) return;
     if (!answer.ok) { tell(text, "bad"); return; }
-    drive = SwerveDrive.read(JSON.parse(text));
-    scene = SwerveScene.create(drive);
-    track = emptyTrack();
-    ghost = null; ticks = 0; lates = 0; steer = 0;
-    byId("command").hidden = true;
-    tell("Press an arrow key, or Go.");
+    next = SwerveDrive.read(JSON.parse(text));
     send({ type: "begin", scenario: id, seed, rate: Number(byId("rate").value), deadline_ms: 100 });
   };
 
@@ -240,7 +237,17 @@
     begin();
   };
 
-  const onBegun = (message) => { if (message.scenario === drive.document.scenario) begun = message; };
+  const onBegun = (message) => {
+    frame = null; begun = null;
+    if (!next || message.scenario !== next.document.scenario) return; // another is asked for already
+    begun = message;
+    drive = next;
+    scene = SwerveScene.create(drive);
+    track = emptyTrack();
+    ghost = null; ticks = 0; lates = 0; steer = 0;
+    byId("command").hidden = true;
+    tell(PRESS);
+  };
 
   const onSaved = (saved) => {
     tell(`Saved ${saved.path}.`, "good");

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,6 +58,35 @@ static enum status announce(const struct tcp_place *place, const struct session_
         return error_set(error, STATUS_IO, "cannot write to stdout: %s", strerror(errno));
     }
     return STATUS_OK;
+}
+
+/* The folder exists afterwards, and files can be made in it. */
+static enum status make_folder(const char *folder, struct error *error)
+{
+    char path[LIMIT_PATH_BYTES];
+    int bytes = snprintf(path, sizeof path, "%s/.swerve-XXXXXX", folder);
+    if (bytes >= (int)sizeof path) {
+        return error_set(error, STATUS_USAGE, "--save: expected at most %zu bytes, found %zu",
+                         sizeof path - sizeof "/.swerve-XXXXXX", strlen(folder));
+    }
+    int fd = mkdir(folder, 0777) == 0 || errno == EEXIST ? mkstemp(path) : -1;
+    if (fd < 0) {
+        return error_set(error, STATUS_IO,
+                         "--save %s: expected a folder that can be made and written to, found: %s",
+                         folder, strerror(errno));
+    }
+    unlink(path);
+    close(fd);
+    return STATUS_OK;
+}
+
+static enum status check_number(const char *option, int64_t found, int64_t most,
+                                struct error *error)
+{
+    return found >= 1 && found <= most
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE, "%s: expected 1 to %" PRId64 ", found %" PRId64,
+                           option, most, found);
 }
 
 static void wait_for_signal(void)
@@ -201,6 +231,7 @@ static enum status serve(const struct session_command *command, const char *suit
                                   "swerve session"};
     enum status status = open_model(command, &models, &options, error);
     THEN(status, interactive_open(&options, &pool, error));
+    THEN(status, make_folder(command->folder, error));
     const struct talk_options talk = {
         .pool = pool, .world = command->world, .folder = command->folder};
     THEN(status, listen_at(command, &fd, &place, error));
@@ -233,8 +264,9 @@ int command_session(int argc, char **argv)
         {"--listen", "ADDR:PORT", "where to serve; port 0 takes a free one (127.0.0.1:8090)",
          .text = &command.listen},
         {"--world", "NAME", "object, replay, student or teacher (object)", .text = &command.world},
-        {"--sessions", "N", "at once, at most (16)", .number = &command.seats},
-        {"--save", "DIR", "where drives are saved as scenarios (.)", .text = &command.folder},
+        {"--sessions", "N", "at once, at most, 1 to 64 (16)", .number = &command.seats},
+        {"--save", "DIR", "where drives are saved as scenarios; made if it is not there (.)",
+         .text = &command.folder},
         {"--allow-remote", NULL, "listen where other machines can reach it",
          .flag = &command.allow_remote},
         {"--verbose", NULL, "say what is going on", .flag = &command.verbose},
@@ -266,12 +298,8 @@ int command_session(int argc, char **argv)
         error_set(&error, STATUS_USAGE, "session: expected serve, found %s", arguments[0]);
         return cli_fail(&error);
     }
-    if (command.threads < 1 || command.threads > THREADS_MOST) {
-        error_set(&error, STATUS_USAGE, "--threads: expected 1 to %d, found %" PRId64, THREADS_MOST,
-                  command.threads);
-        return cli_fail(&error);
-    }
-    return serve(&command, cli_suite_path(arguments[1], path), &error) == STATUS_OK
-               ? 0
-               : cli_fail(&error);
+    enum status status = check_number("--sessions", command.seats, DEADLINE_SESSIONS_MAX, &error);
+    THEN(status, check_number("--threads", command.threads, THREADS_MOST, &error));
+    THEN(status, serve(&command, cli_suite_path(arguments[1], path), &error));
+    return status == STATUS_OK ? 0 : cli_fail(&error);
 }

@@ -9,17 +9,21 @@
 #include "base/file.h"
 #include "base/jpeg/jpeg_encode.h"
 #include "base/text.h"
+#include "schemas/json_read.h"
+#include "schemas/json_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { NAME_BYTES = 65, SAVES_MAX = 1000, JPEG_QUALITY = 85, JPEG_BYTES = 512 << 10 };
+
+/* Above it a JSON number of many clients, a double, is not whole. */
+#define SEED_MAX INT64_C(9007199254740991)
 
 struct talk {
     struct talk_options options;
@@ -40,7 +44,8 @@ static void say(struct talk *talk, json_t *object)
 
 static void say_error(struct talk *talk, const char *sentence)
 {
-    say(talk, json_pack("{s:s,s:s}", "type", "error", "text", sentence));
+    say(talk,
+        json_pack("{s:s,s:o}", "type", "error", "text", json_text_new(sentence, ERROR_TEXT_BYTES)));
 }
 
 static json_t *scenarios_of(const struct talk *talk)
@@ -132,68 +137,59 @@ static void show_failure(void *context, const char *sentence)
 
 /* ---- from the client ---- */
 
-/* The number of a message, `fallback` where it has none. */
-static enum status number_of(const json_t *message, const char *key, double low, double high,
-                             double fallback, double *out, struct error *error)
+static enum status scenario_of(const struct talk *talk, const struct json_cursor *message,
+                               uint32_t *out, struct error *error)
 {
-    const json_t *value = json_object_get(message, key);
-    *out = value == NULL ? fallback : json_is_number(value) ? json_number_value(value) : NAN;
-    return *out >= low && *out <= high
-               ? STATUS_OK
-               : error_set(error, STATUS_BAD_INPUT, "$.%s: expected a number from %g to %g", key,
-                           low, high);
-}
-
-static enum status scenario_of(const struct talk *talk, const json_t *message, uint32_t *out,
-                               struct error *error)
-{
-    const char *id = json_string_value(json_object_get(message, "scenario"));
-    for (uint32_t i = 0; id != NULL && i < interactive_scenarios(talk->options.pool); i++) {
+    char id[LIMIT_ID_BYTES];
+    struct json_cursor member = json_cursor_member(message, "scenario");
+    TRY(json_value_text(&member, id, sizeof id, error));
+    for (uint32_t i = 0; i < interactive_scenarios(talk->options.pool); i++) {
         if (strcmp(interactive_document(talk->options.pool, i)->scenario.id, id) == 0) {
             *out = i;
             return STATUS_OK;
         }
     }
-    return error_set(error, STATUS_BAD_INPUT,
-                     "$.scenario: expected the id of a scenario of the suite, found \"%.200s\"",
-                     id != NULL ? id : "");
+    return json_fail(&member, error,
+                     "expected the id of a scenario of the suite, as \"hello\" lists them, found "
+                     "\"%s\"",
+                     id);
 }
 
-static enum status begin(struct talk *talk, const json_t *message, struct error *error)
+/* The listener is given the first frame before "begun" is said; of what waits to be sent, texts go
+ * before frames. */
+static enum status begin(struct talk *talk, const struct json_cursor *message, struct error *error)
 {
-    double seed, rate, limit_ms, least;
-    struct interactive_wish wish = {0};
+    int64_t seed = 0;
+    int64_t least = 0;
+    struct interactive_wish wish = {.rate = 1.0, .limit_ms = 100.0, .instead = talk->seat};
     const struct interactive_listener listener = {show_frame, show_failure, talk};
     TRY(scenario_of(talk, message, &wish.scenario, error));
-    TRY(number_of(message, "seed", 0, 9007199254740991.0, 0, &seed, error));
-    TRY(number_of(message, "rate", 0.1, 1, 1, &rate, error));
-    TRY(number_of(message, "deadline_ms", 1, 1000, 100, &limit_ms, error));
-    TRY(number_of(message, "steps_least", 0, LIMIT_SAMPLER_STEPS, 0, &least, error));
-    wish.steps_least = (uint32_t)least;
+    TRY(json_member_integer(message, "seed", false, 0, SEED_MAX, &seed, error));
+    TRY(json_member_number(message, "rate", false, 0.1, 1, &wish.rate, error));
+    TRY(json_member_number(message, "deadline_ms", false, 1, 1000, &wish.limit_ms, error));
+    TRY(json_member_integer(message, "steps_least", false, 0, LIMIT_SAMPLER_STEPS, &least, error));
     wish.seed = (uint64_t)seed;
-    wish.rate = rate;
-    wish.limit_ms = limit_ms;
-    const struct scenario_document *document =
-        interactive_document(talk->options.pool, wish.scenario);
-    interactive_leave(talk->seat);
-    talk->seat = NULL;
+    wish.steps_least = (uint32_t)least;
+    TRY(interactive_sit(talk->options.pool, &wish, &listener, &talk->seat, error));
     talk->seed = wish.seed;
-    say(talk, json_pack("{s:s,s:s,s:i,s:f,s:f}", "type", "begun", "scenario", document->scenario.id,
-                        "ticks", (int)document->scenario.horizon_ticks, "rate", rate, "deadline_ms",
-                        limit_ms));
-    return interactive_sit(talk->options.pool, &wish, &listener, &talk->seat, error);
+    const struct scenario *scenario =
+        &interactive_document(talk->options.pool, wish.scenario)->scenario;
+    say(talk,
+        json_pack("{s:s,s:s,s:i,s:f,s:f}", "type", "begun", "scenario", scenario->id, "ticks",
+                  (int)scenario->horizon_ticks, "rate", wish.rate, "deadline_ms", wish.limit_ms));
+    return STATUS_OK;
 }
 
-static enum status act(struct talk *talk, const json_t *message, struct error *error)
+static enum status act(struct talk *talk, const struct json_cursor *message, struct error *error)
 {
-    struct action action;
-    TRY(number_of(message, "accel", -50, 50, 0, &action.accel_mps2, error));
-    TRY(number_of(message, "steer", -2, 2, 0, &action.steer_rad, error));
+    struct action action = {0};
+    TRY(json_member_number(message, "accel", false, -50, 50, &action.accel_mps2, error));
+    TRY(json_member_number(message, "steer", false, -2, 2, &action.steer_rad, error));
     interactive_act(talk->seat, action);
     return STATUS_OK;
 }
 
-static enum status go(struct talk *talk, const json_t *message, struct error *error)
+static enum status go(struct talk *talk, const struct json_cursor *message, struct error *error)
 {
     (void)message;
     (void)error;
@@ -201,7 +197,8 @@ static enum status go(struct talk *talk, const json_t *message, struct error *er
     return STATUS_OK;
 }
 
-static enum status pause_it(struct talk *talk, const json_t *message, struct error *error)
+static enum status pause_it(struct talk *talk, const struct json_cursor *message,
+                            struct error *error)
 {
     (void)message;
     (void)error;
@@ -209,24 +206,29 @@ static enum status pause_it(struct talk *talk, const json_t *message, struct err
     return STATUS_OK;
 }
 
-static enum status back(struct talk *talk, const json_t *message, struct error *error)
+static enum status back(struct talk *talk, const struct json_cursor *message, struct error *error)
 {
-    double ticks;
-    TRY(number_of(message, "ticks", 0, LIMIT_HORIZON_TICKS, LIMIT_HORIZON_TICKS, &ticks, error));
-    return interactive_back(talk->seat, (uint32_t)ticks,
-                            json_is_true(json_object_get(message, "keep")), error);
+    int64_t ticks = LIMIT_HORIZON_TICKS;
+    bool keep = false;
+    TRY(json_member_integer(message, "ticks", false, 0, LIMIT_HORIZON_TICKS, &ticks, error));
+    TRY(json_member_bool(message, "keep", false, &keep, error));
+    return interactive_back(talk->seat, (uint32_t)ticks, keep, error);
 }
 
-static enum status tell_outcome(struct talk *talk, const json_t *message, struct error *error)
+static enum status tell_outcome(struct talk *talk, const struct json_cursor *message,
+                                struct error *error)
 {
     char text[SWERVE_ENV_OUTCOME_BYTES];
     (void)message;
     TRY(interactive_outcome(talk->seat, text, error));
-    say(talk, json_pack("{s:s,s:o}", "type", "outcome", "outcome", json_loads(text, 0, NULL)));
+    json_t *outcome = json_loads(text, 0, NULL);
+    json_object_set_new(outcome, "planner", json_string("human"));
+    say(talk, json_pack("{s:s,s:o}", "type", "outcome", "outcome", outcome));
     return STATUS_OK;
 }
 
-static enum status tell_ticks(struct talk *talk, const json_t *message, struct error *error)
+static enum status tell_ticks(struct talk *talk, const struct json_cursor *message,
+                              struct error *error)
 {
     struct interactive_ticks tiers[DEADLINE_TIERS_MAX];
     uint32_t count = interactive_ticks(talk->options.pool, talk->seat, tiers);
@@ -257,16 +259,20 @@ static enum status tell_ticks(struct talk *talk, const json_t *message, struct e
 
 /* ---- saving ---- */
 
-static enum status check_name(const char *name, struct error *error)
+/* The name that is asked for. */
+static enum status name_of(const struct json_cursor *message, char name[NAME_BYTES],
+                           struct error *error)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    bool good = name != NULL && name[0] != '\0' && name[0] != '-' && strlen(name) < NAME_BYTES &&
-                strspn(name, allowed) == strlen(name);
-    return good
-               ? STATUS_OK
-               : error_set(error, STATUS_BAD_INPUT,
-                           "$.name: expected 1 to %d letters, digits, '_' and '-'", NAME_BYTES - 1);
+    struct json_cursor member = json_cursor_member(message, "name");
+    TRY(json_value_text(&member, name, NAME_BYTES, error));
+    bool good = name[0] != '\0' && name[0] != '-' && strspn(name, allowed) == strlen(name);
+    return good ? STATUS_OK
+                : json_fail(&member, error,
+                            "expected 1 to %d letters, digits, '_' and '-', the first no '-', "
+                            "found \"%s\"",
+                            NAME_BYTES - 1, name);
 }
 
 /* Creates FOLDER/NAME.json, or with a number behind the name where there is such a file; `name`
@@ -338,13 +344,13 @@ static enum status save_scenario(struct talk *talk, const char *wanted, char nam
     return status;
 }
 
-static enum status save(struct talk *talk, const json_t *message, struct error *error)
+static enum status save(struct talk *talk, const struct json_cursor *message, struct error *error)
 {
-    const char *wanted = json_string_value(json_object_get(message, "name"));
+    char wanted[NAME_BYTES];
     char name[NAME_BYTES + 8];
     char path[LIMIT_PATH_BYTES];
     char command[LIMIT_PATH_BYTES + 64];
-    TRY(check_name(wanted, error));
+    TRY(name_of(message, wanted, error));
     TRY(save_scenario(talk, wanted, name, path, error));
     if (talk->seed != 0) {
         TRY(save_suite(talk, name, path, error));
@@ -358,40 +364,56 @@ static enum status save(struct talk *talk, const json_t *message, struct error *
 
 /* ---- one message ---- */
 
-static enum status obey(struct talk *talk, const json_t *message, struct error *error)
+enum { ORDER_MEMBERS_MAX = 6 };
+
+static const char *const order_names[] = {"begin", "act",     "go",    "pause",
+                                          "back",  "outcome", "ticks", "save"};
+
+/* In the order of their names. */
+static const struct {
+    enum status (*obey)(struct talk *talk, const struct json_cursor *message, struct error *error);
+    const char *members[ORDER_MEMBERS_MAX + 1];
+    bool begins; /* a session; the others want one */
+} orders[] = {
+    {begin, {"type", "scenario", "seed", "rate", "deadline_ms", "steps_least"}, true},
+    {act, {"type", "accel", "steer"}, false},
+    {go, {"type"}, false},
+    {pause_it, {"type"}, false},
+    {back, {"type", "ticks", "keep"}, false},
+    {tell_outcome, {"type"}, false},
+    {tell_ticks, {"type"}, false},
+    {save, {"type", "name"}, false},
+};
+
+_Static_assert(COUNT_OF(orders) == COUNT_OF(order_names), "one name each");
+
+static enum status obey(struct talk *talk, const struct json_cursor *message, struct error *error)
 {
-    static const struct {
-        const char *type;
-        enum status (*obey)(struct talk *talk, const json_t *message, struct error *error);
-        bool wants_session;
-    } orders[] = {
-        {"begin", begin, false},   {"act", act, true},          {"go", go, true},
-        {"pause", pause_it, true}, {"back", back, true},        {"outcome", tell_outcome, true},
-        {"save", save, true},      {"ticks", tell_ticks, true},
-    };
-    const char *type = json_string_value(json_object_get(message, "type"));
-    for (size_t i = 0; type != NULL && i < COUNT_OF(orders); i++) {
-        if (strcmp(orders[i].type, type) == 0) {
-            return orders[i].wants_session && talk->seat == NULL
-                       ? error_set(error, STATUS_CONFLICT, "%s: no session has begun", type)
-                       : orders[i].obey(talk, message, error);
-        }
+    static const char *const nothing[] = {NULL};
+    int order = 0;
+    if (!json_is_object(message->value)) {
+        return json_object_begin(message, nothing, error);
     }
-    return error_set(error, STATUS_BAD_INPUT,
-                     "$.type: expected begin, act, go, pause, back, outcome, ticks or save");
+    TRY(json_refuse_slip(message, "type", error));
+    TRY(json_member_choice(message, "type", true, order_names, COUNT_OF(order_names), &order,
+                           error));
+    TRY(json_object_begin(message, orders[order].members, error));
+    if (!orders[order].begins && talk->seat == NULL) {
+        return error_set(error, STATUS_CONFLICT, "%s: no session has begun", order_names[order]);
+    }
+    return orders[order].obey(talk, message, error);
 }
 
 void talk_message(void *context, const char *text, size_t bytes)
 {
+    static const char name[] = "message";
     struct talk *talk = context;
     struct error error;
-    json_error_t wrong;
-    json_t *message = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &wrong);
-    if (message == NULL) {
-        say_error(talk, "expected a JSON object in a text message");
-        return;
-    }
-    if (obey(talk, message, &error) != STATUS_OK) {
+    json_t *message = NULL;
+    enum status status = json_read_text(name, text, bytes, &message, &error);
+    const struct json_cursor root = json_cursor_root(name, message);
+    THEN(status, obey(talk, &root, &error));
+    if (status != STATUS_OK) {
         say_error(talk, error.text);
     }
     json_decref(message);

@@ -22,6 +22,7 @@
 enum {
     ROUND_BYTES = 64 << 10, /* read at a time, between looks at what is to be sent or to stop */
     QUEUED_MAX = 64,        /* messages that are not sent; more, and nothing is read */
+    PART_MS = 1000,         /* until a close frame has to be sent and read */
 };
 
 struct wire {
@@ -36,9 +37,10 @@ struct wire {
     int64_t pinged_ns;
     size_t round_bytes; /* read since the last look */
     bool broken;        /* the socket, or what came of it */
+    bool wrong;         /* a frame of the client broke the protocol */
     /* of all threads */
     pthread_mutex_t lock;
-    bool stopping;
+    uint16_t stopping; /* close code by which it is to end; 0: it goes on */
     char *texts[WIRE_TEXTS_MAX];
     uint32_t text_first, text_count;
     char *frame; /* NULL: none that is new */
@@ -77,10 +79,17 @@ static ssize_t give_bytes(wslay_event_context_ptr events, const uint8_t *data, s
                           int flags, void *context)
 {
     struct wire *wire = context;
+    /* The library closes without a code where the head of a frame is wrong. */
+    static const uint8_t bare[] = {0x88, 0};
+    static const uint8_t coded[] = {0x88, 2, WSLAY_CODE_PROTOCOL_ERROR >> 8,
+                                    WSLAY_CODE_PROTOCOL_ERROR & 0xff};
+    bool last = wire->wrong && wslay_event_get_queued_msg_count(events) == 1 &&
+                count == sizeof bare && memcmp(data, bare, sizeof bare) == 0;
     (void)flags;
-    ssize_t sent = send(wire->fd, data, count, MSG_NOSIGNAL);
+    ssize_t sent = last ? send(wire->fd, coded, sizeof coded, MSG_NOSIGNAL)
+                        : send(wire->fd, data, count, MSG_NOSIGNAL);
     if (sent >= 0) {
-        return sent;
+        return last ? (ssize_t)sizeof bare : sent;
     }
     bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     wire->broken = wire->broken || !later;
@@ -167,10 +176,16 @@ static void ring(struct wire *wire)
     (void)unused;
 }
 
+/* `lock` is held; the first reason counts. */
+static void stop(struct wire *wire, uint16_t code)
+{
+    wire->stopping = wire->stopping != 0 ? wire->stopping : code;
+}
+
 void wire_stop(struct wire *wire)
 {
     pthread_mutex_lock(&wire->lock);
-    wire->stopping = true;
+    stop(wire, WSLAY_CODE_GOING_AWAY);
     pthread_mutex_unlock(&wire->lock);
     ring(wire);
 }
@@ -179,7 +194,7 @@ void wire_say(struct wire *wire, char *text)
 {
     pthread_mutex_lock(&wire->lock);
     if (text == NULL || wire->text_count == WIRE_TEXTS_MAX) {
-        wire->stopping = true;
+        stop(wire, text == NULL ? WSLAY_CODE_INTERNAL_SERVER_ERROR : WSLAY_CODE_POLICY_VIOLATION);
         free(text);
     } else {
         wire->texts[(wire->text_first + wire->text_count++) % WIRE_TEXTS_MAX] = text;
@@ -199,7 +214,7 @@ void wire_show(struct wire *wire, char *text, const uint8_t *bytes, size_t count
     free(wire->frame);
     wire->frame = text;
     if (text == NULL || wire->bytes == NULL) {
-        wire->stopping = true;
+        stop(wire, WSLAY_CODE_INTERNAL_SERVER_ERROR);
     } else {
         memcpy(wire->bytes, bytes, count);
     }
@@ -215,8 +230,9 @@ static void queue(struct wire *wire, uint8_t opcode, const void *data, size_t co
     wire->broken = wslay_event_queue_msg(wire->events, &message) != 0 || wire->broken;
 }
 
-/* Texts go at once; a frame only when all before it is sent. */
-static void queue_what_is_new(struct wire *wire)
+/* Texts go at once; a frame only when all before it is sent. Returns the close code by which it is
+ * to end, 0: it goes on. */
+static uint16_t queue_what_is_new(struct wire *wire)
 {
     uint64_t unused;
     while (read(wire->bell, &unused, sizeof unused) > 0) {
@@ -234,8 +250,9 @@ static void queue_what_is_new(struct wire *wire)
         free(wire->frame);
         wire->frame = NULL;
     }
-    wire->broken = wire->broken || wire->stopping;
+    uint16_t code = wire->stopping;
     pthread_mutex_unlock(&wire->lock);
+    return code;
 }
 
 /* Whether the client still is there; it is asked now and then. */
@@ -251,29 +268,70 @@ static bool listens(struct wire *wire)
     return silent_ns < WIRE_SILENCE_MS * NS_PER_MS;
 }
 
-void wire_run(struct wire *wire)
+/* Until that moment waits for the socket. False: it is over. */
+static bool wait_until(const struct wire *wire, short events, int64_t end_ns)
 {
-    while (!wire->broken && listens(wire)) {
-        queue_what_is_new(wire);
-        bool reads = wslay_event_want_read(wire->events) != 0 &&
-                     wslay_event_get_queued_msg_count(wire->events) < QUEUED_MAX;
-        bool writes = wslay_event_want_write(wire->events) != 0;
-        if (wire->broken || (!reads && !writes)) {
-            break; /* told to stop, or closed by both sides */
-        }
-        struct pollfd fds[] = {
-            {wire->fd, (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)), 0},
-            {wire->bell, POLLIN, 0},
-        };
-        bool waiting = wire->begin_taken < wire->begin_bytes;
-        if (poll(fds, COUNT_OF(fds), waiting ? 0 : WIRE_PING_MS) < 0 && errno != EINTR) {
-            break;
-        }
-        bool readable = reads && (waiting || (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0);
-        wire->round_bytes = 0;
-        if ((readable && wslay_event_recv(wire->events) != 0) ||
-            (wslay_event_want_write(wire->events) && wslay_event_send(wire->events) != 0)) {
+    struct pollfd fd = {wire->fd, events, 0};
+    int64_t left_ns = end_ns - clock_monotonic_ns();
+    return left_ns > 0 && (poll(&fd, 1, (int)(left_ns / NS_PER_MS) + 1) >= 0 || errno == EINTR);
+}
+
+/* Says why it ends where that is not said yet, and takes what still comes: a socket that is closed
+ * with bytes unread takes back what is on its way. */
+static void part(struct wire *wire, uint16_t code)
+{
+    uint8_t unused[4096];
+    int64_t end_ns = clock_monotonic_ns() + PART_MS * NS_PER_MS;
+    if (code != 0) {
+        wslay_event_queue_close(wire->events, code, NULL, 0); /* refused where one is queued */
+    }
+    while (!wire->broken && wslay_event_want_write(wire->events)) {
+        if (wslay_event_send(wire->events) != 0 || !wait_until(wire, POLLOUT, end_ns)) {
             break;
         }
     }
+    shutdown(wire->fd, SHUT_WR);
+    while (!wire->broken && wait_until(wire, POLLIN, end_ns)) {
+        ssize_t count = recv(wire->fd, unused, sizeof unused, 0);
+        wire->broken = count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
+    }
+}
+
+/* One wait for the socket or the bell, and what comes of it. False: it is over, or code has why. */
+static bool go_on(struct wire *wire, uint16_t *code)
+{
+    bool reads = wslay_event_want_read(wire->events) != 0 &&
+                 wslay_event_get_queued_msg_count(wire->events) < QUEUED_MAX;
+    bool writes = wslay_event_want_write(wire->events) != 0;
+    if (!reads && !writes) {
+        return false; /* closed by both sides */
+    }
+    struct pollfd fds[] = {
+        {wire->fd, (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)), 0},
+        {wire->bell, POLLIN, 0},
+    };
+    bool waiting = wire->begin_taken < wire->begin_bytes;
+    if (poll(fds, COUNT_OF(fds), waiting ? 0 : WIRE_PING_MS) < 0 && errno != EINTR) {
+        return false;
+    }
+    bool readable = reads && (waiting || (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0);
+    wire->round_bytes = 0;
+    if (readable && wslay_event_recv(wire->events) != 0) {
+        *code = WSLAY_CODE_PROTOCOL_ERROR;
+        wire->wrong = true;
+        return false;
+    }
+    return !wslay_event_want_write(wire->events) || wslay_event_send(wire->events) == 0;
+}
+
+void wire_run(struct wire *wire)
+{
+    uint16_t code = 0;
+    bool goes_on = true;
+    while (goes_on && !wire->broken) {
+        code = queue_what_is_new(wire);
+        code = code == 0 && !listens(wire) ? WSLAY_CODE_POLICY_VIOLATION : code;
+        goes_on = code == 0 && go_on(wire, &code);
+    }
+    part(wire, code);
 }

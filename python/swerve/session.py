@@ -22,6 +22,8 @@ import struct
 import urllib.parse
 
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
+_CLOSED = {1001: "it stops", 1002: "a frame was wrong", 1003: "expected text, found bytes", 1008: "too much was left unread",
+           1009: "a message was too long"}
 CAMERA_BYTES = 3 * 64 * 96 * 3
 
 
@@ -70,14 +72,15 @@ class _Socket:
         while True:
             first, size = self._take(2)
             size &= 0x7f
-            size = struct.unpack(">H", self._take(2))[0] if size == 126 else size
-            size = struct.unpack(">Q", self._take(8))[0] if size == 127 else size
+            if size >= 126:  # the size itself comes behind
+                size = struct.unpack(*((">H", self._take(2)) if size == 126 else (">Q", self._take(8))))[0]
             data = self._take(size)
             opcode = first & 15
             if opcode == _PING:
                 self.send(_PONG, data)
             elif opcode == _CLOSE:
-                raise SessionError("the server has ended the session")
+                code = struct.unpack(">H", data[:2])[0] if len(data) >= 2 else 1005
+                raise SessionError(f"the server has ended the session: {_CLOSED.get(code, 'close code')} ({code})")
             elif opcode != _PONG:
                 kind = opcode or kind
                 whole += data
@@ -167,7 +170,7 @@ class Session:
         return self._paused()
 
     def outcome(self):
-        """Of a line that has ended, as `swerve show --json` prints it."""
+        """Of a line that has ended, with the members that `swerve show --json` prints; those of a store are empty."""
         self.send("outcome")
         return self._want("outcome")["outcome"]
 

@@ -162,7 +162,7 @@ class Server:
         while self.url is None:
             line = self.process.stdout.readline()
             self.said += line
-            found = re.search(r"http://127\.0\.0\.1:\d+", line)
+            found = re.search(r"http://127\.0\.0\.1:\d+(/#\w+)?", line)
             self.url = found.group() if found else None
             if not line:
                 break
@@ -212,6 +212,23 @@ def results(page, template, failed):
     return done
 
 
+def program_of_sessions():
+    """(place, fault or None): the program of docs/interactive.md drives the server that the page begins with, as printed but
+    for the address, and what it saves is driven."""
+    page = (ROOT / "docs/interactive.md").read_text()
+    program = re.search(r"```python\n(.*?)```", page, re.S).group(1)
+    with tempfile.TemporaryDirectory(prefix="swerve-session-") as name:
+        home = pathlib.Path(name)
+        server = Server(commands("docs/interactive.md")[0][1], home)
+        (home / "drive.py").write_text(program.replace("http://127.0.0.1:8090/#KEY", server.url or "no server"))
+        result = call(f"PYTHONPATH={ROOT / 'python'}:{ROOT / 'scripts'} python3 drive.py", home)
+        said = result.stdout + server.said * (server.stop() != 0)
+        saved = re.match(r"(pass|fail) .*'command': '(.*?)'", result.stdout)
+        driven = call(saved.group(2) + " --store mine.db", home) if saved else result
+        good = server.process.returncode == 0 and saved and driven.returncode == 0 and (home / "drives/mine.json").exists()
+    return "docs/interactive.md: the program", None if good else "failed", said + driven.stdout[-1500:]
+
+
 def named():
     """(place, fault or None) of the commands that pages have in code: those that there are, with options that they have."""
     helps, found = {}, {}
@@ -240,7 +257,9 @@ def main():
         furnish(template)
         failed = fill(template)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            session = pool.submit(program_of_sessions)
             done = [one for page in pool.map(lambda page: results(page, template, failed), filter(commands, RUN)) for one in page]
+    done.append(session.result())
     wrong = [(place, "failed", fault) for place, fault in named() if fault is not None]
     done += wrong or [("commands and options that pages name exist", None, "")]
     print(f"1..{len(done)}")

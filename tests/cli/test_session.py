@@ -39,14 +39,14 @@ WALL = {"id": "wall", "title": "a parked car ahead", "map": ROAD, "horizon_s": 3
 @contextlib.contextmanager
 def served(*options):
     """The address of a server of the scenario, with its key."""
-    server = subprocess.Popen([SWERVE, "session", "serve", "wall.json", "--listen", "127.0.0.1:0", "--save", ".", *options],
+    server = subprocess.Popen([SWERVE, "session", "serve", "wall.json", "--listen", "127.0.0.1:0", "--save", "saved", *options],
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         yield server.stdout.readline().strip()
     finally:
         server.send_signal(signal.SIGTERM)
         said = server.communicate(timeout=30)[1]
-        assert server.returncode == 0 and "late" in said, (server.returncode, said)
+        assert server.returncode == 0 and "late" in said and "\\u000a" not in said, (server.returncode, said)
 
 
 def drive(session, accel, steer=0.0, until=1000):
@@ -88,13 +88,15 @@ def a_saved_drive_is_the_same_drive():
             assert second["verdict"] == "pass", second
             saved = session.save(f"drive{seed}")
         path = pathlib.Path(saved["path"])
-        assert json.loads(pathlib.Path(f"drive{seed}.json").read_text())["branches"][0]["id"] == "wheel-1"
-        assert saved["command"].startswith(f"swerve run ./{path}")
+        assert json.loads(pathlib.Path(f"saved/drive{seed}.json").read_text())["branches"][0]["id"] == "wheel-1"
+        assert saved["command"].startswith(f"swerve run {path}")
         found = outcomes(path, *(["--nominal"] if seed == 0 else []))
         assert sorted(found) == ["", "wheel-1", "wheel-2"], sorted(found)
         for mine, name in ((first, "wheel-1"), (second, "wheel-2")):
             differs = {key for key in mine if key not in OWN and mine[key] != found[name].get(key)}
             assert not differs, {key: (mine[key], found[name].get(key)) for key in differs}
+            assert mine["planner"] == "human" and len(mine["scenario_hash"]) == 64, mine
+            assert abs(mine["metres_mm"] - found[name]["metres_mm"]) <= 1, (mine["metres_mm"], found[name]["metres_mm"])
 
 
 def a_line_that_stopped_goes_on_with_the_planner():
@@ -104,7 +106,7 @@ def a_line_that_stopped_goes_on_with_the_planner():
         tick = session.pause()["tick"]
         saved = session.save("stopped")
         again = session.save("stopped")  # never over a file that is there
-    assert again["name"] == "stopped-2" and pathlib.Path("stopped-2.json").exists()
+    assert again["name"] == "stopped-2" and pathlib.Path("saved/stopped-2.json").exists()
     branch = json.loads(pathlib.Path(saved["path"]).read_text())["branches"][0]
     assert len(branch["interventions"][0]["actions"]) == tick
     assert branch["interventions"][1] == {"kind": "ego_planner", "tick": tick}, branch["interventions"][1]
@@ -187,6 +189,13 @@ def nobody_gets_in_without_the_key():
             assert "key" in str(error), error
     done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--listen", "0.0.0.0:0"], text=True, capture_output=True)
     assert done.returncode == 2 and "--allow-remote" in done.stderr, done.stderr
+    for options, code, part in [(("--save", "/proc/x"), 4, "--save /proc/x: expected a folder"),
+                                (("--save", "wall.json"), 4, "--save wall.json: expected a folder"),
+                                (("--sessions", "65"), 2, "--sessions: expected 1 to 64, found 65"),
+                                (("--sessions", str(2**32 + 1)), 2, "--sessions: expected 1 to 64")]:
+        done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--listen", "127.0.0.1:0", *options], text=True,
+                              capture_output=True, timeout=100)
+        assert done.returncode == code and part in done.stderr, (options, done.returncode, done.stderr)
 
 
 def wrong_messages_change_nothing():
@@ -201,35 +210,76 @@ def wrong_messages_change_nothing():
     with served() as url, Session(url) as session:
         assert "no session has begun" in complaint(lambda: session.act(1))
         session.begin("wall")
-        for send, part in [
-                (lambda: session.send("begin", scenario="nowhere"), "$.scenario"),
-                (lambda: session.send("begin", scenario="wall", rate=2), "$.rate"),
-                (lambda: session.send("begin", scenario="wall", deadline_ms=0), "$.deadline_ms"),
-                (lambda: session.act(accel=51), "$.accel"),
-                (lambda: session.send("act", accel="much"), "$.accel"),
-                (lambda: session.send("act", steer=None), "$.steer"),
-                (lambda: session.send("fly"), "$.type"),
-                (lambda: session.send("save", name="../x"), "$.name"),
+        session.socket.socket.settimeout(20)
+
+        def send(kind, **members):
+            return lambda: session.send(kind, **members)
+
+        def raw(text):
+            return lambda: session.socket.send(1, text)
+
+        for wrong, part in [
+                (send("begin", scenario="nowhere"), '$.scenario: expected the id of a scenario of the suite, as "hello" lists them, '
+                                                    'found "nowhere"'),
+                (send("begin", scenario=5), "$.scenario: expected text, found an integer"),
+                (send("begin"), "$.scenario: expected text, found nothing"),
+                (send("begin", scenario="wall", rate=2), "$.rate: expected a number from 0.1 to 1, found 2"),
+                (send("begin", scenario="wall", deadline_ms=0), "$.deadline_ms: expected a number from 1 to 1000, found 0"),
+                (send("begin", scenario="wall", seed=1.5), "$.seed: expected an integer, found"),
+                (send("begin", scenario="wall", seed=-1), "$.seed: expected an integer from 0 to 9007199254740991, found -1"),
+                (send("begin", scenario="wall", seed=2**63), str(2**63)),
+                (send("begin", scenario="wall", steps_least=0.5), "$.steps_least: expected an integer"),
+                (send("begin", scenario="wall", steps_least=1), "found 1"),
+                (send("begin", scenario="wall", foo=1), '$: unknown member "foo"; legal are "type", "scenario"'),
+                (send("act", acel=3), '$: unknown member "acel"; did you mean "accel"?'),
+                (send("act", **{"x" + "\u00e9" * 60: 3}), "$: unknown member"),
+                (send("go", ticks=3), '$: unknown member "ticks"'),
+                (send("back", ticks=1.5), "$.ticks: expected an integer, found"),
+                (send("back", ticks=-1), "$.ticks: expected an integer from 0 to 6000, found -1"),
+                (send("back", keep="yes"), '$.keep: expected true or false, found text "yes"'),
+                (send("act", accel=51), "$.accel: expected a number from -50 to 50, found 51"),
+                (send("act", accel="much"), '$.accel: expected a number, found text "much"'),
+                (send("act", steer=None), "$.steer: expected a number, found null"),
+                (send("fly"), 'found "fly"'),
+                (raw(b'{"typ": "go"}'), '$: unknown member "typ"; did you mean "type"?'),
+                (raw(b"{}"), "$.type: expected text, found nothing"),
+                (send("save", name="../x"), 'found "../x"'),
+                (send("save", name="x" * 65), "$.name: expected at most 64 bytes of text, found 65"),
                 (lambda: session.save("early"), "nothing has been driven"),
-                (lambda: session.send("outcome"), "has not ended"),
-                (lambda: session.socket.send(1, b"[1]"), "$.type"),
-                (lambda: session.socket.send(1, b"{"), "JSON")]:
-            assert part in complaint(send), part
-        assert not pathlib.Path("early.json").exists()
+                (send("outcome"), "expected a drive that has ended, found one at tick 0 of 30"),
+                (raw(b"[1]"), "$: expected an object, found an array"),
+                (raw(b"{"), "expected JSON")]:
+            said = complaint(wrong)
+            assert part in said, (part, said)
+        assert not pathlib.Path("saved/early.json").exists()
         assert drive(session, -8.0, until=3)[-1]["tick"] >= 3
+
+
+def closed(session):
+    """The code by which the server ends it."""
+    session.socket.socket.settimeout(20)
+    try:
+        while True:
+            session.frame()
+    except SessionError as error:
+        return int(str(error).rsplit("(", 1)[1].rstrip(")"))
 
 
 def a_client_that_breaks_off_leaves_its_seat():
     with served("--sessions", "1") as url:
         first = Session(url)
         first.begin("wall")
-        first.go()
+        first.begin("wall", rate=0.5)  # another in the place of its own
+        try:
+            first.begin("wall", steps_least=9)
+            raise AssertionError("there is no sampler")
+        except SessionError as error:
+            assert "steps of a sampler" in str(error), error
+        assert drive(first, 1.0, until=2)[-1]["tick"] >= 2  # the one before goes on
         with Session(url) as second:
-            try:
-                second.begin("wall")
-                raise AssertionError("there was one seat")
-            except SessionError as error:
-                assert "every seat is taken" in str(error), error
+            second.send("begin", scenario="wall")
+            said = json.loads(second.socket.receive()[1])  # and not "begun" before
+            assert said["type"] == "error" and "every seat is taken" in said["text"], said
         first.socket.socket.close()
         for _ in range(100):
             with Session(url) as third:
@@ -240,13 +290,18 @@ def a_client_that_breaks_off_leaves_its_seat():
                     time.sleep(0.05)
         else:
             raise AssertionError("the seat stayed taken")
-        with Session(url) as hostile:  # too long, and a client that never reads
-            hostile.socket.send(1, b"x" * 5000)
-            try:
-                hostile.frame()
-                raise AssertionError("a message of 5,000 bytes was taken")
-            except (SessionError, ConnectionError):
-                pass
+
+
+def who_is_cut_off_is_told_why():
+    with served() as url:
+        for opcode, data, code in [(1, b"x" * 4097, 1009), (1, b"x" * 60000, 1009), (9, b"x" * 126, 1002), (2, b"x", 1003), (8, b"", 1005)]:
+            with Session(url) as session:
+                session.socket.send(opcode, data)
+                assert closed(session) == code, (opcode, len(data))
+        last = Session(url)
+        last.begin("wall")
+    assert closed(last) == 1001
+    last.close()
 
 
 def a_client_that_floods_is_held_back():
@@ -297,7 +352,8 @@ def sessions_side_by_side_do_not_meet():
 
 TESTS = [a_saved_drive_is_the_same_drive, a_line_that_stopped_goes_on_with_the_planner,
          ticks_come_in_time_and_say_what_they_cost, a_learned_world_says_by_what_its_frames_were_made,
-         nobody_gets_in_without_the_key, wrong_messages_change_nothing, a_client_that_breaks_off_leaves_its_seat, a_client_that_floods_is_held_back,
+         nobody_gets_in_without_the_key, wrong_messages_change_nothing, a_client_that_breaks_off_leaves_its_seat,
+         who_is_cut_off_is_told_why, a_client_that_floods_is_held_back,
          strangers_who_say_little_keep_nobody_out, sessions_side_by_side_do_not_meet]
 
 

@@ -55,6 +55,7 @@ def a_key_drives_and_a_drive_is_saved(stage):
     before = page.text("#speed")
     hold(page, "ArrowUp", True)
     until(page, 1.5)
+    assert page.text("#told") == "", page.text("#told")  # it says no more what to press
     hold(page, "ArrowUp", False)
     hold(page, "ArrowLeft", True)
     page.wait("parseFloat(document.getElementById('steer').textContent) > 0.3")
@@ -68,6 +69,9 @@ def a_key_drives_and_a_drive_is_saved(stage):
     page.wait("document.getElementById('told').textContent.includes('pale') && document.getElementById('go').textContent === 'Go'")
     hold(page, "ArrowDown", True)
     page.wait("document.getElementById('speed').textContent === '0 km/h'")
+    page.evaluate("(() => { document.getElementById('seed').value = '1.5'; document.getElementById('begin').click(); })()")
+    page.wait("document.getElementById('told').textContent.includes('$.seed')")  # refused: the drive is still there
+    page.evaluate("document.getElementById('seed').value = '0'")
     hold(page, "ArrowDown", False)
     page.key(" ")
     page.wait("document.getElementById('go').textContent === 'Go'")

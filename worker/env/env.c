@@ -555,6 +555,9 @@ static enum status outcome_env(const struct swerve_env *env, uint32_t index, cha
                              steps - drive->skipped_least, outcome->sampler);
     }
     snprintf(outcome->revision, sizeof outcome->revision, "%s", revision_hash);
+    snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "%s",
+             env_document(env, env->rows.scenario[index])->hash);
+    outcome->metres_mm = (int64_t)floor(outcome->metrics.distance_m * (double)MM_PER_M + 0.5);
     json_t *object = outcome_encode(outcome);
     free(outcome);
     TRY(memory_check(object, error, "environments: out of memory"));

@@ -24,7 +24,7 @@ static enum status open_env(struct interactive *pool, const struct interactive_o
     char text[ERROR_TEXT_BYTES] = "";
     const struct swerve_env_config config = {
         .abi_version = SWERVE_ENV_ABI_VERSION,
-        .count = options->seats,
+        .count = pool->place_count,
         .wants = SWERVE_ENV_CAMERAS | SWERVE_ENV_HASH,
         .world = options->world,
         .suite = options->suite,
@@ -129,10 +129,11 @@ enum status interactive_open(const struct interactive_options *options, struct i
     TRY(memory_check(pool, error, "sessions: out of memory"));
     pool->clock = options->clock;
     pool->seat_count = options->seats;
+    pool->place_count = options->seats + 1;
     pthread_mutex_init(&pool->world_lock, NULL);
     pthread_mutex_init(&pool->lock, NULL);
     clock_condition_init(&pool->news);
-    pool->seats = calloc(options->seats, sizeof(struct seat *));
+    pool->seats = calloc(pool->place_count, sizeof(struct seat *));
     enum status status = memory_check(pool->seats, error, "sessions: out of memory");
     THEN(status, open_tiers(pool, options, error));
     THEN(status, open_windscreen(pool, error));
@@ -162,7 +163,7 @@ void interactive_close(struct interactive *pool)
         pthread_mutex_unlock(&pool->lock);
         pthread_join(pool->thread, NULL);
     }
-    for (uint32_t i = 0; pool->seats != NULL && i < pool->seat_count; i++) {
+    for (uint32_t i = 0; pool->seats != NULL && i < pool->place_count; i++) {
         CHECK(pool->seats[i] == NULL);
     }
     session_destroy(pool->trial);
@@ -248,9 +249,17 @@ static enum status find_least(const struct interactive *pool, uint32_t steps, ui
     return STATUS_OK;
 }
 
-/* Whether one more may sit, and where; `lock` is held. */
-static enum status admit(struct interactive *pool, const struct seat *seat, uint32_t *place,
-                         struct error *error)
+/* What ticks cost is measured anew when the last one leaves; `lock` is held. */
+static void take_away(struct interactive *pool, const struct seat *seat)
+{
+    pool->seats[seat->place] = NULL;
+    if (interactive_is_empty(pool) && pool->measures) {
+        deadline_forget(&pool->deadlines);
+    }
+}
+
+/* Whether one more may sit; `lock` is held. */
+static enum status admit(struct interactive *pool, const struct seat *seat, struct error *error)
 {
     uint32_t places[DEADLINE_SESSIONS_MAX];
     struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
@@ -264,11 +273,34 @@ static enum status admit(struct interactive *pool, const struct seat *seat, uint
         pool->counts.refused++;
         return error_set(error, STATUS_BUSY, "session: %s", refusal);
     }
-    *place = 0;
-    while (pool->seats[*place] != NULL) {
-        (*place)++;
-    }
     return STATUS_OK;
+}
+
+/* Admits a seat as if `instead` had left, and finds its place, which is another; `lock` is held. */
+static enum status find_place(struct interactive *pool, struct seat *seat, struct seat *instead,
+                              struct error *error)
+{
+    if (instead != NULL) {
+        take_away(pool, instead);
+    }
+    enum status status = admit(pool, seat, error);
+    if (instead != NULL) {
+        pool->seats[instead->place] = instead;
+    }
+    seat->place = 0;
+    while (status == STATUS_OK && pool->seats[seat->place] != NULL) {
+        seat->place++;
+    }
+    return status;
+}
+
+/* Of a seat that is in no place any more; world_lock is held. */
+static void drop_seat(struct seat *seat)
+{
+    if (seat != NULL) {
+        session_destroy(seat->session);
+        free(seat);
+    }
 }
 
 enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
@@ -288,7 +320,7 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
     seat->limit_ns = (int64_t)(wish->limit_ms * NS_PER_MS);
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
-    enum status status = admit(pool, seat, &seat->place, error);
+    enum status status = find_place(pool, seat, wish->instead, error);
     pthread_mutex_unlock(&pool->lock);
     session_destroy(pool->trial); /* whose place it may be */
     pool->trial = NULL;
@@ -298,8 +330,12 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
         struct interactive_frame frame = {.tier = "", .model = "", .paused = true};
         pthread_mutex_lock(&pool->lock);
         pool->seats[seat->place] = seat;
+        if (wish->instead != NULL) {
+            pool->seats[wish->instead->place] = NULL;
+        }
         pool->counts.sessions++;
         pthread_mutex_unlock(&pool->lock);
+        drop_seat(wish->instead);
         interactive_tell(seat, &frame);
         *out = seat;
     } else {
@@ -317,14 +353,10 @@ void interactive_leave(struct seat *seat)
     struct interactive *pool = seat->pool;
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
-    pool->seats[seat->place] = NULL;
-    if (interactive_is_empty(pool) && pool->measures) {
-        deadline_forget(&pool->deadlines);
-    }
+    take_away(pool, seat);
     pthread_mutex_unlock(&pool->lock);
-    session_destroy(seat->session);
+    drop_seat(seat);
     pthread_mutex_unlock(&pool->world_lock);
-    free(seat);
 }
 
 /* ---- orders ---- */

@@ -113,10 +113,12 @@ struct interactive_wish {
     double limit_ms; /* from a tick's moment to its deadline, 1 to 1,000 */
     uint32_t
         steps_least; /* of the sampler, that it accepts; 0: a drawn frame, where there are any */
+    struct seat *instead; /* the holder's, which is left once this one is there; NULL: none */
 };
 
 /* A seat, paused at tick 0; the listener, copied, is given the first frame before this returns.
- * BUSY: no room, or the deadlines of those who sit would not be kept. BAD_INPUT. */
+ * BUSY: no room, or the deadlines of those who sit would not be kept. BAD_INPUT. After either the
+ * seat `instead` goes on as it did. */
 enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
                             const struct interactive_listener *listener, struct seat **out,
                             struct error *error);

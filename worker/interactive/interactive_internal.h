@@ -35,6 +35,7 @@ struct interactive {
     uint8_t *windscreen; /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
     const struct clock *clock;
     uint32_t seat_count;
+    uint32_t place_count; /* one more, for who changes seats */
     pthread_mutex_t world_lock;
     pthread_mutex_t lock;
     pthread_cond_t news;
@@ -43,7 +44,7 @@ struct interactive {
     bool stopping;
     bool measures;         /* what ticks cost; else it was planted */
     struct session *trial; /* drive by which costs are measured while nobody sits; NULL: none */
-    struct seat **seats;   /* [seat_count], NULL: free */
+    struct seat **seats;   /* [place_count], NULL: free */
     struct deadline_pool deadlines;
     struct interactive_counts counts;
     struct interactive_ticks ticks[DEADLINE_TIERS_MAX]; /* of all; their names */

@@ -32,7 +32,7 @@ uint32_t interactive_look(const struct interactive *pool, uint32_t *places,
                           struct deadline_session *sessions)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < pool->seat_count; i++) {
+    for (uint32_t i = 0; i < pool->place_count; i++) {
         const struct seat *seat = pool->seats[i];
         if (seat == NULL) {
             continue;
@@ -198,7 +198,7 @@ int32_t interactive_unknown_tier(const struct interactive *pool)
 
 bool interactive_is_empty(const struct interactive *pool)
 {
-    for (uint32_t i = 0; i < pool->seat_count; i++) {
+    for (uint32_t i = 0; i < pool->place_count; i++) {
         if (pool->seats[i] != NULL) {
             return false;
         }
@@ -245,7 +245,7 @@ static void wait_for_news(struct interactive *pool)
 {
     pthread_mutex_lock(&pool->lock);
     int64_t left_ns = NS_PER_S;
-    for (uint32_t i = 0; i < pool->seat_count; i++) {
+    for (uint32_t i = 0; i < pool->place_count; i++) {
         const struct seat *seat = pool->seats[i];
         if (seat != NULL && !seat->paused && seat->due_ns - interactive_now_ns(pool) < left_ns) {
             left_ns = seat->due_ns - interactive_now_ns(pool);

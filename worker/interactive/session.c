@@ -238,6 +238,11 @@ enum status session_outcome(const struct session *session, char json[SWERVE_ENV_
                             struct error *error)
 {
     char text[256];
+    if (session_end(session) == SWERVE_ENV_GOES_ON) {
+        return error_set(error, STATUS_CONFLICT,
+                         "session: expected a drive that has ended, found one at tick %u of %u",
+                         session_tick(session), session->horizon_ticks);
+    }
     return answer(swerve_env_outcome(session->env, session->index, json, SWERVE_ENV_OUTCOME_BYTES,
                                      text, sizeof text),
                   text, error);
