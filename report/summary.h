@@ -143,7 +143,7 @@ void summary_finish(struct summary *summary);
 /* Adds an outcome, which cost `usd`, to the counts of a row. */
 void summary_add_counts(struct summary_row *row, const struct kept_outcome *outcome, double usd);
 
-/* ---- summary_invalid.c ---- */
+/* ---- summary_causes.c ---- */
 
 enum { SUMMARY_INVALID_MAX = 12 };
 
@@ -161,8 +161,6 @@ int64_t summary_invalid_mains(const struct summary *summary);
 /* Prints nothing where all is valid. */
 void summary_print_invalid(const struct summary *summary, FILE *stream);
 json_t *summary_invalid_json(const struct summary *summary);
-
-/* ---- summary_errors.c ---- */
 
 enum { SUMMARY_ERRORS_MAX = 16, SUMMARY_ERRORS_SHOWN = 3 };
 

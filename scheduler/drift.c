@@ -85,7 +85,7 @@ static void count_fact(struct ranking *ranking, uint32_t place)
     }
 }
 
-/* Where the scenario of a range ends: the counts of it alone are wanted. */
+/* End of the scenario of a range: the counts of it alone are wanted. */
 static uint32_t scenario_end(const struct ranking *ranking, const struct range *range)
 {
     uint32_t low = range->after; /* within the scenario, or its end */

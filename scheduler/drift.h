@@ -28,8 +28,8 @@ struct drift_fact {
     double value;      /* greater is worse; NAN: it does not apply */
 };
 
-/* What each drive [count], in order, says of a change for the worse: log(2 u); NAN: it does not
- * apply, or is the first of its scenario. evidence[count]. NO_MEMORY. */
+/* Evidence that each drive [count], in order, gives of a change for the worse: log(2 u); NAN: it
+ * does not apply, or is the first of its scenario. evidence[count]. NO_MEMORY. */
 enum status drift_evidence(const struct drift_fact *facts, uint32_t count, double *evidence,
                            struct error *error);
 

@@ -269,8 +269,8 @@ enum status invariants_check(const struct invariants *of, const void *record, st
 
 /* ---- members that must agree ---- */
 
-/* What each verdict has beside it (worker/run/rollout.c). Of one that is flagged, and of those of
- * its job, which are its evidence, whatever they had. */
+/* Members that each verdict has beside it (worker/run/rollout.c). Of one that is flagged, and of
+ * those of its job, which are its evidence, whatever they had. */
 static const char *verdict_disagrees(const struct outcome *outcome)
 {
     bool checked = outcome->health_check[0] != '\0';

@@ -45,7 +45,7 @@ static void open_model(void)
     for (int i = 0; i < CONDITIONING_COUNT * MEASURE_COUNT; i++) {
         int measure = i % MEASURE_COUNT;
         model.bounds.bound[i / MEASURE_COUNT][measure] =
-            health_measures[measure].low_is_sick ? -HUGE_VAL : HUGE_VAL;
+            health_measure_kinds[measure].low_is_sick ? -HUGE_VAL : HUGE_VAL;
     }
     EXPECT_INT(model.config->steps, STEPS);
     int fd = mkstemp(road_path);

@@ -249,7 +249,7 @@ static enum status find_least(const struct interactive *pool, uint32_t steps, ui
     return STATUS_OK;
 }
 
-/* What ticks cost is measured anew when the last one leaves; `lock` is held. */
+/* Costs of ticks are measured anew when the last one leaves; `lock` is held. */
 static void take_away(struct interactive *pool, const struct seat *seat)
 {
     pool->seats[seat->place] = NULL;

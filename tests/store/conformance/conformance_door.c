@@ -277,7 +277,7 @@ static void metrics_are_within_their_range(void)
     close_store();
 }
 
-/* What an outcome says must not contradict what it says elsewhere; the honest one of each verdict
+/* Outcomes that contradict themselves are refused; the honest one of each verdict
  * is taken. */
 static void verdicts_agree_with_their_reasons(void)
 {
