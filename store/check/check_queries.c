@@ -418,6 +418,10 @@ static const struct {
     {"scenario", "planned ticks of scenarios",
      "SELECT 'scenario ' || b.id, 'is planned at ' || b.ticks || ' ticks, its body says otherwise'"
      " FROM scenarios b WHERE b.ticks <> " SCENARIO_TICKS("b.body")},
+    {"scenario", "places of maps",
+     "SELECT 'scenario ' || b.id, CASE WHEN b.map IS NULL THEN 'has a place for a map and no map'"
+     " ELSE 'has a map and no place for it' END"
+     " FROM scenarios b WHERE (b.map IS NULL) <> (b.map_at IS NULL)"},
     {"text", "dates of suites",
      "SELECT " SUITE ", 'was submitted at second ' || u.submitted_s || ', which cannot be' FROM suites u"
      " WHERE u.submitted_s NOT BETWEEN 0 AND 100000000000"},

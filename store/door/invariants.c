@@ -340,10 +340,12 @@ enum status invariants_outcome_agrees(const struct outcome *outcome, struct erro
 /* ---- the check ---- */
 
 struct sql_text {
-    FILE *cases; /* CASE .. of the sentence */
-    FILE *where;
-    bool any;
+    FILE *cases;    /* CASE .. of the sentence */
+    FILE *where;    /* groups of them, since a chain of ORs is as deep as it is long */
+    uint32_t count; /* columns */
 };
+
+enum { SQL_GROUP_COLUMNS = 16 };
 
 /* 9e999 is infinity to SQL. */
 static void add_column(struct sql_text *text, const struct json_field *field, int64_t least,
@@ -373,8 +375,10 @@ static void add_column(struct sql_text *text, const struct json_field *field, in
                 " WHEN %s THEN 'has %s ' || t.%s || ', expected %" PRId64 " to %" PRId64 "%s'",
                 beyond, name, name, least, greatest, infinite ? " or infinite" : "");
     }
-    fprintf(text->where, "%s%s", text->any ? " OR " : "", beyond);
-    text->any = true;
+    bool first = text->count % SQL_GROUP_COLUMNS == 0;
+    const char *joint = text->count == 0 ? "(" : first ? ") OR (" : " OR ";
+    fprintf(text->where, "%s%s", joint, beyond);
+    text->count++;
 }
 
 static enum status add_columns(const struct invariants *of, const struct json_field_list *list,
@@ -417,12 +421,12 @@ enum status invariants_sql(const struct invariants *of, const char *table, const
     bool written = (text.cases == NULL || fclose(text.cases) == 0) &
                    (text.where == NULL || fclose(text.where) == 0);
     *sql = NULL;
-    if (status == STATUS_OK && text.any) {
+    if (status == STATUS_OK && text.count > 0) {
         size_t bytes = cases_bytes + where_bytes + strlen(table) + strlen(place) + 64;
         *sql = written ? malloc(bytes) : NULL;
         status = memory_check(*sql, error, "out of memory for a check");
         if (status == STATUS_OK) {
-            snprintf(*sql, bytes, "SELECT %s, CASE%s END FROM %s t WHERE %s", place, cases, table,
+            snprintf(*sql, bytes, "SELECT %s, CASE%s END FROM %s t WHERE %s)", place, cases, table,
                      where);
         }
     }
