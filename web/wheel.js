@@ -80,15 +80,28 @@
     SwerveScene.draw(canvas, scene, ghost ? [track, ghost] : [track], track.count - 1, { follow: true, scale: 7, ratio }, colours);
   };
 
+  // The large picture: the windscreen, or the front camera where the world shows none.
+  const drawAhead = (image, caption) => {
+    const canvas = byId("windscreen");
+    if (canvas.width !== image.width || canvas.height !== image.height) {
+      canvas.width = image.width;
+      canvas.height = image.height;
+    }
+    canvas.getContext("2d").drawImage(image, 0, 0);
+    byId("caption").textContent = `Above: ${caption}. Below: what planners see, the cameras of the built-in rig.`;
+  };
+
   // The three cameras as they are, and behind them the windscreen as a JPEG file.
   const drawPictures = async (bytes) => {
     if (!begun) return;
     drawCameras(bytes);
     const jpeg = bytes.subarray(3 * 3 * CAMERA.width * CAMERA.height);
-    byId("windscreen").hidden = jpeg.length === 0;
-    if (jpeg.length === 0) return;
+    if (jpeg.length === 0) {
+      drawAhead(byId("front"), "the front camera");
+      return;
+    }
     const image = await createImageBitmap(new Blob([jpeg], { type: "image/jpeg" }));
-    byId("windscreen").getContext("2d").drawImage(image, 0, 0);
+    drawAhead(image, "the windscreen");
     image.close();
   };
 
