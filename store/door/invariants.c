@@ -347,7 +347,7 @@ struct sql_text {
 
 enum { SQL_GROUP_COLUMNS = 16 };
 
-/* 9e999 is infinity to SQL. */
+/* Infinity is what is beyond the greatest finite number: SQL dialects spell it differently. */
 static void add_column(struct sql_text *text, const struct json_field *field, int64_t least,
                        int64_t greatest)
 {
@@ -363,7 +363,7 @@ static void add_column(struct sql_text *text, const struct json_field *field, in
     } else {
         snprintf(beyond, sizeof beyond, "(t.%s < %" PRId64 " OR t.%s > %" PRId64 "%s%s%s)", name,
                  least, name, greatest, infinite ? " AND t." : "", infinite ? name : "",
-                 infinite ? " < 9e999" : "");
+                 infinite ? " <= 1.7976931348623157e308" : "");
     }
     if (is_text) {
         fprintf(text->cases,

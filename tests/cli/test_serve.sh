@@ -418,6 +418,7 @@ PY
     code 0 "$swerve" submit suite.json --store "$url" --fresh --name one
     code 0 "$swerve" submit suite.json --store "$url" --fresh --name two
     code 0 "$swerve" run suite.json --store "$url" --fresh --name again
+    code 0 "$swerve" worker --store "$url" --drain
     until_true grep -q '^application/json 4 ' told
     stop TERM 0
     kill "$hook"

@@ -199,9 +199,11 @@ static void complete(const char *worker, const struct job_lease *lease)
         put_snapshot(outcomes[0].evidence_hash);
     }
     if (teacher && strcmp(lease->spec.scenario_id, "deer") == 0) {
-        outcomes[0].verdict = /* the teacher disagrees */
-            outcomes[0].verdict == VERDICT_PASS ? VERDICT_FAIL : VERDICT_PASS;
-        outcomes[0].metrics.collision_count = 1;
+        bool fails = outcomes[0].verdict == VERDICT_PASS; /* the teacher disagrees */
+        outcomes[0].verdict = fails ? VERDICT_FAIL : VERDICT_PASS;
+        outcomes[0].reasons = fails ? REASON_COLLISION : 0;
+        outcomes[0].metrics.collision_count = 1; /* of which ego is not at fault */
+        outcomes[0].metrics.at_fault = false;
     }
     snprintf(completion.worker_id, sizeof completion.worker_id, "%s", worker);
     completion.outcomes = outcomes;
