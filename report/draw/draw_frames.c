@@ -120,7 +120,7 @@ enum status draw_frames_fetch(struct store *store, int64_t outcome_id, uint32_t 
 {
     const struct store_outcome_filter filter = {.outcome_id = outcome_id, .limit = 1};
     struct report_drive drive = {0};
-    struct outcome *outcome = malloc(sizeof *outcome);
+    struct outcome *outcome = calloc(1, sizeof *outcome);
     json_t *list = json_array();
     struct rig rig;
     uint32_t count = 0;
