@@ -108,9 +108,8 @@ static const struct safetensors_tensor *check_tensor(struct loader *loader, cons
     }
     if (tensor->dtype != SAFETENSORS_F32 && tensor->dtype != SAFETENSORS_BF16 &&
         !(fp8 && tensor->dtype == SAFETENSORS_F8_E4M3)) {
-        fail(loader, STATUS_BAD_INPUT, "%s: tensor \"%s\": expected %s, found %s", loader->source,
-             name, fp8 ? "F32, BF16 or F8_E4M3" : "F32 or BF16",
-             safetensors_dtype_names[tensor->dtype]);
+        fail(loader, STATUS_BAD_INPUT, "%s: tensor \"%s\": expected F32 or BF16, found %s",
+             loader->source, name, safetensors_dtype_names[tensor->dtype]);
         return NULL;
     }
     uint64_t bad = first_bad(tensor);
