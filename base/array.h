@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,14 @@ static inline enum status array_room(void *items, size_t count, size_t item_byte
     TRY(memory_check(now, error, "out of memory for %zu items", room));
     memcpy(items, &now, sizeof now);
     return STATUS_OK;
+}
+
+/* Order of int64_t items, for qsort and bsearch. */
+static inline int array_compare_int64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
 }
 
 #endif

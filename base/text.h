@@ -12,7 +12,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Characters that are kept although they move the cursor. */
 enum text_kept {
@@ -61,5 +63,22 @@ size_t text_real(double value, char out[TEXT_REAL_BYTES]);
 
 /* Of words, which end in NULL, the one that `word` may be a slip of; NULL: it is like none. */
 const char *text_nearest(const char *word, const char *const *words);
+
+/* Hashes of texts, for look-ups in memory and for choices that depend on nothing but the text. */
+#define TEXT_HASH_FIRST UINT64_C(0xcbf29ce484222325) /* of no bytes */
+
+/* FNV-1a (Fowler, Noll, Vo) of the bytes of which `hash` is, and those of a text behind them. */
+static inline uint64_t text_hash_on(uint64_t hash, const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        hash = (hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static inline uint64_t text_hash(const char *text)
+{
+    return text_hash_on(TEXT_HASH_FIRST, text, strlen(text));
+}
 
 #endif

@@ -4,6 +4,7 @@
 #include "report/outcomes.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -79,12 +80,8 @@ void kept_outcome_whole(const struct kept_outcome *kept, struct outcome *out)
 /* The slot of a text, or the free one that it would have. */
 static const char **slot_of(const char **slots, size_t slot_count, const char *text, size_t *bytes)
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    const char *at = text;
-    for (; *at != '\0'; at++) {
-        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    }
-    *bytes = (size_t)(at - text);
+    *bytes = strlen(text);
+    uint64_t hash = text_hash_on(TEXT_HASH_FIRST, text, *bytes);
     size_t slot = (size_t)(hash ^ hash >> 32) & (slot_count - 1);
     while (slots[slot] != NULL && strcmp(slots[slot], text) != 0) {
         slot = (slot + 1) & (slot_count - 1);

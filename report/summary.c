@@ -253,13 +253,6 @@ static enum status load_ledger(struct store *store, const char *suite_id, struct
     return status;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Jobs whose main line was flagged, ascending: dead or not, that outcome is what they count as.
  * malloc'ed, the caller's. */
 static enum status find_flagged(const struct summary *summary, int64_t **jobs, size_t *count,
@@ -274,7 +267,7 @@ static enum status find_flagged(const struct summary *summary, int64_t **jobs, s
             (*jobs)[(*count)++] = outcome->job_id;
         }
     }
-    qsort(*jobs, *count, sizeof **jobs, compare_ids);
+    qsort(*jobs, *count, sizeof **jobs, array_compare_int64);
     return STATUS_OK;
 }
 
@@ -295,7 +288,8 @@ static enum status load_unanswered(struct store *store, const char *suite_id,
         for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
             after = page[i].id;
             if (page[i].spec.audit_key[0] == '\0' &&
-                bsearch(&after, flagged, flagged_count, sizeof *flagged, compare_ids) == NULL) {
+                bsearch(&after, flagged, flagged_count, sizeof *flagged, array_compare_int64) ==
+                    NULL) {
                 status = array_room(&summary->unanswered, summary->unanswered_count, sizeof *page,
                                     error);
                 if (status == STATUS_OK) {

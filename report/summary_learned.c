@@ -178,13 +178,6 @@ static void order_pairs(struct summary *summary, const uint32_t *at, struct plac
     }
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The audit jobs' outcomes, and in front of them those that they repeat, whole; *at: places of the
  * latter in summary->order, for the caller to free. */
 static enum status collect_audited(struct summary *summary, uint32_t **at, uint32_t *count,
@@ -196,12 +189,13 @@ static enum status collect_audited(struct summary *summary, uint32_t **at, uint3
     for (uint32_t i = 0; i < summary->audit_count; i++) {
         jobs[i] = audits[i].audit_of;
     }
-    qsort(jobs, summary->audit_count, sizeof *jobs, compare_ids);
+    qsort(jobs, summary->audit_count, sizeof *jobs, array_compare_int64);
     uint32_t repeated = 0;
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < summary->outcome_count && status == STATUS_OK; i++) {
         const struct kept_outcome *kept = &summary->outcomes[summary->order[i].index];
-        if (bsearch(&kept->job_id, jobs, summary->audit_count, sizeof *jobs, compare_ids) != NULL) {
+        if (bsearch(&kept->job_id, jobs, summary->audit_count, sizeof *jobs, array_compare_int64) !=
+            NULL) {
             status = array_room(&summary->audited, repeated, sizeof *summary->audited, error);
             THEN(status, array_room(at, repeated, sizeof **at, error));
             if (status == STATUS_OK) {

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/check.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -95,14 +96,8 @@ static enum status add_student(struct drives *drives, const struct outcome *outc
 /* Conditionings are measured differently, so each has scenarios of its own. */
 static uint64_t number_scenario(const struct outcome *outcome)
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (const char *at = outcome->scenario_hash; *at != '\0'; at++) {
-        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    }
-    for (const char *at = outcome->sampler; *at != '\0' && *at != '/'; at++) {
-        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    }
-    return hash;
+    return text_hash_on(text_hash(outcome->scenario_hash), outcome->sampler,
+                        strcspn(outcome->sampler, "/"));
 }
 
 static struct drives_measures measures_of(const struct outcome *outcome)

@@ -3,6 +3,7 @@
  */
 #include "store/bench/bench_parts.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "schemas/job_context.h"
@@ -20,13 +21,6 @@
 
 enum { FSYNC_SAMPLES = 41 };
 
-static int compare_int64(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int compare_double(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -39,7 +33,7 @@ int64_t bench_percentile(int64_t *samples, size_t count, unsigned percent)
     if (count == 0) {
         return 0;
     }
-    qsort(samples, count, sizeof samples[0], compare_int64);
+    qsort(samples, count, sizeof samples[0], array_compare_int64);
     return samples[count * percent / 100 < count ? count * percent / 100 : count - 1];
 }
 

@@ -5,9 +5,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "schemas/json_record.h"
-#include "store/api/name_hash.h"
 #include "store/server/http_handlers.h"
 
 #include <signal.h>
@@ -173,7 +173,7 @@ enum status http_events_follow(struct http_events *events, struct token_guard *g
                                struct error *error)
 {
     enum status status = STATUS_OK;
-    uint64_t hash = name_hash(grant != NULL ? grant->name : "");
+    uint64_t hash = text_hash(grant != NULL ? grant->name : "");
     struct http_follower *follower = calloc(1, sizeof *follower);
     TRY(memory_check(follower, error, "events: out of memory"));
     follower->events = events;

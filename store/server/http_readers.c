@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
-#include "store/api/name_hash.h"
 
 #include <errno.h>
 #include <string.h>
@@ -105,7 +105,7 @@ enum status http_readers_enter(struct http_readers *readers, struct http_reader 
                                const char *token, int64_t wait_ms, int *code, struct error *error)
 {
     enum status status = STATUS_OK;
-    uint64_t hash = name_hash(token);
+    uint64_t hash = text_hash(token);
     memset(reader, 0, sizeof *reader);
     reader->share = (uint32_t)((hash ^ hash >> 32) % HTTP_READER_SHARES);
     clock_condition_init(&reader->turn);

@@ -4,8 +4,8 @@
 #include "store/sql/lease.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/units.h"
-#include "store/api/name_hash.h"
 #include "store/door/door.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
@@ -29,7 +29,7 @@ void leases_finish(struct leases *leases)
 
 struct lease *leases_find(struct leases *leases, const char *worker_id)
 {
-    uint64_t hash = name_hash(worker_id);
+    uint64_t hash = text_hash(worker_id);
 
     for (size_t i = 0; i < leases->count; i++) {
         if (leases->hashes[i] == hash && strcmp(leases->rows[i].worker_id, worker_id) == 0) {
@@ -70,7 +70,7 @@ enum status leases_renew(struct leases *leases, const char *worker_id, int64_t u
         if (leases->count == leases->capacity) {
             TRY(leases_grow(leases, error));
         }
-        leases->hashes[leases->count] = name_hash(worker_id);
+        leases->hashes[leases->count] = text_hash(worker_id);
         lease = &leases->rows[leases->count++];
         memset(lease, 0, sizeof *lease);
         memcpy(lease->worker_id, worker_id, strlen(worker_id) + 1);

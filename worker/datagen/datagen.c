@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "engine/sensors/layout.h"
 #include "engine/trace/reel.h"
@@ -94,16 +95,6 @@ struct generator {
 };
 
 /* ---- choices ---- */
-
-/* FNV-1a, 64 bits. */
-static uint64_t text_hash(const char *text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (; *text != '\0'; text++) {
-        hash = (hash ^ (uint8_t)*text) * UINT64_C(1099511628211);
-    }
-    return hash;
-}
 
 bool datagen_is_held_out(const char *scenario_id, double fraction)
 {
