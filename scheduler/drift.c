@@ -13,12 +13,11 @@ struct placed {
     uint32_t index;
 };
 
-/* Of each fact: where its scenario begins among the placed, and where values equal to its own do
- * and end. */
+/* Of each fact: where its scenario begins and ends among the placed, and where values equal to its
+ * own do. */
 struct range {
-    uint32_t begin;
-    uint32_t equal;
-    uint32_t after;
+    uint32_t begin, end;
+    uint32_t equal, after;
 };
 
 struct ranking {
@@ -56,14 +55,12 @@ static void place(struct ranking *ranking, const struct drift_fact *facts, uint3
         equal = scenario || at[-1].value < at->value ? i : equal;
         ranking->ranges[at->index] = (struct range){.begin = begin, .equal = equal};
     }
-    uint32_t after = ranking->count;
+    struct range next = {.begin = ranking->count, .equal = ranking->count};
     for (uint32_t i = ranking->count; i-- > 0;) {
         struct range *range = &ranking->ranges[ranking->placed[i].index];
-        after = i + 1 < ranking->count &&
-                        ranking->ranges[ranking->placed[i + 1].index].equal == range->equal
-                    ? after
-                    : i + 1;
-        range->after = after;
+        range->end = next.begin == range->begin ? next.end : i + 1;
+        range->after = next.equal == range->equal ? next.after : i + 1;
+        next = *range;
     }
 }
 
@@ -85,27 +82,12 @@ static void count_fact(struct ranking *ranking, uint32_t place)
     }
 }
 
-/* End of the scenario of a range: the counts of it alone are wanted. */
-static uint32_t scenario_end(const struct ranking *ranking, const struct range *range)
-{
-    uint32_t low = range->after; /* within the scenario, or its end */
-    uint32_t high = ranking->count;
-    uint64_t scenario = ranking->placed[range->begin].scenario;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        bool own = ranking->placed[middle].scenario == scenario;
-        low = own ? middle + 1 : low;
-        high = own ? high : middle;
-    }
-    return low;
-}
-
 static double evidence_of(const struct ranking *ranking, const struct range *range)
 {
     uint32_t before = counted_below(ranking, range->begin);
     uint32_t worse_from = counted_below(ranking, range->equal);
     uint32_t upto = counted_below(ranking, range->after);
-    uint32_t all = counted_below(ranking, scenario_end(ranking, range)) - before;
+    uint32_t all = counted_below(ranking, range->end) - before;
     double below = worse_from - before;
     double equal = upto - worse_from;
     return all > 0 ? log(2.0 * (below + 0.5 * equal + 0.5) / (all + 1.0)) : (double)NAN;
