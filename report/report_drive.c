@@ -136,6 +136,21 @@ int32_t report_drive_rollout(const struct report_drive *drive, const char *branc
     return trace_reader_find(&drive->reader, branch_id);
 }
 
+enum status report_drive_recorded(const struct report_drive *drive, const struct outcome *outcome,
+                                  int32_t *rollout, struct error *error)
+{
+    *rollout = report_drive_rollout(drive, outcome->branch_id);
+    if (*rollout < 0) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: no trace of it was kept",
+                         (long long)outcome->id);
+    }
+    if (trace_reader_end_tick(&drive->reader, *rollout) == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %lld ended before its first tick",
+                         (long long)outcome->id);
+    }
+    return STATUS_OK;
+}
+
 /* Moment at which ego came closest to any present agent, centre to centre. */
 static void closest_approach(const struct report_drive *drive, int32_t rollout, uint32_t last,
                              struct report_moment *moment)

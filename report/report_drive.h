@@ -54,6 +54,11 @@ enum status report_drive_scenario(struct report_drive *drive, struct store *stor
 /* Index of the rollout of a branch ("": the main line) in the trace, -1: not recorded. */
 int32_t report_drive_rollout(const struct report_drive *drive, const char *branch_id);
 
+/* The same of an outcome that has ticks. NOT_FOUND: no trace of it was kept, or it ended before its
+ * first tick. */
+enum status report_drive_recorded(const struct report_drive *drive, const struct outcome *outcome,
+                                  int32_t *rollout, struct error *error);
+
 /* A recorded tick as a scene, with what the signals showed. False: it is not recorded. */
 bool report_drive_scene(const struct report_drive *drive, int32_t rollout, uint32_t tick,
                         struct scene *scene, struct trace_tick *at);

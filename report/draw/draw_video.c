@@ -484,7 +484,6 @@ enum status draw_video(struct report_drive *drive, const struct outcome *outcome
     struct film film = {
         .drive = drive,
         .outcome = outcome,
-        .rollout = report_drive_rollout(drive, outcome->branch_id),
         .format = ending_of(path),
         .rig = rig,
     };
@@ -493,14 +492,7 @@ enum status draw_video(struct report_drive *drive, const struct outcome *outcome
         return error_set(error, STATUS_USAGE,
                          "--video: expected FILE.mp4, FILE.gif or FILE.png, found %s", path);
     }
-    if (film.rollout < 0) {
-        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: no trace of it was kept",
-                         (long long)outcome->id);
-    }
-    if (trace_reader_end_tick(&drive->reader, film.rollout) == 0) {
-        return error_set(error, STATUS_NOT_FOUND, "outcome %lld ended before its first tick",
-                         (long long)outcome->id);
-    }
+    TRY(report_drive_recorded(drive, outcome, &film.rollout, error));
     if (rig != NULL && report_drive_has_keyframes(drive)) {
         return error_set(error, STATUS_USAGE, "--rig: %s",
                          "expected a drive of the worlds object or replay, whose pictures are "

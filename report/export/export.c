@@ -52,16 +52,7 @@ enum status export_drive_open(struct report_drive *drive, struct store *store,
                               const struct outcome *outcome, int32_t *rollout, struct error *error)
 {
     TRY(report_drive_open(drive, store, outcome->scenario_hash, outcome->artifact_hash, error));
-    *rollout = report_drive_rollout(drive, outcome->branch_id);
-    if (*rollout < 0) {
-        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: no trace of it was kept",
-                         (long long)outcome->id);
-    }
-    if (trace_reader_end_tick(&drive->reader, *rollout) == 0) {
-        return error_set(error, STATUS_NOT_FOUND, "outcome %lld ended before its first tick",
-                         (long long)outcome->id);
-    }
-    return STATUS_OK;
+    return report_drive_recorded(drive, outcome, rollout, error);
 }
 
 struct vec2 export_lane_border(const struct lane *lane, uint32_t point, double side)

@@ -217,12 +217,12 @@ static enum status check_facts(const struct job_completion *completion,
                              ": pass: its scenario asks for no collision at fault, found one",
                              completion->job_id, i);
         }
-        if (completion->outcomes[i].ticks > facts->horizon_ticks) {
-            return error_set(
-                error, STATUS_CONFLICT,
-                "job %" PRId64 ", outcome %" PRIu32 ": expected ticks of at most %" PRIu32
-                ", which its scenario lasts, found %" PRIu32,
-                completion->job_id, i, facts->horizon_ticks, completion->outcomes[i].ticks);
+        if (outcome->ticks > facts->horizon_ticks) {
+            return error_set(error, STATUS_CONFLICT,
+                             "job %" PRId64 ", outcome %" PRIu32
+                             ": expected ticks of at most %" PRIu32
+                             ", which its scenario lasts, found %" PRIu32,
+                             completion->job_id, i, facts->horizon_ticks, outcome->ticks);
         }
     }
     return STATUS_OK;
