@@ -290,7 +290,7 @@ static void disagreements(struct report *report)
         report_chips(html, &sides[0]);
         html_raw(html, " teacher ");
         report_chips(html, &sides[1]);
-        report_command(report, "show", pair->teacher->id);
+        report_command(report, "show", pair->teacher->id, "");
         html_raw(html, "</li>");
     }
     html_raw(html, shown > 0 ? "</ul>" : "<p>Every verdict was the same.</p>");
