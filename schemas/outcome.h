@@ -221,7 +221,7 @@ const char *reasons_text(uint32_t reasons, const char *separator, char out[REASO
 #define SAMPLER_EXACT "exact"
 #define SAMPLER_VARIES "varies"
 
-/* What a command that drives an outcome of this sampler again has to be told besides, as it is
+/* Option that a command which drives an outcome of this sampler again needs besides, as it is
  * shown: " --world SPEC" where a world of the user's answered, which the store does not name, else
  * "". */
 const char *outcome_world_option(const char *sampler);
