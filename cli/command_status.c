@@ -181,9 +181,9 @@ static void rate_line(const char *planner, enum tier tier, const struct store_ma
     if (mains->scenarios + lacking(mains) == 0) {
         return;
     }
-    text_print(stdout, "  %s%s%s: main lines of %lld scenarios, of %lld logical", planner,
+    text_print(stdout, "  %s%s%s: main lines of %lld scenario%s, of %lld logical", planner,
                planner[0] != '\0' ? ", " : "", tier_names[tier], (long long)mains->scenarios,
-               (long long)mains->logical);
+               mains->scenarios == 1 ? "" : "s", (long long)mains->logical);
     if (mains->scenarios > 0) {
         text_print(stdout, ", pass in %.1f%%", 100 * mains->rate);
     }

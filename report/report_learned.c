@@ -220,7 +220,8 @@ void report_flags(struct report *report)
     html_format(html,
                 "<p class=\"soft\">Every generated frame is checked while it is driven. A rollout "
                 "that fails a check is discarded, never counted, and its whole job goes to the "
-                "teacher: %lld of %lld rollouts in learned worlds. The pictures show the frame in "
+                "teacher, where one was asked: %lld of %lld rollouts in learned worlds. The "
+                "pictures show the frame in "
                 "which the check fired.</p>",
                 (long long)summary->total.caught, (long long)summary->total.learned);
     flag_rates(report);
