@@ -44,6 +44,13 @@ static const char road[] =
     "<Event name='" name "' priority='parallel'><Action name='" name "_do'>" action \
     "</Action><StartTrigger><ConditionGroup><Condition name='c' delay='" delay      \
     "' conditionEdge='none'>" condition "</Condition></ConditionGroup></StartTrigger></Event>"
+#define OF(name, condition)                                                           \
+    "<ByEntityCondition><TriggeringEntities triggeringEntitiesRule='any'><EntityRef " \
+    "entityRef='" name "'/></TriggeringEntities><EntityCondition>" condition          \
+    "</EntityCondition></ByEntityCondition>"
+#define ACTORS(name) \
+    "<Actors selectTriggeringEntities='false'><EntityRef entityRef='" name "'/></Actors>"
+#define TRIGGERING "<Actors selectTriggeringEntities='true'/>"
 #define VALUE(condition) "<ByValueCondition>" condition "</ByValueCondition>"
 #define AT_TIME(value) VALUE("<SimulationTimeCondition value='" value "' rule='greaterOrEqual'/>")
 #define SET_SIGNAL(name, state)                                                               \
@@ -56,7 +63,8 @@ static const char road[] =
 #define VARIABLE_IS(name, rule, value) \
     VALUE("<VariableCondition variableRef='" name "' value='" value "' rule='" rule "'/>")
 
-static void write_file(const char *objects, const char *init, const char *events)
+static void write_acts(const char *objects, const char *init, const char *events,
+                       const char *actors)
 {
     static char text[STORY_TEXT_BYTES];
     snprintf(
@@ -73,15 +81,19 @@ static void write_file(const char *objects, const char *init, const char *events
                 TEN) "</Actions></Init>"
                      "<Story name='s'><Act name='a'><ManeuverGroup name='g' "
                      "maximumExecutionCount='1'>"
-                     "<Actors selectTriggeringEntities='false'><EntityRef "
-                     "entityRef='T'/></Actors><Maneuver "
+                     "%s<Maneuver "
                      "name='m'>%s</Maneuver></ManeuverGroup><StartTrigger/></Act></"
                      "Story><StopTrigger>"
                      "<ConditionGroup><Condition name='c' delay='0' conditionEdge='none'>" AT_TIME(
                          "20") "</Condition></ConditionGroup></StopTrigger></Storyboard></"
                                "OpenSCENARIO>",
-        objects, init, events);
+        objects, init, actors, events);
     story_write("file.xosc", text);
+}
+
+static void write_file(const char *objects, const char *init, const char *events)
+{
+    write_acts(objects, init, events, ACTORS("T"));
 }
 
 /* Speed of T after so many ticks; *notes to be freed. */
@@ -96,16 +108,21 @@ static double speed_after(const char *events, uint32_t ticks, char **notes)
     return speed_mps;
 }
 
-static void expect_refused(const char *objects, const char *init, const char *events,
-                           const char *part)
+static void expect_file_refused(const char *part)
 {
     char **texts = NULL;
     char *notes = NULL;
     size_t count = 0;
     struct error error;
-    write_file(objects, init, events);
     EXPECT_INT(story_try("file.xosc", &texts, &count, &notes, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, part);
+}
+
+static void expect_refused(const char *objects, const char *init, const char *events,
+                           const char *part)
+{
+    write_file(objects, init, events);
+    expect_file_refused(part);
 }
 
 /* Yellow at 2 s, red 3 s later, and who waits for red brakes. */
@@ -210,6 +227,31 @@ static void traffic_at_random_is_left_out(void)
                    "<TrafficSinkAction>");
 }
 
+/* T is in a selection by name and in one by type; who triggers may be who acts. */
+static void selections_stand_for_their_members(void)
+{
+    static const char both[] = "<EntitySelection name='both'><Members><EntityRef entityRef='T'/>"
+                               "</Members></EntitySelection><EntitySelection name='cars'><Members>"
+                               "<ByType objectType='vehicle'/></Members></EntitySelection>";
+    static const char *const events[] = {
+        EVENT("brake", "0", BRAKE, OF("T", "<TraveledDistanceCondition value='10'/>")),
+        EVENT("brake", "0", BRAKE, OF("both", "<TraveledDistanceCondition value='10'/>")),
+        EVENT("brake", "0", BRAKE, OF("cars", "<SpeedCondition value='9' rule='greaterThan'/>")),
+    };
+    for (size_t i = 0; i < COUNT_OF(events); i++) {
+        for (int triggers = 0; triggers < 2; triggers++) {
+            struct drive drive;
+            write_acts(both, "", events[i], triggers && i == 0 ? TRIGGERING : ACTORS("both"));
+            free(drive_begin(&drive, "file.xosc", 1));
+            drive_run(&drive, 30);
+            EXPECT_NEAR(drive.scene->agents[0].speed_mps, i < 2 ? 6 : 4, 0.02);
+            drive_end(&drive);
+        }
+    }
+    write_acts("", "", EVENT("brake", "0", BRAKE, AT_TIME("1")), TRIGGERING);
+    expect_file_refused("or one entity that triggers the event");
+}
+
 /* From 300 to 500 m: ten boxes without a gap, of which the actor's holds the reference point. */
 static void long_objects_are_several_boxes(void)
 {
@@ -289,9 +331,10 @@ int main(void)
 {
     EXPECT(mkdtemp(story_folder) != NULL);
     story_write("road.xodr", road);
-    int failed = TEST_RUN(TEST(conditions_look_at_signals), TEST(conditions_look_at_variables),
-                          TEST(what_is_added_to_keeps_its_value),
-                          TEST(traffic_at_random_is_left_out), TEST(long_objects_are_several_boxes),
-                          TEST(catalogs_are_found_by_the_end_of_their_name));
+    int failed =
+        TEST_RUN(TEST(conditions_look_at_signals), TEST(conditions_look_at_variables),
+                 TEST(what_is_added_to_keeps_its_value), TEST(traffic_at_random_is_left_out),
+                 TEST(selections_stand_for_their_members), TEST(long_objects_are_several_boxes),
+                 TEST(catalogs_are_found_by_the_end_of_their_name));
     return story_remove_folder() == 0 ? failed : 1;
 }

@@ -47,9 +47,8 @@ static bool is_put(const struct scenario *scenario, const struct agent_state *ag
     return scenario->storyboard != NULL && story_may_put(scenario, index, at, STEP_M_MAX);
 }
 
-/* What turning alone changes of the speed along a car that slides: that is part of its speed
- * across.
- */
+/* Change of the speed along a car that slides which its turning alone makes: part of what it does
+ * across. */
 static double slip_step_mps(const struct health *health, const struct ego_state *ego)
 {
     double s;

@@ -300,18 +300,24 @@ static enum status read_by_entity(struct osc_context *context, const struct osc_
                   : read_entity_condition(context, entity_condition->first, &condition));
     out->any = rule == 0 && !clearance;
     for (; reference != NULL; reference = osc_next(reference)) {
-        struct osc_entity *entity;
-        TRY(osc_entity_named(context, reference, "entityRef", &entity));
-        if (clearance) {
-            TRY(read_clearance(context, entity_condition->first, entity, *base, out));
-            continue;
+        struct osc_entities entities;
+        TRY(osc_entities_of(context, reference, &entities));
+        if (clearance && rule == 0 && entities.count > 1) {
+            return osc_unsupported(context, entity_condition->first);
         }
-        if (out->count == LIMIT_STORY_GROUPS) {
-            return osc_fail(context, triggering, "expected at most %d entities, found more",
-                            LIMIT_STORY_GROUPS);
+        for (uint32_t i = 0; i < entities.count; i++) {
+            if (clearance) {
+                TRY(read_clearance(context, entity_condition->first, entities.items[i], *base,
+                                   out));
+                continue;
+            }
+            if (out->count == LIMIT_STORY_GROUPS) {
+                return osc_fail(context, triggering, "expected at most %d entities, found more",
+                                LIMIT_STORY_GROUPS);
+            }
+            condition.actor = (int32_t)entities.items[i]->actor;
+            out->items[out->count++] = condition;
         }
-        condition.actor = (int32_t)entity->actor;
-        out->items[out->count++] = condition;
     }
     return out->count > 0
                ? STATUS_OK

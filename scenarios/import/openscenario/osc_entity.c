@@ -224,6 +224,9 @@ enum status osc_entities_read(struct osc_context *context)
         return STATUS_LIMIT;
     }
     for (const struct osc_element *at = entities->first; at != NULL; at = at->next) {
+        if (osc_is(at, "EntitySelection")) {
+            continue; /* looked at where one is named */
+        }
         if (!osc_is(at, "ScenarioObject")) {
             return osc_unsupported(context, at);
         }

@@ -284,6 +284,7 @@ enum status osc_entities_read(struct osc_context *context);
 struct osc_entity *osc_entity_find(struct osc_context *context, const char *name);
 enum status osc_entity_named(struct osc_context *context, const struct osc_element *element,
                              const char *attribute, struct osc_entity **out);
+
 enum status osc_init_read(struct osc_context *context);
 enum status osc_route_read(struct osc_context *context, struct osc_entity *entity,
                            const struct osc_element *route);
@@ -293,6 +294,16 @@ enum status osc_route_read(struct osc_context *context, struct osc_entity *entit
 enum status osc_route_to(struct osc_context *context, struct osc_entity *entity,
                          const struct osc_element *acquire, uint32_t from);
 
+/* ---- osc_selection.c ---- */
+
+struct osc_entities {
+    uint32_t count;
+    struct osc_entity *items[OSC_ENTITIES_MAX];
+};
+
+/* Who an <EntityRef> names: an entity, or the members of a selection. */
+enum status osc_entities_of(struct osc_context *context, const struct osc_element *reference,
+                            struct osc_entities *out);
 /* ---- osc_ego.c ---- */
 
 /* Lanes of the map along ego's path; none where it does not run along them. */
