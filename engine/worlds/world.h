@@ -88,6 +88,7 @@ struct world_cost {
 /* Outputs that an observation call should fill; NULL members are not drawn. */
 struct observation_buffers {
     uint8_t *bev;                  /* [BEV_BYTES] */
+    bool returns_alone;            /* nobody looks at its drivable and marking: they may stay */
     uint8_t *camera[CAMERA_COUNT]; /* [CAMERA_BYTES] each */
 };
 
