@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "tests/worker/jobs.h"
 #include "worker/env/env_scene.h"
-#include "worker/interactive/interactive.h"
+#include "worker/interactive/interactive_internal.h"
 #include "worker/models/models.h"
 #include "worker/models/sampler.h"
 #include "worker/run/runner.h"
@@ -342,6 +342,83 @@ static void every_rung_is_reached(void)
     climb_down(1, one_step, COUNT_OF(one_step));
 }
 
+struct way_back {
+    struct seat *seat;
+    enum status status;
+};
+
+static void *go_back(void *context)
+{
+    struct way_back *way = context;
+    struct error error;
+    way->status = interactive_back(way->seat, 5, false, &error);
+    return NULL;
+}
+
+static bool is_returning(struct interactive *pool, const struct seat *seat)
+{
+    pthread_mutex_lock(&pool->lock);
+    bool returning = seat->returning;
+    pthread_mutex_unlock(&pool->lock);
+    return returning;
+}
+
+/* One goes nine ticks and five back; the other's tick is due in 10 ms, and a tick on the way back
+ * takes 32: it waits until that one is served. */
+static void a_way_back_makes_nobody_late(void)
+{
+    struct still still = {.now_ns = NS_PER_S};
+    struct seen seen[2] = {{.count = 0}, {.count = 0}};
+    struct seat *seats[2] = {NULL, NULL};
+    struct error error;
+    pthread_t thread;
+    const struct timespec pause = {0, 50 * NS_PER_MS};
+    const struct interactive_wish wish = {.rate = 1, .limit_ms = 40, .steps_least = STEPS};
+    still.clock = (struct clock){still_now_ns, still_now_ns, still_now_ns, &still};
+    struct interactive *pool =
+        open_pool(&(struct interactive_options){.planted_ms = planted_ms}, &still.clock);
+    for (int i = 0; i < 2; i++) {
+        const struct interactive_listener listener = {see, fail, &seen[i]};
+        pthread_mutex_init(&seen[i].lock, NULL);
+        clock_condition_init(&seen[i].news);
+        EXPECT_OK(interactive_sit(pool, &wish, &listener, &seats[i], &error), error);
+    }
+    interactive_pause(seats[0], false);
+    for (uint32_t tick = 1; tick <= 9; tick++) {
+        wait_for_tick(&seen[0], tick);
+        if (tick < 9) {
+            atomic_fetch_add(&still.now_ns, 100 * NS_PER_MS);
+        }
+    }
+    interactive_pause(seats[0], true);
+    interactive_pause(seats[1], false);
+    wait_for_tick(&seen[1], 1);
+    atomic_fetch_add(&still.now_ns, 90 * NS_PER_MS);
+    struct way_back way = {.seat = seats[0], .status = STATUS_BUSY};
+    EXPECT_INT(pthread_create(&thread, NULL, go_back, &way), 0);
+    int64_t begin_ns = clock_monotonic_ns();
+    while (!is_returning(pool, seats[0])) {
+        EXPECT(clock_monotonic_ns() - begin_ns < 20 * NS_PER_S);
+    }
+    nanosleep(&pause, NULL);
+    EXPECT(is_returning(pool, seats[0])); /* no tick of it has been driven: four would not fit */
+    pthread_mutex_lock(&pool->world_lock);
+    EXPECT_INT(session_returning(seats[0]->session), 4);
+    pthread_mutex_unlock(&pool->world_lock);
+    atomic_fetch_add(&still.now_ns, 10 * NS_PER_MS);
+    wait_for_tick(&seen[1], 2);
+    EXPECT_NEAR(seen[1].frame.wait_ms, 0, 1e-6);
+    pthread_join(thread, NULL);
+    EXPECT_INT(way.status, STATUS_OK);
+    EXPECT_INT(seen[0].tick, 4);
+    for (int i = 0; i < 2; i++) {
+        interactive_leave(seats[i]);
+        pthread_cond_destroy(&seen[i].news);
+        pthread_mutex_destroy(&seen[i].lock);
+    }
+    interactive_close(pool);
+}
+
 /* Costs are measured while nobody sits, and then refuse who cannot be served in time. */
 static void costs_are_measured_before_anybody_sits(void)
 {
@@ -366,6 +443,15 @@ static void costs_are_measured_before_anybody_sits(void)
     wish = (struct interactive_wish){.rate = 0.1, .limit_ms = 1000};
     EXPECT_OK(interactive_sit(pool, &wish, &listener, &seat, &error), error);
     EXPECT(interactive_counts(pool).load > 0.0);
+    /* Who begins anew, or is refused, takes nothing from what is known. */
+    struct interactive_wish anew = wish;
+    anew.instead = seat;
+    EXPECT_OK(interactive_sit(pool, &anew, &listener, &seat, &error), error);
+    EXPECT(interactive_counts(pool).known);
+    anew =
+        (struct interactive_wish){.rate = 1, .limit_ms = 1, .steps_least = STEPS, .instead = seat};
+    EXPECT_INT(interactive_sit(pool, &anew, &listener, &seat, &error), STATUS_BUSY);
+    EXPECT(interactive_counts(pool).known);
     interactive_leave(seat);
     interactive_close(pool);
     pthread_cond_destroy(&seen.news);
@@ -453,11 +539,11 @@ static void quantiles_are_bounds(void)
 int main(void)
 {
     open_model();
-    int code = TEST_RUN(TEST(a_session_of_mixed_steps_is_driven_again),
-                        TEST(steps_that_there_are_not_are_refused), TEST(every_rung_is_reached),
-                        TEST(costs_are_measured_before_anybody_sits),
-                        TEST(ways_that_there_are_not_are_refused),
-                        TEST(samplers_are_called_after_their_steps), TEST(quantiles_are_bounds));
+    int code = TEST_RUN(
+        TEST(a_session_of_mixed_steps_is_driven_again), TEST(steps_that_there_are_not_are_refused),
+        TEST(every_rung_is_reached), TEST(a_way_back_makes_nobody_late),
+        TEST(costs_are_measured_before_anybody_sits), TEST(ways_that_there_are_not_are_refused),
+        TEST(samplers_are_called_after_their_steps), TEST(quantiles_are_bounds));
     models_close(models);
     unlink(road_path);
     return code;

@@ -133,6 +133,7 @@ enum status interactive_open(const struct interactive_options *options, struct i
     pthread_mutex_init(&pool->world_lock, NULL);
     pthread_mutex_init(&pool->lock, NULL);
     clock_condition_init(&pool->news);
+    clock_condition_init(&pool->returned);
     pool->seats = calloc(pool->place_count, sizeof(struct seat *));
     enum status status = memory_check(pool->seats, error, "sessions: out of memory");
     THEN(status, open_tiers(pool, options, error));
@@ -172,6 +173,7 @@ void interactive_close(struct interactive *pool)
     free(pool->windscreen);
     free(pool->seats);
     pthread_cond_destroy(&pool->news);
+    pthread_cond_destroy(&pool->returned);
     pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->world_lock);
     free(pool);
@@ -249,15 +251,6 @@ static enum status find_least(const struct interactive *pool, uint32_t steps, ui
     return STATUS_OK;
 }
 
-/* Costs of ticks are measured anew when the last one leaves; `lock` is held. */
-static void take_away(struct interactive *pool, const struct seat *seat)
-{
-    pool->seats[seat->place] = NULL;
-    if (interactive_is_empty(pool) && pool->measures) {
-        deadline_forget(&pool->deadlines);
-    }
-}
-
 /* Whether one more may sit; `lock` is held. */
 static enum status admit(struct interactive *pool, const struct seat *seat, struct error *error)
 {
@@ -281,7 +274,7 @@ static enum status find_place(struct interactive *pool, struct seat *seat, struc
                               struct error *error)
 {
     if (instead != NULL) {
-        take_away(pool, instead);
+        pool->seats[instead->place] = NULL;
     }
     enum status status = admit(pool, seat, error);
     if (instead != NULL) {
@@ -353,7 +346,10 @@ void interactive_leave(struct seat *seat)
     struct interactive *pool = seat->pool;
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
-    take_away(pool, seat);
+    pool->seats[seat->place] = NULL;
+    if (interactive_is_empty(pool) && pool->measures) {
+        deadline_forget(&pool->deadlines); /* costs are measured anew when the last one leaves */
+    }
     pthread_mutex_unlock(&pool->lock);
     drop_seat(seat);
     pthread_mutex_unlock(&pool->world_lock);
@@ -386,6 +382,25 @@ void interactive_pause(struct seat *seat, bool paused)
     pthread_mutex_unlock(&pool->world_lock);
 }
 
+/* The pool's thread drives what is left of the way back between the ticks of others. */
+static enum status wait_until_back(struct seat *seat, struct error *error)
+{
+    struct interactive *pool = seat->pool;
+    pthread_mutex_lock(&pool->lock);
+    seat->returning = true;
+    seat->patience_ns = interactive_now_ns(pool) + INTERACTIVE_PATIENCE_NS;
+    pthread_cond_signal(&pool->news);
+    while (seat->returning) {
+        pthread_cond_wait(&pool->returned, &pool->lock);
+    }
+    enum status status = seat->return_status;
+    if (status != STATUS_OK) {
+        *error = seat->return_error;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
 enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struct error *error)
 {
     struct interactive *pool = seat->pool;
@@ -396,12 +411,14 @@ enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struc
     seat->action = (struct action){0};
     seat->driven = (struct action){0};
     pthread_mutex_unlock(&pool->lock);
-    enum status status = session_back(seat->session, ticks, keep, error);
-    if (status == STATUS_OK) {
-        interactive_tell(seat, &frame);
-    }
+    enum status status = session_turn(seat->session, ticks, keep, error);
     pthread_mutex_unlock(&pool->world_lock);
-    return status;
+    TRY(status);
+    TRY(wait_until_back(seat, error));
+    pthread_mutex_lock(&pool->world_lock);
+    interactive_tell(seat, &frame);
+    pthread_mutex_unlock(&pool->world_lock);
+    return STATUS_OK;
 }
 
 enum status interactive_outcome(struct seat *seat, char json[SWERVE_ENV_OUTCOME_BYTES],
