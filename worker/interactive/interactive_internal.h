@@ -38,8 +38,10 @@ struct seat {
 
 struct interactive {
     struct swerve_env *env;
-    const struct models_model *model; /* NULL: the world is of no learned one */
-    struct raster_rays *rays;         /* of the windscreen */
+    const struct models_model *model;    /* NULL: the world is of no learned one */
+    const struct models_model *previous; /* NULL: none */
+    uint32_t skips[DEADLINE_TIERS_MAX];  /* by tier, as of env_skip() */
+    struct raster_rays *rays;            /* of the windscreen */
     uint8_t *windscreen; /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
     const struct clock *clock;
     uint32_t seat_count;

@@ -62,10 +62,9 @@ static enum status step(const struct interactive *pool, struct session *session,
                         const struct action *action, uint32_t tier, struct spent *spent,
                         struct error *error)
 {
-    uint32_t all = pool->model != NULL ? pool->model->config->steps : 0;
     struct world_cost before = env_cost(pool->env);
     int64_t begin_ns = interactive_now_ns(pool);
-    TRY(session_step(session, action, all - pool->ticks[tier].steps, error));
+    TRY(session_step(session, action, pool->skips[tier], error));
     spent->compute_ms = (double)(interactive_now_ns(pool) - begin_ns) / NS_PER_MS;
     struct world_cost after = env_cost(pool->env);
     spent->steps = after.steps - before.steps;
@@ -121,6 +120,14 @@ static void account(struct interactive *pool, struct seat *seat, uint32_t tier,
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Hash of the model that makes a tier's frames; "": none does. */
+static const char *maker_of(const struct interactive *pool, uint32_t tier)
+{
+    return pool->ticks[tier].steps == 0                                ? ""
+           : pool->deadlines.tiers[tier].model == INTERACTIVE_PREVIOUS ? pool->previous->hash
+                                                                       : pool->model->hash;
+}
+
 /* Drives and tells one tick of a seat by a tier; both locks are held on the way in, world_lock on
  * the way out. False: it cannot go on. */
 static bool serve(struct interactive *pool, struct seat *seat, uint32_t tier,
@@ -141,7 +148,7 @@ static bool serve(struct interactive *pool, struct seat *seat, uint32_t tier,
     seat->driven = action;
     frame->tier = pool->ticks[tier].tier;
     frame->steps = pool->ticks[tier].steps;
-    frame->model = frame->steps > 0 ? pool->model->hash : "";
+    frame->model = maker_of(pool, tier);
     frame->limit_ms = (double)seat->limit_ns / NS_PER_MS;
     frame->wait_ms = (double)(begin_ns - due_ns) / NS_PER_MS;
     frame->compute_ms = (double)(stepped_ns - begin_ns) / NS_PER_MS;
@@ -187,9 +194,8 @@ static bool serve_one(struct interactive *pool)
 /* The tier that leaves out so many steps: that by which the tick was made. */
 static uint32_t tier_of(const struct interactive *pool, uint32_t skipped)
 {
-    uint32_t all = pool->model != NULL ? pool->model->config->steps : 0;
     uint32_t tier = 0;
-    while (all - pool->ticks[tier].steps != skipped) {
+    while (pool->skips[tier] != skipped) {
         tier++;
         CHECK(tier < pool->deadlines.tier_count);
     }
