@@ -240,6 +240,7 @@ enum status rollout_fork(const struct rollout *parent, int32_t branch, uint32_t 
     TRY(allocate(parent->job, parent->wants, &rollout, error));
     rollout->branch = branch;
     rollout->prefix_ticks = tick;
+    rollout->skipped = parent->skipped;
     rollout->route_s_m = parent->route_s_m;
     rollout->actuation = parent->actuation;
     rollout->health = parent->health;
