@@ -69,39 +69,74 @@ static bool code_find(const char *table, const char *arch, const char *kernel, s
 
 /* ---- one operation on one GPU ---- */
 
-/* The kernel of the table that an operation runs on, "" where it is on the library or moves bytes
- * alone; and the warps of one without a loop. */
-static void kernel_of(const struct trunk_op *op, const struct gpu *gpu, char out[64], double *warps)
+/* Who issues the instructions of an operation: a kernel of the table, "" where it is on the library
+ * or moves bytes alone; of one that does not multiply on tensor cores, the warps, and the turns of
+ * its loop by all of them, 0: one each. */
+struct issuer {
+    char kernel[64];
+    double warps, turns;
+};
+
+static struct issuer issuer_of(const struct trunk_op *op, const struct gpu *gpu)
 {
+    struct issuer out = {"", 0.0, 0.0};
     const struct gpu_attention *a = &op->attention;
     const struct gpu_temporal *t = &op->temporal;
-    out[0] = 0;
-    *warps = 0.0;
-    if (op->kind == TRUNK_ATTENTION && a->grid.rows != 0) {
-        snprintf(out, 64, "window_kernel<%u, (gpu_type)%d>", a->head_dim, (int)a->kv_type);
-    } else if (op->kind == TRUNK_ATTENTION && gpu->wgmma && a->head_dim == 128) {
-        snprintf(out, 64, "wide_kernel");
-    } else if (op->kind == TRUNK_ATTENTION) {
-        snprintf(out, 64, "range_kernel<%u, (gpu_type)%d>", a->head_dim, (int)a->kv_type);
-    } else if (op->kind == TRUNK_TEMPORAL) {
-        const bool fp8 = t->kv_type == GPU_E4M3;
-        snprintf(out, 64, "temporal_kernel<%u, %s>", t->head_dim, fp8 ? "true" : "false");
-        *warps = (double)t->tokens * t->heads; /* a warp takes one head of one token */
-    } else if (op->kind == TRUNK_CONV) {
-        snprintf(out, 64, "conv_kernel<%d>", op->conv.out_channels % 64 == 0 ? 64 : 32);
+    const struct gpu_rotate *r = &op->rotate;
+    const size_t room = sizeof out.kernel;
+    switch (op->kind) {
+    case TRUNK_ATTENTION:
+        if (a->grid.rows != 0) {
+            snprintf(out.kernel, room, "window_kernel<%u, (gpu_type)%d>", a->head_dim, a->kv_type);
+        } else if (gpu->wgmma && a->head_dim == 128) {
+            snprintf(out.kernel, room, "wide_kernel");
+        } else {
+            snprintf(out.kernel, room, "range_kernel<%u, (gpu_type)%d>", a->head_dim, a->kv_type);
+        }
+        break;
+    case TRUNK_TEMPORAL: /* a warp takes the query heads of one key/value head of one token */
+        snprintf(out.kernel, room, "temporal_kernel<%u, %s>", t->head_dim,
+                 t->kv_type == GPU_E4M3 ? "true" : "false");
+        out.warps = (double)t->tokens * t->kv_heads;
+        out.turns = (double)t->tokens * t->heads;
+        break;
+    case TRUNK_RESIDUAL:
+        snprintf(out.kernel, room, "residual_kernel<%u, %s, %s>",
+                 gpu_residual_vectors(op->residual.width),
+                 op->residual.in_type == GPU_BF16 ? "true" : "false",
+                 op->residual.x_type == GPU_BF16 ? "true" : "false");
+        out.warps = (double)op->residual.rows * GPU_ROW_WARPS;
+        break;
+    case TRUNK_ACTIVATE:
+        snprintf(out.kernel, room, "activate_kernel<%u>", gpu_activate_vectors(op->activate.width));
+        out.warps = (double)op->activate.rows * GPU_ROW_WARPS;
+        break;
+    case TRUNK_ROTATE: /* a thread takes eight numbers */
+        snprintf(out.kernel, room, "rotate_kernel");
+        out.warps = (double)r->rows * r->heads * r->head_dim / (8 * 32);
+        break;
+    case TRUNK_PAGE_STORE: /* a warp takes the keys or the values of a head */
+        snprintf(out.kernel, room, "page_store_kernel");
+        out.warps = 2.0 * op->page_store.rows * op->page_store.heads;
+        break;
+    case TRUNK_CONV:
+        snprintf(out.kernel, room, "conv_kernel<%d>", op->conv.out_channels % 64 == 0 ? 64 : 32);
+        break;
+    default:
+        break;
     }
+    return out;
 }
 
 static enum status time_op(const struct trunk_op *op, const struct gpu *gpu, const char *table,
                            struct bench_plan_time *out, struct error *error)
 {
-    char kernel[64];
-    double warps;
+    const struct issuer issuer = issuer_of(op, gpu);
+    const char *kernel = issuer.kernel;
     struct code code;
     double flop = trunk_op_flop(op);
     double rate = op->kind == TRUNK_MATMUL && op->matmul.type == GPU_E4M3 ? gpu->e4m3 : gpu->bf16;
     double instructions = 0.0;
-    kernel_of(op, gpu, kernel, &warps);
     if (kernel[0] != 0) {
         const bool wgmma = strcmp(kernel, "wide_kernel") == 0;
         if (!code_find(table, gpu->code, kernel, &code)) {
@@ -114,7 +149,8 @@ static enum status time_op(const struct trunk_op *op, const struct gpu *gpu, con
             instructions = flop / code.products * code.loop;
             instructions *= wgmma ? SCHEDULERS / WGMMA_FLOP : 1.0 / MMA_FLOP;
         } else {
-            instructions = warps * code.instructions;
+            instructions = issuer.warps * code.instructions;
+            instructions += issuer.turns > 0.0 ? (issuer.turns - issuer.warps) * code.loop : 0.0;
             flop = 0.0; /* no tensor cores */
         }
         rate = wgmma ? rate : gpu->mma;

@@ -6,8 +6,8 @@
  *
  * Tokens: view by view, then the BEV; those of a view in tiles along a Z-order curve
  * (token_order.h), in every array and every page. Noise, positions and angles are those of a
- * token's place, so where it lies changes sums' order at most. X [tokens][width] is float. With T
- * the six rows of table + ada of the step, LN without parameters, eps 1e-6:
+ * token's place, so where it lies changes sums' order at most. X [tokens][width] is float or
+ * bf16. With T the six rows of table + ada of the step, LN without parameters, eps 1e-6:
  *
  *   X = embed(x) + pos
  *   per layer:
@@ -77,6 +77,7 @@ struct trunk_config {
     uint32_t reading_order; /* 1: tokens in reading order; to see what tiles change */
     uint32_t patch;         /* positions per side of a token's patch; 0: tokens are numbers */
     struct trunk_maps maps[TRUNK_PARTS]; /* with a patch */
+    enum gpu_type stream;                /* of X: GPU_F32 or GPU_BF16, rounded as it is stored */
 };
 
 /* "student-3b", "toy", and both with windows: "student-3b-window", "toy-window"; "toy-128", whose
@@ -179,7 +180,7 @@ struct trunk_buffers {
     float *x, *base;        /* [T][latent]; base stays zero */
     uint16_t *x_act;        /* [T][latent] */
     float *out;             /* [T][latent] */
-    float *tokens;          /* [T][width] */
+    void *tokens;           /* X [T][width], of the configuration's type */
     void *normed;           /* act or e4m3 [T][width] */
     void *packed;           /* e4m3 [T][max(width, H, hidden)] */
     float *normed_scale;    /* [T] */

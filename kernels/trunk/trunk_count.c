@@ -104,7 +104,9 @@ double trunk_op_bytes(const struct trunk_op *op)
     case TRUNK_TEMPORAL:
         return temporal_bytes(&op->temporal);
     case TRUNK_RESIDUAL:
-        return (double)r->rows * r->width * (4 + 2 + 4 + (double)trunk_type_bytes(r->out_type));
+        return (double)r->rows * r->width *
+               (double)(trunk_type_bytes(r->in_type) + 2 + trunk_type_bytes(r->x_type) +
+                        trunk_type_bytes(r->out_type));
     case TRUNK_ACTIVATE:
         return (double)op->activate.rows * op->activate.width *
                (2 + (double)trunk_type_bytes(op->activate.out_type));

@@ -12,12 +12,12 @@
  * of a large model is joint. The teacher is a model of 30 G parameters in 30 steps. */
 /* clang-format off */
 static const struct trunk_config configs[] = {
-    {"student-3b", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 45, 80, 32, 64, 12, 4, 0x8888888, 0, 0, GPU_E4M3, 1, 0, 0, {{0}}},
-    {"student-3b-window", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 45, 80, 32, 64, 12, 4, 0x8888888, 8, 3, GPU_E4M3, 1, 0, 0, {{0}}},
-    {"teacher-30b", 6144, 62, 48, 8, 128, 24576, 64, 256, 3, 45, 80, 32, 64, 12, 30, 0x888888888888888, 0, 0, GPU_E4M3, 1, 0, 0, {{0}}},
-    {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, 0, {{0}}},
-    {"toy-window", 64, 3, 4, 2, 32, 96, 32, 32, 1, 9, 9, 3, 11, 3, 1, 2, 4, 2, GPU_E4M3, 1, 0, 0, {{0}}},
-    {"toy-128", 64, 3, 3, 1, 128, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, 0, {{0}}},
+    {"student-3b", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 45, 80, 32, 64, 12, 4, 0x8888888, 0, 0, GPU_E4M3, 0, 0, 0, {{0}}, GPU_BF16},
+    {"student-3b-window", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 45, 80, 32, 64, 12, 4, 0x8888888, 8, 3, GPU_E4M3, 0, 0, 0, {{0}}, GPU_BF16},
+    {"teacher-30b", 6144, 62, 48, 8, 128, 24576, 64, 256, 3, 45, 80, 32, 64, 12, 30, 0x888888888888888, 0, 0, GPU_E4M3, 1, 0, 0, {{0}}, GPU_F32},
+    {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, 0, {{0}}, GPU_F32},
+    {"toy-window", 64, 3, 4, 2, 32, 96, 32, 32, 1, 9, 9, 3, 11, 3, 1, 2, 4, 2, GPU_E4M3, 1, 0, 0, {{0}}, GPU_F32},
+    {"toy-128", 64, 3, 3, 1, 128, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, 0, {{0}}, GPU_F32},
 };
 /* clang-format on */
 
@@ -213,7 +213,7 @@ static void place_buffers(struct trunk *t, void *base)
     b->x_act = take_acts(&at, n * c->latent);
     b->out = take_floats(&at, n * c->latent);
     place_maps(t, &at);
-    b->tokens = take_floats(&at, n * d);
+    b->tokens = take(&at, n * d * trunk_type_bytes(c->stream));
     b->normed = take(&at, n * d * 2);
     b->packed = take(&at, n * (c->hidden > widest ? c->hidden : widest));
     b->normed_scale = take_floats(&at, n);

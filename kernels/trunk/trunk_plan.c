@@ -55,13 +55,15 @@ struct modulation {
     const float *scale, *shift;
 };
 
-/* tokens = from + gate * y, and normed of that type. */
-static void say_residual(const struct plan *p, const float *from, const float *gate,
-                         struct modulation m, enum gpu_type type)
+/* tokens += gate * y, and normed of that type; the first of a step adds to the positions. */
+static void say_residual(const struct plan *p, bool first, const float *gate, struct modulation m,
+                         enum gpu_type type)
 {
     const struct gpu_residual call = {.rows = p->t->tokens,
                                       .width = p->c->width,
-                                      .x_in = from,
+                                      .in_type = first ? GPU_F32 : p->c->stream,
+                                      .x_type = p->c->stream,
+                                      .x_in = first ? p->w->pos : p->b->tokens,
                                       .x = p->b->tokens,
                                       .y = p->b->y,
                                       .gate = gate,
@@ -285,18 +287,18 @@ static void say_layer(const struct plan *p, uint32_t layer, struct modulation af
     say_activated(p, &w->o, b->mixed, false);
     const struct modulation feed = {1.0f, row(table, 3 * d), row(table, 4 * d)};
     if (trunk_layer_window(p->c, layer)) { /* has seen the past already */
-        say_residual(p, b->tokens, row(table, 2 * d), feed, type);
+        say_residual(p, false, row(table, 2 * d), feed, type);
     } else {
         const struct modulation past = {0.0f, w->norm_weight, w->norm_bias};
-        say_residual(p, b->tokens, row(table, 2 * d), past, type);
+        say_residual(p, false, row(table, 2 * d), past, type);
         say_matmul(p, &w->tq, tokens, b->normed, b->normed_scale, b->query, false);
         say_temporal(p, layer);
         say_activated(p, &w->to, b->mixed, false);
-        say_residual(p, b->tokens, NULL, feed, type);
+        say_residual(p, false, NULL, feed, type);
     }
     say_matmul(p, &w->fc1, tokens, b->normed, b->normed_scale, b->wide, false);
     say_activated(p, &w->fc2, b->wide, true);
-    say_residual(p, b->tokens, row(table, 5 * d), after, after_type);
+    say_residual(p, false, row(table, 5 * d), after, after_type);
 }
 
 /* ---- around the layers ---- */
@@ -456,7 +458,7 @@ static void say_step(const struct plan *p, uint32_t step)
     say(p, &(struct trunk_op){.kind = TRUNK_TABLE, .table = call});
     say_embed(p);
     const struct modulation first = {1.0f, b->table, row(b->table, d)};
-    say_residual(p, p->w->pos, NULL, first, trunk_layer_type(c, 0));
+    say_residual(p, true, NULL, first, trunk_layer_type(c, 0));
     for (uint32_t layer = 0; layer < c->layers; layer++) {
         const bool last = layer + 1 == c->layers;
         const float *next = last ? final : row(b->table, (layer + 1) * 6 * d);

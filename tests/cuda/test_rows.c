@@ -50,15 +50,26 @@ struct residual_case {
     uint32_t rows, width, group_rows;
 };
 
-static struct gpu_residual residual_of(const struct residual_case *c, enum gpu_type type)
+/* bf16: of x, before and after. */
+static struct gpu_residual residual_of(const struct residual_case *c, enum gpu_type type, bool bf16)
 {
+    static uint16_t rounded[ROWS_MAX * WIDTH_MAX];
     uint32_t groups = (c->rows - 1) / c->group_rows + 1;
     size_t bytes = (size_t)c->rows * c->width * sizeof(float);
     EXPECT(c->rows <= ROWS_MAX && c->width <= WIDTH_MAX && groups <= 3);
+    for (uint32_t i = 0; bf16 && i < c->rows * c->width; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        rounded[i] = (uint16_t)(bits >> 16);
+        bits &= 0xffff0000u;
+        memcpy(&x[i], &bits, sizeof bits);
+    }
     return (struct gpu_residual){
         .rows = c->rows,
         .width = c->width,
-        .x_in = rig_upload(x, bytes),
+        .in_type = bf16 ? GPU_BF16 : GPU_F32,
+        .x_type = bf16 ? GPU_BF16 : GPU_F32,
+        .x_in = bf16 ? rig_upload(rounded, bytes / 2) : rig_upload(x, bytes),
         .x = rig_alloc(bytes),
         .y = rig_upload(y, bytes / 2),
         .gate = rig_upload(gate, groups * c->width * sizeof(float)),
@@ -77,7 +88,7 @@ static void run_residual(const struct gpu_residual *r)
 {
     size_t count = (size_t)r->rows * r->width;
     gpu_residual_launch(r, rig_stream());
-    RIG_CHECK(rig_download(sum, r->x, count * sizeof(float)));
+    RIG_CHECK(rig_download(sum, r->x, count * gpu_type_bytes(r->x_type)));
     if (r->out != NULL) {
         RIG_CHECK(rig_download(found, r->out, count * gpu_type_bytes(r->out_type)));
     }
@@ -97,7 +108,8 @@ static void expect_residual(const struct gpu_residual *r)
             size_t at = (size_t)row * r->width + i;
             double by = r->gate != NULL ? (double)gate[group + i] : 1.0;
             wanted[i] = (double)x[at] + by * typed_value(GPU_BF16, y, at);
-            expect_close("sum", at, (double)sum[at], wanted[i], 1e-6, 1e-6);
+            expect_close("sum", at, typed_value(r->x_type, sum, at), wanted[i], 1e-6,
+                         r->x_type == GPU_BF16 ? 0x1p-8 : 1e-6);
             mean += wanted[i] / r->width;
         }
         for (uint32_t i = 0; i < r->width; i++) {
@@ -125,12 +137,12 @@ static void residual_is_the_formula(void)
             fill(INPUT_TAME, &element);
             rig_begin(schedule);
             enum gpu_type type = schedule % 4 < 2 ? GPU_E4M3 : GPU_BF16;
-            struct gpu_residual r = residual_of(&cases[i], type);
+            struct gpu_residual r = residual_of(&cases[i], type, schedule % 7 < 3);
             r.gate = schedule % 3 == 0 ? NULL : r.gate;
             r.one = schedule % 5 == 0 ? 0.0f : 1.0f;
             r.out = schedule == 9 ? NULL : r.out;
             r.out_type = r.out == NULL ? GPU_BF16 : r.out_type;
-            r.x = schedule % 3 == 1 ? (float *)(uintptr_t)r.x_in : r.x;
+            r.x = schedule % 3 == 1 ? (void *)(uintptr_t)r.x_in : r.x;
             run_residual(&r);
             expect_residual(&r);
             RIG_CHECK(rig_end());
@@ -147,7 +159,7 @@ static void rows_are_independent(void)
     for (uint32_t kind = INPUT_HUGE; kind <= INPUT_WILD; kind++) {
         fill(INPUT_TAME, &element);
         rig_begin(4);
-        struct gpu_residual r = residual_of(&one, GPU_E4M3);
+        struct gpu_residual r = residual_of(&one, GPU_E4M3, false);
         run_residual(&r);
         memcpy(again, found, 260);
         float step = steps[0];
@@ -155,7 +167,7 @@ static void rows_are_independent(void)
         memcpy(y + 3 * 260, y, 260 * sizeof *y);
         fill_floats(x, (size_t)3 * 260, (enum input_kind)kind, &element);
         fill_floats(x + 4 * 260, 260, (enum input_kind)kind, &element);
-        r = residual_of(&many, GPU_E4M3);
+        r = residual_of(&many, GPU_E4M3, false);
         run_residual(&r);
         EXPECT(memcmp(found + 3 * 260, again, 260) == 0 && step == steps[3]);
         RIG_CHECK(rig_end());

@@ -93,8 +93,9 @@ static void four_ranks_hide_most_of_what_they_exchange(void)
     }
 }
 
-/* Counts by hand, apart from each other: 1,755 launches, 396 TFLOP, 429 GB; and 569 ms, with what
- * kernels do beside their loops, which is left out here. */
+/* Counts by hand, apart from each other, of the kernels that were: 1,755 launches, 396 TFLOP, 429
+ * GB and 569 ms (531 by their machine code). End blocks in fp8 are 16 launches more, X in bf16 53
+ * GB less. */
 static void the_plan_of_student_3b_is_what_was_counted_by_hand(void)
 {
     const struct bench_plan plan = plan_of(trunk_config_find("student-3b"), 0);
@@ -109,15 +110,15 @@ static void the_plan_of_student_3b_is_what_was_counted_by_hand(void)
         launches += plan.rows[i].launches;
         seconds += plan.rows[i].on[1].s;
     }
-    EXPECT_INT(plan.launches, 1755);
+    EXPECT_INT(plan.launches, 1771);
     EXPECT_INT(launches, plan.launches);
     EXPECT_NEAR(plan.flop / 396e12, 1.0, 1e-3);
-    EXPECT_NEAR(plan.bytes / 429.2e9, 1.0, 1e-3);
+    EXPECT_NEAR(plan.bytes / 372.4e9, 1.0, 1e-3);
     EXPECT_NEAR(flop / plan.flop, 1.0, 1e-9);
     EXPECT_NEAR(bytes / plan.bytes, 1.0, 1e-9);
     EXPECT_NEAR(seconds / h200->step_s, 1.0, 1e-9);
     EXPECT(strcmp(h200->name, "H200") == 0);
-    EXPECT(h200->step_s > 0.45 && h200->step_s < 0.569);
+    EXPECT(h200->step_s > 0.40 && h200->step_s < 0.46);
     /* $2.50 an hour, 30 mph, ten steps a second */
     EXPECT_NEAR(h200->usd_per_mile / (2.5 / 3600.0 * h200->step_s * 1200.0), 1.0, 1e-9);
     EXPECT_INT(plan.devices[4].runs, 0); /* an A100 has no e4m3 */

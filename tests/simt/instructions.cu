@@ -173,10 +173,14 @@ __global__ void convert_kernel(const float *x, uint32_t count, uint8_t *bytes, f
     if (i >= count) {
         return;
     }
-    bytes[i] = gpu_e4m3_from_float(x[i]);
-    halves[i] = gpu_pack_bf16(x[i], x[i + 1 < count ? i + 1 : i]);
+    const uint32_t next = i + 1 < count ? i + 1 : i;
+    const uint16_t pair = i % 2 != 0 ? gpu_e4m3_from_floats(x[i - 1], x[i]) >> 8
+                                     : gpu_e4m3_from_floats(x[i], x[next]);
+    bytes[i] = (uint8_t)pair;
+    halves[i] = gpu_pack_bf16(x[i], x[next]);
     if (i < 256) {
-        back[i] = gpu_e4m3_to_float((uint8_t)i);
+        back[i] = gpu_e4m3_to_floats((uint16_t)i).x;
+        back[256 + i] = gpu_e4m3_to_floats((uint16_t)(i << 8)).y;
     }
 }
 

@@ -26,7 +26,8 @@ void instruction_wgmma_e4m3(const uint8_t *a, const uint8_t *b, float *c, void *
 void instruction_wgmma_values(const uint16_t *a, const uint16_t *b, float *c, void *stream);
 /* 256 floats each way, 32 of the second from shuffles: out[i], see test_instructions.c. */
 void instruction_shuffles(float *out, void *stream);
-/* bytes[i] = e4m3 of x[i]; back[i] = float of byte i; halves[i] = bf16 pair of (x[i], x[i + 1]). */
+/* bytes[i] = e4m3 of x[i]; back[i] = float of byte i, low of a pair, back[256 + i] high; halves[i]
+ * = bf16 pair of (x[i], x[i + 1]). */
 void instruction_convert(const float *x, uint32_t count, uint8_t *bytes, float *back,
                          uint32_t *halves, void *stream);
 

@@ -229,7 +229,7 @@ static void number_formats(void)
     static float x[COUNT];
     static uint8_t bytes[COUNT];
     static uint32_t halves[COUNT];
-    float back[256];
+    float back[2][256]; /* low and high bytes of a pair */
     uint32_t count = 0;
     uint32_t element = 3;
     for (int byte = 0; byte < 254; byte++) {
@@ -266,7 +266,8 @@ static void number_formats(void)
         EXPECT_INT(halves[i], nearest_bf16(x[i]) | (uint32_t)nearest_bf16(next) << 16);
     }
     for (int byte = 0; byte < 256; byte++) {
-        EXPECT(is_near((double)back[byte], e4m3_value((uint8_t)byte), 0.0, 0.0));
+        EXPECT(is_near((double)back[0][byte], e4m3_value((uint8_t)byte), 0.0, 0.0));
+        EXPECT(is_near((double)back[1][byte], e4m3_value((uint8_t)byte), 0.0, 0.0));
     }
 }
 

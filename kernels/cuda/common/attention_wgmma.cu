@@ -37,18 +37,36 @@ struct wide {
     float shrink[2];               /* of what was summed before this tile */
 };
 
-/* Starts the copy of up to 128 rows, zeros behind them; `from` is the head's first number of row 0.
- */
-GPU_FN void start_tile(const uint16_t *from, size_t row_numbers, uint32_t there, uint8_t *tile)
+/* A thread's copies of a range's keys or values, tile after tile: the same 16 bytes of each
+ * sixteenth row. */
+struct walk {
+    const uint16_t *from; /* its first row of the next tile */
+    size_t next;          /* numbers from one of its rows to the one after it */
+    int32_t there;        /* rows of the range from there on */
+    uint32_t place;       /* in a tile */
+};
+
+enum { ROWS_AT_ONCE = BLOCK / PIECES, WALK_BYTES = ROWS_AT_ONCE * WGMMA_ROW_BYTES };
+static_assert(ROWS_AT_ONCE % 8 == 0, "a thread's rows lie alike in the swizzle");
+
+/* `first`: the head's first number of row 0. */
+GPU_FN struct walk walk_begin(const uint16_t *first, size_t row_numbers, uint32_t rows)
 {
+    const uint32_t row = threadIdx.x / PIECES;
     const uint32_t piece = threadIdx.x % PIECES;
+    return {first + row * row_numbers + piece * PIECE, ROWS_AT_ONCE * row_numbers,
+            (int32_t)(rows - row), wgmma_tile_place(row, piece)};
+}
+
+/* Starts the copy of the next 128 rows, zeros behind the range, to a tile. */
+GPU_FN void walk_on(struct walk &w, uint8_t *tile)
+{
 #pragma unroll
-    for (uint32_t i = 0; i < KEYS * PIECES / BLOCK; i++) {
-        uint32_t row = threadIdx.x / PIECES + i * (BLOCK / PIECES);
-        bool inside = row < there;
-        size_t at = inside ? row * row_numbers + piece * PIECE : 0;
-        gpu_copy_async(tile + wgmma_tile_place(row, piece), from + at, inside);
+    for (int32_t i = 0; i < KEYS / ROWS_AT_ONCE; i++) {
+        gpu_copy_async(tile + w.place + i * WALK_BYTES, w.from, i * ROWS_AT_ONCE < w.there);
+        w.from += w.next;
     }
+    w.there -= KEYS;
 }
 
 /* Queries turned and rounded; zeros where no token is. */
@@ -199,16 +217,15 @@ GPU_FN void attend_wide(const struct gpu_attention &a, const struct place &at,
                         const struct gpu_range &range, uint32_t row, uint8_t *tiles)
 {
     const size_t offset = at.item * a.kv_item + range.first * a.kv_row + (size_t)at.kv_head * HEAD;
-    const uint16_t *k = static_cast<const uint16_t *>(a.k) + offset;
-    const uint16_t *v = static_cast<const uint16_t *>(a.v) + offset;
+    struct walk k = walk_begin(static_cast<const uint16_t *>(a.k) + offset, a.kv_row, range.count);
+    struct walk v = walk_begin(static_cast<const uint16_t *>(a.v) + offset, a.kv_row, range.count);
     uint8_t *keys = tiles + TILE_BYTES;
     uint8_t *values = keys + STAGES * TILE_BYTES;
     const uint8_t *queries = tiles + threadIdx.x / GROUP * GROUP_QUERIES * 128;
     const uint32_t steps = (range.count + KEYS - 1) / KEYS;
-    auto start = [&](const uint16_t *from, uint32_t step, uint8_t *ring) {
+    auto start = [&](struct walk &from, uint32_t step, uint8_t *ring) {
         if (step < steps) {
-            start_tile(from + (size_t)step * KEYS * a.kv_row, a.kv_row, range.count - step * KEYS,
-                       ring + step % STAGES * TILE_BYTES);
+            walk_on(from, ring + step % STAGES * TILE_BYTES);
         }
     };
     struct wide w;

@@ -193,15 +193,13 @@ GPU_FN void rotate_copied(const struct gpu_attention &a, const struct place &at,
 /* Raw e4m3 rows to bf16 rows. */
 template <int dim> GPU_FN void widen_tile(const uint8_t *raw, uint16_t *tile)
 {
+#pragma unroll 2
     for (uint32_t i = threadIdx.x; i < TILE * (dim / PIECE); i += THREADS) {
         uint32_t row = i / (dim / PIECE);
         uint32_t column = i % (dim / PIECE) * PIECE;
         uint2 bytes = *reinterpret_cast<const uint2 *>(raw + row * dim + column);
         float x[PIECE];
-#pragma unroll
-        for (int j = 0; j < PIECE; j++) {
-            x[j] = gpu_e4m3_to_float((uint8_t)((j < 4 ? bytes.x : bytes.y) >> j % 4 * 8));
-        }
+        gpu_e4m3_unpack(bytes, x);
         *reinterpret_cast<uint4 *>(tile + row * layout<dim, GPU_E4M3>::pitch + column) = pack(x);
     }
 }

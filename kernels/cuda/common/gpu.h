@@ -178,16 +178,15 @@ GPU_FN uint32_t gpu_pack_bf16(float low, float high)
     return bits;
 }
 
-/* To the nearest e4m3, beyond 448 to 448, NaN to 0x7f. */
-GPU_FN uint8_t gpu_e4m3_from_float(float x)
+/* Two at once, as the instruction has them: to the nearest e4m3, beyond 448 to 448, NaN to 0x7f. */
+GPU_FN uint16_t gpu_e4m3_from_floats(float low, float high)
 {
-    return (uint8_t)__nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E4M3);
+    return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, __NV_E4M3);
 }
 
-GPU_FN float gpu_e4m3_to_float(uint8_t byte)
+GPU_FN float2 gpu_e4m3_to_floats(uint16_t pair)
 {
-    __half_raw half = __nv_cvt_fp8_to_halfraw(byte, __NV_E4M3);
-    return __half2float(__half(half));
+    return __half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2(pair, __NV_E4M3)));
 }
 
 /* 2^x to two units in the last place; what would be denormal is 0. */
@@ -391,14 +390,14 @@ GPU_FN float gpu_exp2(float x)
     return y < 0x1p-126f ? 0.0f : y;
 }
 
-GPU_FN uint8_t gpu_e4m3_from_float(float x)
+GPU_FN uint16_t gpu_e4m3_from_floats(float low, float high)
 {
-    return simt_float_to_e4m3(x);
+    return (uint16_t)(simt_float_to_e4m3(low) | simt_float_to_e4m3(high) << 8);
 }
 
-GPU_FN float gpu_e4m3_to_float(uint8_t byte)
+GPU_FN float2 gpu_e4m3_to_floats(uint16_t pair)
 {
-    return simt_e4m3_to_float(byte);
+    return make_float2(simt_e4m3_to_float((uint8_t)pair), simt_e4m3_to_float((uint8_t)(pair >> 8)));
 }
 
 GPU_FN uint32_t gpu_shared_address(const void *pointer)
@@ -526,6 +525,27 @@ static inline size_t gpu_shared_max(void)
 GPU_FN uint64_t gpu_wgmma_tile(const void *tile, uint32_t leading_bytes, uint32_t stride_bytes)
 {
     return wgmma_descriptor(gpu_shared_address(tile), leading_bytes, stride_bytes);
+}
+
+GPU_FN uint8_t gpu_e4m3_from_float(float x)
+{
+    return (uint8_t)gpu_e4m3_from_floats(x, 0.0f);
+}
+
+/* Four, the first in the lowest byte. */
+GPU_FN uint32_t gpu_e4m3_pack(const float x[4])
+{
+    return gpu_e4m3_from_floats(x[0], x[1]) | (uint32_t)gpu_e4m3_from_floats(x[2], x[3]) << 16;
+}
+
+/* Eight of them. */
+GPU_FN void gpu_e4m3_unpack(uint2 bytes, float x[8])
+{
+    for (int i = 0; i < 4; i++) {
+        float2 two = gpu_e4m3_to_floats((uint16_t)((i < 2 ? bytes.x : bytes.y) >> i % 2 * 16));
+        x[2 * i] = two.x;
+        x[2 * i + 1] = two.y;
+    }
 }
 
 /* A bfloat16 in memory is uint16_t, as in kernels/nn.h. */

@@ -162,9 +162,10 @@ void gpu_temporal_launch(const struct gpu_temporal *t, void *stream);
 /* x = x_in + gate * y, and of the sum out = LN(x) * (one + scale) + shift, eps 1e-6. x may be x_in.
  */
 struct gpu_residual {
-    uint32_t rows, width; /* at most 6144 */
-    const float *x_in;    /* [rows][width] */
-    float *x;
+    uint32_t rows, width;          /* at most 6144 */
+    enum gpu_type in_type, x_type; /* GPU_F32 or GPU_BF16 */
+    const void *x_in;              /* [rows][width]; may be x where the types are the same */
+    void *x;
     const void *y;     /* bf16 [rows][width] */
     const float *gate; /* gate[group * group_stride + column], as scale and shift; NULL: 1 */
     float one;         /* 1 or 0 */
@@ -176,6 +177,21 @@ struct gpu_residual {
     float *row_scale;       /* GPU_E4M3: [rows], largest magnitude / 448, 1 for a row of zeros */
 };
 void gpu_residual_launch(const struct gpu_residual *r, void *stream);
+
+/* A row of gpu_residual and of gpu_activate is a block's: so many warps, each thread with as many
+ * vectors of four columns as the row needs, rounded up to what there is a kernel for. */
+enum { GPU_ROW_WARPS = 8, GPU_ROW_COLUMNS = GPU_ROW_WARPS * 32 * 4 };
+static inline uint32_t gpu_residual_vectors(uint32_t width)
+{
+    return width <= GPU_ROW_COLUMNS ? 1 : width <= 3 * GPU_ROW_COLUMNS ? 3 : 6;
+}
+static inline uint32_t gpu_activate_vectors(uint32_t width)
+{
+    return width <= GPU_ROW_COLUMNS       ? 1
+           : width <= 3 * GPU_ROW_COLUMNS ? 3
+           : width <= 9 * GPU_ROW_COLUMNS ? 9
+                                          : 12;
+}
 
 /* out = x or silu(x). out may be x where out_type is GPU_BF16. */
 struct gpu_activate {

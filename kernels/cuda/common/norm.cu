@@ -54,11 +54,8 @@ GPU_FN void store4(const struct gpu_norm &n, size_t at, const float y[4], float 
     if (n.out_type != GPU_E4M3) {
         gpu_act_put4(n.out_type, n.out, at, make_float4(y[0], y[1], y[2], y[3]));
     } else {
-        uint32_t bytes = 0;
-        for (int i = 0; i < 4; i++) {
-            bytes |= (uint32_t)gpu_e4m3_from_float(y[i] * factor) << 8 * i;
-        }
-        *(uint32_t *)((uint8_t *)n.out + at) = bytes;
+        const float scaled[4] = {y[0] * factor, y[1] * factor, y[2] * factor, y[3] * factor};
+        *(uint32_t *)((uint8_t *)n.out + at) = gpu_e4m3_pack(scaled);
     }
 }
 

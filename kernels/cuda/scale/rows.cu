@@ -12,7 +12,13 @@
 #define NORM_EPSILON 1e-6f
 #define E4M3_MAX 448.0f
 
-enum { THREADS = 256, WARPS = THREADS / 32, VECTOR = 4, ROUND = THREADS * VECTOR };
+enum { WARPS = GPU_ROW_WARPS, THREADS = 32 * WARPS, VECTOR = 4, ROUND = GPU_ROW_COLUMNS };
+
+/* x / (1 + exp(-x)), to a few units in the last place: results are rounded to 8 bits. */
+GPU_FN float silu(float x)
+{
+    return __fdividef(x, 1.0f + gpu_exp2(-1.4426950408889634f * x));
+}
 
 GPU_FN void load4_bf16(const uint16_t *from, float x[VECTOR])
 {
@@ -62,12 +68,8 @@ GPU_FN void store4_bf16(uint16_t *to, const float y[VECTOR])
 
 GPU_FN void store4_e4m3(uint8_t *to, const float y[VECTOR], float factor)
 {
-    uint32_t bytes = 0;
-#pragma unroll
-    for (int i = 0; i < VECTOR; i++) {
-        bytes |= (uint32_t)gpu_e4m3_from_float(y[i] * factor) << 8 * i;
-    }
-    *reinterpret_cast<uint32_t *>(to) = bytes;
+    const float scaled[VECTOR] = {y[0] * factor, y[1] * factor, y[2] * factor, y[3] * factor};
+    *reinterpret_cast<uint32_t *>(to) = gpu_e4m3_pack(scaled);
 }
 
 /* A row held by the block to `out`, quantised with its own scale where that is e4m3. */
@@ -108,7 +110,7 @@ GPU_FN void store_row(enum gpu_type type, void *out, float *row_scale, uint32_t 
 /* ---- residual and norm ---- */
 
 /* x_in + gate * y of this thread's columns; what is past the width is 0. */
-template <int chunks>
+template <int chunks, bool in_bf16, bool x_bf16>
 GPU_FN void add_residual(const struct gpu_residual &r, uint32_t row, float x[chunks][VECTOR])
 {
 #pragma unroll
@@ -122,7 +124,11 @@ GPU_FN void add_residual(const struct gpu_residual &r, uint32_t row, float x[chu
         if (column < r.width) {
             float y[VECTOR];
             float gate[VECTOR] = {1.0f, 1.0f, 1.0f, 1.0f};
-            load4(r.x_in + at, x[c]);
+            if (in_bf16) {
+                load4_bf16(static_cast<const uint16_t *>(r.x_in) + at, x[c]);
+            } else {
+                load4(static_cast<const float *>(r.x_in) + at, x[c]);
+            }
             load4_bf16(static_cast<const uint16_t *>(r.y) + at, y);
             if (r.gate != NULL) {
                 load4(r.gate + row / r.group_rows * r.group_stride + column, gate);
@@ -131,7 +137,12 @@ GPU_FN void add_residual(const struct gpu_residual &r, uint32_t row, float x[chu
             for (int i = 0; i < VECTOR; i++) {
                 x[c][i] = fmaf(gate[i], y[i], x[c][i]);
             }
-            *reinterpret_cast<float4 *>(r.x + at) = make_float4(x[c][0], x[c][1], x[c][2], x[c][3]);
+            if (x_bf16) {
+                store4_bf16(static_cast<uint16_t *>(r.x) + at, x[c]);
+            } else {
+                *reinterpret_cast<float4 *>(static_cast<float *>(r.x) + at) =
+                    make_float4(x[c][0], x[c][1], x[c][2], x[c][3]);
+            }
         }
     }
 }
@@ -176,30 +187,45 @@ GPU_FN void normalise(const struct gpu_residual &r, uint32_t row, float x[chunks
     }
 }
 
-template <int chunks>
+template <int chunks, bool in_bf16, bool x_bf16>
 static __global__ void __launch_bounds__(THREADS) residual_kernel(const struct gpu_residual r)
 {
     SHARED(float[WARPS], room);
     const uint32_t row = blockIdx.x;
     float x[chunks][VECTOR];
-    add_residual<chunks>(r, row, x);
+    add_residual<chunks, in_bf16, x_bf16>(r, row, x);
     if (r.out != NULL) {
         normalise<chunks>(r, row, x, room);
         store_row<chunks>(r.out_type, r.out, r.row_scale, row, r.width, x, room);
     }
 }
 
+template <bool in_bf16, bool x_bf16>
+static void launch_residual(const struct gpu_residual *r, void *stream)
+{
+    switch (gpu_residual_vectors(r->width)) {
+    case 1:
+        LAUNCH((residual_kernel<1, in_bf16, x_bf16>), r->rows, THREADS, 0, stream, *r);
+        break;
+    case 3:
+        LAUNCH((residual_kernel<3, in_bf16, x_bf16>), r->rows, THREADS, 0, stream, *r);
+        break;
+    default:
+        LAUNCH((residual_kernel<6, in_bf16, x_bf16>), r->rows, THREADS, 0, stream, *r);
+        break;
+    }
+}
+
 extern "C" void gpu_residual_launch(const struct gpu_residual *r, void *stream)
 {
+    const bool in_bf16 = r->in_type == GPU_BF16;
     if (r->rows == 0) {
         return;
     }
-    if (r->width <= ROUND) {
-        LAUNCH((residual_kernel<1>), r->rows, THREADS, 0, stream, *r);
-    } else if (r->width <= 3 * ROUND) {
-        LAUNCH((residual_kernel<3>), r->rows, THREADS, 0, stream, *r);
+    if (r->x_type == GPU_BF16) {
+        (in_bf16 ? launch_residual<true, true> : launch_residual<false, true>)(r, stream);
     } else {
-        LAUNCH((residual_kernel<6>), r->rows, THREADS, 0, stream, *r);
+        (in_bf16 ? launch_residual<true, false> : launch_residual<false, false>)(r, stream);
     }
 }
 
@@ -223,7 +249,7 @@ static __global__ void __launch_bounds__(THREADS, 2) activate_kernel(const struc
         }
 #pragma unroll
         for (int i = 0; i < VECTOR; i++) {
-            x[c][i] = a.silu != 0 ? x[c][i] / (1.0f + expf(-x[c][i])) : x[c][i];
+            x[c][i] = a.silu != 0 ? silu(x[c][i]) : x[c][i];
         }
     }
     store_row<chunks>(a.out_type, a.out, a.row_scale, row, a.width, x, room);
@@ -234,14 +260,19 @@ extern "C" void gpu_activate_launch(const struct gpu_activate *a, void *stream)
     if (a->rows == 0) {
         return;
     }
-    if (a->width <= ROUND) {
+    switch (gpu_activate_vectors(a->width)) {
+    case 1:
         LAUNCH((activate_kernel<1>), a->rows, THREADS, 0, stream, *a);
-    } else if (a->width <= 3 * ROUND) {
+        break;
+    case 3:
         LAUNCH((activate_kernel<3>), a->rows, THREADS, 0, stream, *a);
-    } else if (a->width <= 9 * ROUND) {
+        break;
+    case 9:
         LAUNCH((activate_kernel<9>), a->rows, THREADS, 0, stream, *a);
-    } else {
+        break;
+    default:
         LAUNCH((activate_kernel<12>), a->rows, THREADS, 0, stream, *a);
+        break;
     }
 }
 
@@ -263,9 +294,8 @@ static __global__ void __launch_bounds__(THREADS) expand_kernel(const struct gpu
     uint32_t out[8];
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        const uint32_t pair = word[i / 2] >> i % 2 * 16;
-        out[i] = gpu_pack_bf16(gpu_e4m3_to_float((uint8_t)pair) * scale,
-                               gpu_e4m3_to_float((uint8_t)(pair >> 8)) * scale);
+        const float2 pair = gpu_e4m3_to_floats((uint16_t)(word[i / 2] >> i % 2 * 16));
+        out[i] = gpu_pack_bf16(pair.x * scale, pair.y * scale);
     }
     uint4 *to = reinterpret_cast<uint4 *>(e.out + number * 16);
     to[0] = make_uint4(out[0], out[1], out[2], out[3]);
