@@ -306,7 +306,7 @@ static const struct models_model *find_open(struct models *models, const char *n
         struct models_entry *entry = &models->entries[i];
         if (entry->model != NULL && entry->precision == precision &&
             (name == NULL || strcmp(entry->view.name, name) == 0) &&
-            (hash == NULL || strcmp(entry->view.hash, hash) == 0)) {
+            (hash == NULL || strncmp(entry->view.hash, hash, strlen(hash)) == 0)) {
             entry->last_use = ++models->uses;
             return &entry->view;
         }
@@ -478,7 +478,7 @@ static bool file_hash(const char *path, char out[SHA256_HEX_BYTES])
 static bool is_file_of(const char *path, const char *hash)
 {
     char found[SHA256_HEX_BYTES];
-    return file_hash(path, found) && strcmp(found, hash) == 0;
+    return file_hash(path, found) && strncmp(found, hash, strlen(hash)) == 0;
 }
 
 /* The name of the file of that hash in the directory; "" when there is none. */
@@ -573,7 +573,7 @@ static enum status locate(struct models *models, const char *hash, enum nn_preci
     *out = (struct located){.directory = models->registry.directory};
     search_directory(out->directory, hash, out->name);
     bool found = out->name[0] != '\0';
-    if (!found && models->source[0] != '\0' && hash[0] != '\0') {
+    if (!found && models->source[0] != '\0' && strlen(hash) == SHA256_HEX_BYTES - 1) {
         TRY(locate_source(models, hash, precision, out, &found, &why, error));
     }
     if (hash[0] == '\0' || !found) {
@@ -604,7 +604,7 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
     /* Not by name: the file may have been another one when the name was last asked for. */
     TRY(open_entry(models, located.directory, located.name, precision,
                    located.bounded ? located.bounds_hash : NULL, &found, error));
-    if (strcmp(found->hash, hash) != 0) {
+    if (strncmp(found->hash, hash, strlen(hash)) != 0) {
         return error_set(error, STATUS_DEVICE, "model %s: its file changed while it was opened",
                          located.name);
     }
