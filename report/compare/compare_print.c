@@ -40,7 +40,7 @@ static void write_row(struct page *page, const struct compare_row *row, bool tot
 static void open_rows(struct page *page)
 {
     page_table(
-        page, "",
+        page, " class=\"lines rates\"",
         "  36 main lines that pass| #6 count|  #6 A|  #6 B|  #23 B - A, points, 95%%=B &minus; "
         "A, points, 95%%|  #5 fixed| #6 broken|  #7 p");
 }
@@ -57,7 +57,7 @@ static void write_end(struct page *page, const char *name, const struct compare_
 
 void compare_write_ends(const struct compare *compare, struct page *page)
 {
-    page_table(page, "",
+    page_table(page, " class=\"lines ends\"",
                "10 main lines| #6 pass| #6 fail| #6 error| #8 invalid| #8 flagged| #8 missing| "
                "#8 changed| #7 passed|  #16 without a result, failed or passed=range: what has no "
                "result that could be compared failed, or passed");

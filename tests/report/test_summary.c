@@ -1245,6 +1245,14 @@ static void a_flag_of_boxes_is_not_of_learned_worlds(void)
     EXPECT(strstr(text, "in learned worlds") == NULL);
     free(text);
     summary_finish(&summary);
+    made_count = 0;
+    struct outcome *lone = learned_outcome(TIER_STUDENT, "lone", VERDICT_FLAGGED);
+    snprintf(lone->health_check, sizeof lone->health_check, "mass");
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "in learned worlds, discarded; nobody has answered instead\n");
+    free(text);
+    summary_finish(&summary);
 }
 
 /* Invalid drives are in no rate and no list of failures; told by check, the most frequent first. */
@@ -1334,7 +1342,8 @@ static void flags_lead_to_who_answered(void)
     EXPECT_INT(summary.outcomes[summary.flags[0].answer].tier, TIER_TEACHER);
     EXPECT_INT(summary.flags[1].answer, -1);
     char *text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "flagged: 2 of 5 rollouts in learned worlds");
+    EXPECT_CONTAINS(text, "flagged: 2 of 5 rollouts in learned worlds, discarded; the teacher has "
+                          "answered for some\n");
     EXPECT(strstr(text, "without a model") == NULL);
     EXPECT_CONTAINS(text, "student: bloom at tick 41; teacher: fail\n");
     EXPECT_CONTAINS(text, "student: frozen at tick 0; no answer\n");

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Figures of a report in Chromium, drawn by the CPU alone: how long it takes to open, and frames a second and
-processor time a frame of the player, beside the same page at rest. A benchmark, never a test.
+"""Figures of a report in Chromium, drawn by the CPU alone: how long it takes to open, by the clock and by processor time of
+the page's main thread, which other work on the machine does not lengthen, beside an empty page; and frames a second and processor
+time a frame of the player, beside the same page at rest. A benchmark, never a test.
 
 Usage: page_speed.py REPORT.html [OUTCOME]
 """
@@ -42,9 +43,24 @@ def frames(chromium, page):
     return 1000 * FRAMES / wall_ms, 1000 * (processor_s(chromium) - before) / FRAMES
 
 
+def opening_s(chromium, url):
+    """Processor time of the page's main thread until the page has loaded."""
+    page = chromium.page("about:blank")
+    page.call("Performance.enable", timeDomain="threadTicks")
+    page.go(url)
+    metrics = {row["name"]: row["value"] for row in page.call("Performance.getMetrics")["metrics"]}
+    page.call("Page.close")
+    return metrics["TaskDuration"]
+
+
 def main():
     url = "file://" + os.path.realpath(sys.argv[1])
     opened, rest, played = [], [], []
+    spent_s = {"data:text/html,<p>empty": [], url: []}
+    for _ in range(ROUNDS):
+        for address, rounds in spent_s.items():
+            with browser.Browser() as chromium:
+                rounds.append(opening_s(chromium, address))
     with browser.Browser() as chromium:
         outcome = sys.argv[2] if len(sys.argv) > 2 else None
         for _ in range(ROUNDS):
@@ -61,6 +77,8 @@ def main():
             played.append(frames(chromium, page))
             page.call("Page.close")
     print(f"{sys.argv[1]}: {os.path.getsize(sys.argv[1]) / 1e6:.2f} MB, loaded after {statistics.median(opened):.0f} ms")
+    empty_s, page_s = map(statistics.median, spent_s.values())
+    print(f"main thread: {page_s:.3f} s of processor time until it has loaded; an empty page {empty_s:.3f} s")
     for name, rounds in (("at rest", rest), ("playing", played)):
         fps, spent = (statistics.median(column) for column in zip(*rounds))
         print(f"{name}: {fps:.0f} frames/s, {spent:.1f} ms of processor a frame")
