@@ -251,6 +251,14 @@ static double gap_speed(const struct story_run *run, const struct story_action *
     return dmath_clamp(speed_mps, -action->speed_max_mps, action->speed_max_mps);
 }
 
+/* Conditions look at when the action that sets a variable began: it is over then. */
+static void end_set(const struct story_run *run, uint32_t index)
+{
+    if (run->board->actions[index].kind == STORY_DO_SET) {
+        complete(run, index, run->time_s);
+    }
+}
+
 void story_action_start(const struct story_run *run, uint32_t index)
 {
     const struct story_action *action = &run->board->actions[index];
@@ -258,9 +266,7 @@ void story_action_start(const struct story_run *run, uint32_t index)
     run->state->actions[index] =
         (struct story_action_state){.start_s = run->time_s, .end_s = -1.0, .running = 1};
     if (self == NULL || action->kind == STORY_DO_WAIT) {
-        if (action->kind == STORY_DO_SET) {
-            complete(run, index, run->time_s); /* conditions look at when it began */
-        }
+        end_set(run, index);
         return;
     }
     if (of_speed(action->kind)) {

@@ -194,6 +194,9 @@ static enum status read_goals(struct finder *finder, const struct xml_element *p
         TRY(read_goal_bounds(finder, goal));
         if (position != NULL) {
             TRY(read_goal_position(finder, position));
+        } else if (xml_child(goal, CR_VELOCITY) != NULL ||
+                   xml_child(goal, CR_ORIENTATION) != NULL) {
+            cr_note(finder->context, CR_NOTE_GOAL_ANYWHERE);
         }
     }
     return STATUS_OK;

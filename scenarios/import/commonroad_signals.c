@@ -198,12 +198,20 @@ static int light_rank(const struct xml_element *light)
     return strstr(direction->text, "traight") != NULL ? 1 : 0; /* leftStraight, straightRight */
 }
 
+/* References of a lanelet, else of its stop line. */
+static const struct xml_element *first_reference(const struct xml_element *lanelet, int name)
+{
+    const struct xml_element *own = xml_child(lanelet, name);
+    const struct xml_element *line = xml_child(lanelet, CR_STOP_LINE);
+    return own != NULL || line == NULL ? own : xml_child(line, name);
+}
+
 static enum status choose_light(struct signal_reader *reader, const struct xml_element *lanelet,
                                 const struct known **out)
 {
     int best = -1;
     *out = NULL;
-    const struct xml_element *reference = xml_child(lanelet, CR_TRAFFIC_LIGHT_REF);
+    const struct xml_element *reference = first_reference(lanelet, CR_TRAFFIC_LIGHT_REF);
     for (; reference != NULL; reference = xml_next(reference)) {
         const char *id = xml_attribute(reference, "ref");
         const struct known *light = id != NULL ? find_known(&reader->lights, id) : NULL;
@@ -228,7 +236,7 @@ static const struct known *choose_sign(const struct signal_reader *reader,
                                        const struct xml_element *lanelet)
 {
     const struct known *chosen = NULL;
-    const struct xml_element *reference = xml_child(lanelet, CR_TRAFFIC_SIGN_REF);
+    const struct xml_element *reference = first_reference(lanelet, CR_TRAFFIC_SIGN_REF);
     for (; reference != NULL; reference = xml_next(reference)) {
         const char *id = xml_attribute(reference, "ref");
         const struct known *sign = id != NULL ? find_known(&reader->signs, id) : NULL;

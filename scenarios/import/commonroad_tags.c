@@ -269,6 +269,8 @@ void cr_source_write(const struct cr_context *context, char out[LIMIT_TEXT_BYTES
         [CR_NOTE_AGENT_DROPPED] = "agents in ego's place left out",
         [CR_NOTE_FAR_AGENT] = "farthest agents left out",
         [CR_NOTE_GOAL_UNREACHED] = "no lanes lead to the goal, route ends near it",
+        [CR_NOTE_GOAL_ANYWHERE] =
+            "a goal without a place left out, with its velocity and orientation",
     };
     const char *slash = strrchr(context->name, '/');
     char file[81]; /* names of files may hold any bytes, documents are UTF-8 */

@@ -4,8 +4,9 @@
     scripts/compare/openscenario_esmini.py --esmini PATH --binary build/worker/swerve FILE.xosc...
 
 Each file is run by esmini without a window, in steps of a millisecond, and imported and run here. Ego
-follows the drive that esmini recorded, so that what waits for ego waits for the same. A row per file:
-the largest distance between the reference points of an actor in both, and of which actor and when it is.
+follows the drive that esmini recorded, so that what waits for ego waits for the same; with --observer
+somebody who stands far away is ego, and the file's ego does what the file says, as in esmini. A row per
+file: the largest distance between the reference points of an actor in both, and of which actor and when.
 Left out: entities that an esmini controller drives, and what happens after an entity has left the road.
 """
 import argparse
@@ -62,12 +63,28 @@ def follow(scenario, drive):
     scenario["ego"]["speed_mps"] = max(drive[0][4], 0.0)
 
 
-def trace_of(binary, scenario, folder):
+def add_observer(path, folder):
+    """A copy of the file with one entity more, who stands 5 km away."""
+    with open(path, encoding="utf-8-sig") as stream:
+        text = stream.read()
+    box = ('<BoundingBox><Center x="1.4" y="0" z="0.7"/><Dimensions width="2" length="4.5" height="1.5"/></BoundingBox>'
+           '<Performance maxSpeed="70" maxAcceleration="10" maxDeceleration="10"/>')
+    entity = f'<ScenarioObject name="Observer"><Vehicle name="o" vehicleCategory="car">{box}</Vehicle></ScenarioObject>'
+    place = ('<Private entityRef="Observer"><PrivateAction><TeleportAction><Position><WorldPosition x="-5000" y="-5000" h="0"/>'
+             '</Position></TeleportAction></PrivateAction></Private>')
+    text = text.replace("</Entities>", entity + "</Entities>", 1).replace("</Actions>", place + "</Actions>", 1)
+    copy = os.path.join(folder, os.path.basename(path))
+    with open(copy, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    return copy
+
+
+def trace_of(binary, scenario, folder, planner):
     path = os.path.join(folder, "scenario.json")
     store = os.path.join(folder, "store.db")
     with open(path, "w") as stream:
         json.dump(scenario, stream)
-    subprocess.run([binary, "run", path, "--world", "object", "--planner", "builtin:log", "--store", store],
+    subprocess.run([binary, "run", path, "--world", "object", "--planner", planner, "--store", store],
                    capture_output=True, check=False)
     outcome = subprocess.run([binary, "show", "--all", "--store", store], capture_output=True, text=True, check=True)
     number = json.loads(outcome.stdout.splitlines()[0])["id"]
@@ -79,7 +96,10 @@ def trace_of(binary, scenario, folder):
 def compare(args, path, folder):
     log = os.path.join(folder, "esmini.csv")
     out = os.path.join(folder, "imported.json")
-    imported = subprocess.run([args.binary, "import", "openscenario", path, "-o", out], capture_output=True, text=True)
+    words = [path]
+    if args.observer:
+        words = [add_observer(path, folder), "--ego", "Observer", "--search", os.path.dirname(os.path.abspath(path))]
+    imported = subprocess.run([args.binary, "import", "openscenario", *words, "-o", out], capture_output=True, text=True)
     if imported.returncode != 0:
         return None, "refused: " + imported.stderr.strip().splitlines()[-1][-120:]
     try:
@@ -92,11 +112,12 @@ def compare(args, path, folder):
     with open(out) as stream:
         scenario = json.load(stream)
     ahead = {a["agent"]: a.get("reference_m", 0.0) for a in scenario["storyboard"]["actors"] if "agent" in a}
-    ego = next((name for name in theirs if name.lower() == "ego"), next(iter(theirs)))
-    follow(scenario, theirs[ego])
+    if not args.observer:
+        ego = next((name for name in theirs if name.lower() == "ego"), next(iter(theirs)))
+        follow(scenario, theirs[ego])
     worst = (0.0, "", 0.0)
     compared = {}
-    for tick in trace_of(args.binary, scenario, folder):
+    for tick in trace_of(args.binary, scenario, folder, "builtin:maintain" if args.observer else "builtin:log"):
         for name, state in agents_of(tick, scenario):
             original = next((n for n in theirs if n.replace(" ", "_") == name), None)
             if original is None:
@@ -143,6 +164,7 @@ def main():
     parser.add_argument("--esmini", required=True)
     parser.add_argument("--binary", default="build/worker/swerve")
     parser.add_argument("--step", type=float, default=STEP_S, help="of esmini, in seconds")
+    parser.add_argument("--observer", action="store_true", help="the file's ego does what the file says")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()

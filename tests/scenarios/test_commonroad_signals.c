@@ -237,6 +237,25 @@ static void side_roads_of_priority_signs_give_way(void)
     }
 }
 
+/* A sign to which the stop line alone refers is the lanelet's, at that line. */
+static void stop_lines_refer_to_signs(void)
+{
+    struct text text = text_begin(HEAD_BYTES);
+    add(&text,
+        "<lanelet id=\"1\"><leftBound><point><x>0</x><y>1.75</y></point><point><x>100</x>"
+        "<y>1.75</y></point></leftBound><rightBound><point><x>0</x><y>-1.75</y></point><point>"
+        "<x>100</x><y>-1.75</y></point></rightBound><stopLine><point><x>70</x><y>1.75</y></point>"
+        "<point><x>70</x><y>-1.75</y></point><trafficSignRef ref=\"50\"/></stopLine></lanelet>"
+        "<trafficSign id=\"50\"><trafficSignElement><trafficSignID>206</trafficSignID>"
+        "</trafficSignElement></trafficSign>\n");
+    struct imported imported = text_import(&text);
+    const struct map *map = &imported.documents[0]->scenario.map;
+    EXPECT_INT(map->signal_count, 1);
+    EXPECT_INT(map->signals[0].sign, TRAFFIC_SIGN_STOP);
+    EXPECT_NEAR(map->signals[0].stop_m, 30, 1e-9);
+    imported_free(&imported);
+}
+
 /* References times the parts of what they refer to would be 4e10 looks. */
 static void many_references_to_signs_of_many_parts_come_to_an_end(void)
 {
@@ -290,6 +309,7 @@ int main(void)
         TEST(many_references_to_many_lights_come_to_an_end), TEST(signals_have_names_of_their_own),
         TEST(of_two_lights_with_one_id_the_first_counts), TEST(phases_of_no_duration_never_show),
         TEST(signs_are_of_lanelets_without_lights), TEST(side_roads_of_priority_signs_give_way),
+        TEST(stop_lines_refer_to_signs),
         TEST(many_references_to_signs_of_many_parts_come_to_an_end),
         TEST(signs_crowd_no_light_out));
 }
