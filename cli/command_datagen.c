@@ -170,6 +170,8 @@ int command_datagen(int argc, char **argv)
     const char *directory = NULL;
     const char *held_out = "0.1";
     const char *only = "all";
+    const char *rig_file = NULL;
+    static struct rig rig;
     int64_t clips = 512;
     int64_t frames = 16;
     int64_t seed = 1;
@@ -192,6 +194,7 @@ int command_datagen(int argc, char **argv)
          "object, or whose frames are written beside: student, teacher, plugin:, exec:, onnx: "
          "(object)",
          .text = &source.world},
+        {"--rig", "FILE", "whose sensors are drawn beside, a tensor each", .text = &rig_file},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &source.models},
         {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",
@@ -229,6 +232,10 @@ int command_datagen(int argc, char **argv)
     if (status == STATUS_OK && (source.threads < 1 || source.threads > 64)) {
         status = error_set(&error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
                            (long long)source.threads);
+    }
+    if (status == STATUS_OK && rig_file != NULL) {
+        status = rig_read(rig_file, &rig, NULL, &error);
+        options.rig = &rig;
     }
     THEN(status, confinement_options_settle(&confinement, "", &source.confinement, &error));
     options.confinement = source.confinement;
