@@ -78,6 +78,8 @@ static enum status make_directory(const char *path, struct error *error)
 /* The world of a name or spec, as --world says it elsewhere. */
 struct datagen_source {
     const char *world, *models, *precision;
+    const char *rig_file; /* NULL: none */
+    struct rig rig;
     int64_t threads;
     const struct planner_confinement *confinement;
     struct models *opened;
@@ -138,6 +140,10 @@ static int generate(struct datagen_options *options, struct datagen_source *sour
         THEN(status, find_world(source, &error));
         options->world = &source->found;
     }
+    if (status == STATUS_OK && source->rig_file != NULL) {
+        status = rig_read(source->rig_file, &source->rig, NULL, &error);
+        options->rig = &source->rig;
+    }
     THEN(status, make_directory(options->directory, &error));
     THEN(status, datagen_run(suite, options, &result, &error));
     suite_destroy(suite);
@@ -170,8 +176,6 @@ int command_datagen(int argc, char **argv)
     const char *directory = NULL;
     const char *held_out = "0.1";
     const char *only = "all";
-    const char *rig_file = NULL;
-    static struct rig rig;
     int64_t clips = 512;
     int64_t frames = 16;
     int64_t seed = 1;
@@ -194,7 +198,8 @@ int command_datagen(int argc, char **argv)
          "object, or whose frames are written beside: student, teacher, plugin:, exec:, onnx: "
          "(object)",
          .text = &source.world},
-        {"--rig", "FILE", "whose sensors are drawn beside, a tensor each", .text = &rig_file},
+        {"--rig", "FILE", "whose sensors are drawn beside, a tensor each",
+         .text = &source.rig_file},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &source.models},
         {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",
@@ -232,10 +237,6 @@ int command_datagen(int argc, char **argv)
     if (status == STATUS_OK && (source.threads < 1 || source.threads > 64)) {
         status = error_set(&error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
                            (long long)source.threads);
-    }
-    if (status == STATUS_OK && rig_file != NULL) {
-        status = rig_read(rig_file, &rig, NULL, &error);
-        options.rig = &rig;
     }
     THEN(status, confinement_options_settle(&confinement, "", &source.confinement, &error));
     options.confinement = source.confinement;
