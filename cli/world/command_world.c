@@ -218,10 +218,9 @@ static enum status calibrate(struct world_command *command, struct error *error)
 {
     struct calibrate_result result;
     char name[LIMIT_ID_BYTES];
-    struct calibrate_options options = {.suite = command->suite,
-                                        .planner = command->planner,
-                                        .precision = NN_BF16,
-                                        .seed_count = (uint32_t)command->seeds};
+    char found[LIMIT_PATH_BYTES];
+    struct calibrate_options options = {
+        .planner = command->planner, .precision = NN_BF16, .seed_count = (uint32_t)command->seeds};
     if (!world_spec_is(command->spec)) {
         return error_set(error, STATUS_USAGE,
                          "world calibrate: expected a world of yours, found \"%s\"; models are "
@@ -231,6 +230,7 @@ static enum status calibrate(struct world_command *command, struct error *error)
     if (command->suite == NULL) {
         return error_set(error, STATUS_USAGE, "world calibrate: expected --suite FILE");
     }
+    options.suite = cli_suite_path(command->suite, found);
     TRY(models_open(command->models, NULL, &command->opened, error));
     TRY(world_source_lend(command->spec, NULL, &command->how, command->opened, error));
     TRY(models_promoted(command->opened, TIER_STUDENT, NN_BF16, &options.model, error));

@@ -54,6 +54,7 @@ struct learned_step {
 struct learned_world {
     struct world base;
     const struct model *model;
+    const struct model *previous; /* NULL: none */
     enum conditioning conditioning;
     struct page_pool *pool;
     struct backend *backend;

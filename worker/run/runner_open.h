@@ -32,8 +32,9 @@ struct runner_source {
 struct open_runner {
     struct runner *runner; /* NULL: none */
     struct spill *spill;
-    struct models *models;            /* borrowed, where a model is held: */
-    const struct models_model *model; /* NULL: none */
+    struct models *models;               /* borrowed, where a model is held: */
+    const struct models_model *model;    /* NULL: none */
+    const struct models_model *previous; /* held too; NULL: none */
 };
 
 /* Of the spec: tier, planner, planner_hash ("" for any), model_hash, sampler, rig, backend ("" is
