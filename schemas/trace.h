@@ -17,7 +17,7 @@
  * rollout, then by tick, each a struct trace_plan, its points and its objects. Those of a branch
  * begin at its fork. They are for people: no hash has them.
  *
- * Pictures follow, of a job of a learned tier: what each of its world's cameras saw, at the
+ * Pictures follow, of a world that makes pictures of a rig: what each camera saw, at the
  * camera's own size, every so many ticks and at the last one of a rollout: a trace_pictures_header,
  * then `picture_count` records by rollout, tick and camera, each a struct trace_picture and a JPEG
  * file. Those of a branch begin at its fork.

@@ -526,7 +526,7 @@ const SwervePlayer = (() => {
       this.seen.hidden = true;
     }
 
-    // Every camera of its rig, once the drive rests at a tick; of a model's drive as the model made them.
+    // Every camera of its rig, once the drive rests at a tick; of a model's drive as the model made them, if it made those of a rig.
     askFrames() {
       const track = this.tracks[0];
       this.forgetFrames();

@@ -34,41 +34,6 @@ static enum status keep(struct trace *trace, const struct rig_camera *camera, ui
     return status;
 }
 
-/* Whether a world of the built-in rig shows a camera at all: one without leaves it black. */
-static bool shows(const uint8_t *rgb)
-{
-    size_t i = 0;
-    while (i < CAMERA_BYTES && rgb[i] == 0) {
-        i++;
-    }
-    return i < CAMERA_BYTES;
-}
-
-static enum status keep_builtin(struct trace *trace, const struct world *world, uint32_t slot,
-                                uint32_t tick, struct error *error)
-{
-    struct observation_buffers buffers = {0};
-    struct rig *rig = malloc(sizeof *rig);
-    uint8_t *rgb = malloc((size_t)CAMERA_COUNT * CAMERA_BYTES);
-    enum status status =
-        memory_check(rgb != NULL ? rig : NULL, error, "no memory for pictures of a tick");
-    if (status == STATUS_OK) {
-        rig_swerve(rig);
-        for (uint32_t i = 0; i < CAMERA_COUNT; i++) {
-            buffers.camera[i] = rgb + (size_t)i * CAMERA_BYTES;
-        }
-        world->ops->slot_observe(world, slot, &buffers);
-    }
-    for (uint32_t i = 0; status == STATUS_OK && i < CAMERA_COUNT; i++) {
-        if (shows(buffers.camera[i])) {
-            status = keep(trace, &rig->cameras[i], i, tick, buffers.camera[i], error);
-        }
-    }
-    free(rgb);
-    free(rig);
-    return status;
-}
-
 enum status pictures_keep(struct trace *trace, const struct world *world, uint32_t slot,
                           uint32_t tick, bool last, struct error *error)
 {
@@ -76,11 +41,8 @@ enum status pictures_keep(struct trace *trace, const struct world *world, uint32
         return STATUS_OK;
     }
     TRY(keyframes_take(&trace->keyframes, world, slot, tick, error));
-    if (!trace_wants_pictures(trace, tick, last)) {
+    if (world->ops->rig_made == NULL || !trace_wants_pictures(trace, tick, last)) {
         return STATUS_OK;
-    }
-    if (world->ops->rig_made == NULL) {
-        return keep_builtin(trace, world, slot, tick, error);
     }
     const struct rig *rig = world->ops->rig_made(world);
     for (uint32_t i = 0; i < rig->camera_count; i++) {

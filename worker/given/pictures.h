@@ -1,6 +1,7 @@
 /*
- * Pictures for people of what a learned world showed: keyframes, and what each of its cameras saw,
- * at the camera's own size, in the rollout's trace (engine/trace). No verdict depends on them.
+ * Pictures for people of what a learned world showed: keyframes, and of a world that makes pictures
+ * of a rig what each of its cameras saw, at the camera's own size, in the rollout's trace
+ * (engine/trace). No verdict depends on them.
  */
 #ifndef SWERVE_WORKER_GIVEN_PICTURES_H
 #define SWERVE_WORKER_GIVEN_PICTURES_H
