@@ -542,7 +542,8 @@ static void a_failure_leaves_no_file(void)
     EXPECT_INT(entries(directory), before);
     snprintf(path, sizeof path, "%s/missing/report.html", directory);
     EXPECT_INT(report_check(path, &error), STATUS_BAD_INPUT);
-    EXPECT_INT(report_write(store, NULL, suite_id, &empty, NULL, NULL, path, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(report_write(store, NULL, suite_id, &empty, NULL, NULL, path, &error),
+               STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "missing/report.html");
     /* A directory in the way: written beside it, then not renamed over it. */
     snprintf(path, sizeof path, "%s/suite", directory);
@@ -559,9 +560,9 @@ static void credentials_do_not_travel(void)
     few.outcomes = failing_main_line();
     few.outcome_count = 1;
     snprintf(path, sizeof path, "%s/report.html", directory);
-    EXPECT_OK(
-        report_write(store, "postgres://me:secret@host/db", suite_id, &few, NULL, NULL, path, &error),
-        error);
+    EXPECT_OK(report_write(store, "postgres://me:secret@host/db", suite_id, &few, NULL, NULL, path,
+                           &error),
+              error);
     char *text = read_text(path);
     EXPECT(text != NULL);
     EXPECT_INT(html_count(text, "secret"), 0);
