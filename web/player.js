@@ -538,7 +538,7 @@ const SwervePlayer = (() => {
           const frames = await this.options.frames(asked.outcome, asked.tick);
           if (this.asked === asked) this.showFrames(frames);
         } catch (problem) {
-          if (this.asked !== asked) return;
+          if (this.asked !== asked || track.generated) return; // a model whose cameras nobody kept
           this.seen.replaceChildren(make("p", { class: "p-caption", text: `no cameras: ${problem.message}` }));
           this.seen.hidden = false;
         }
