@@ -78,6 +78,8 @@ static enum status make_directory(const char *path, struct error *error)
 /* The world of a name or spec, as --world says it elsewhere. */
 struct datagen_source {
     const char *world, *models, *precision;
+    const char *rig_file; /* NULL: none */
+    struct rig rig;
     int64_t threads;
     const struct planner_confinement *confinement;
     struct models *opened;
@@ -138,6 +140,10 @@ static int generate(struct datagen_options *options, struct datagen_source *sour
         THEN(status, find_world(source, &error));
         options->world = &source->found;
     }
+    if (status == STATUS_OK && source->rig_file != NULL) {
+        status = rig_read(source->rig_file, &source->rig, NULL, &error);
+        options->rig = &source->rig;
+    }
     THEN(status, make_directory(options->directory, &error));
     THEN(status, datagen_run(suite, options, &result, &error));
     suite_destroy(suite);
@@ -192,6 +198,8 @@ int command_datagen(int argc, char **argv)
          "object, or whose frames are written beside: student, teacher, plugin:, exec:, onnx: "
          "(object)",
          .text = &source.world},
+        {"--rig", "FILE", "whose sensors are drawn beside, a tensor each",
+         .text = &source.rig_file},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &source.models},
         {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",

@@ -12,6 +12,7 @@
 #include "cli/pool.h"
 #include "cli/serving/serving.h"
 #include "cli/suite_options.h"
+#include "report/draw/draw_frames.h"
 #include "report/export/export.h"
 #include "report/report.h"
 #include "report/summary.h"
@@ -370,7 +371,7 @@ static int present(const struct run_options *options, struct store *store,
     struct careful_answers answers = careful_answers_begin();
     if (options->report != NULL &&
         report_write(store, cli_store_url(options->store_url), submission->suite_id, &summary,
-                     &answers.careful, options->report, &error) != STATUS_OK) {
+                     &answers.careful, draw_frames, options->report, &error) != STATUS_OK) {
         code = cli_fail(&error);
     }
     careful_answers_end(&answers);

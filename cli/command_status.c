@@ -3,6 +3,7 @@
  */
 #include "cli/careful_answers.h"
 #include "cli/cli.h"
+#include "report/draw/draw_frames.h"
 #include "report/report.h"
 #include "report/summary.h"
 
@@ -519,7 +520,7 @@ static enum status print_report(const struct suite_query *query, struct store *s
     THEN(status, summary_load(store, id, &summary, error));
     if (status == STATUS_OK && query->report != NULL) {
         status = report_write(store, cli_store_url(query->store_url), id, &summary,
-                              &answers.careful, query->report, error);
+                              &answers.careful, draw_frames, query->report, error);
     }
     json_t *careful = NULL;
     if (status == STATUS_OK && query->json) {

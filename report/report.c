@@ -73,7 +73,7 @@ static const char *showable(const char *store_url)
 
 enum status report_write(struct store *store, const char *store_url, const char *suite_id,
                          const struct summary *summary, struct report_careful *careful,
-                         const char *path, struct error *error)
+                         report_frames *frames, const char *path, struct error *error)
 {
     struct report report = {
         .store = store,
@@ -81,6 +81,7 @@ enum status report_write(struct store *store, const char *store_url, const char 
         .suite_id = suite_id,
         .summary = summary,
         .careful = careful,
+        .frames = frames,
     };
     report.page = (struct page){.form = PAGE_HTML, .html = &report.html};
     enum status status = report_plan_make(&report, error);

@@ -110,15 +110,27 @@
   };
 
   const load = async (outcome) => {
-    const script = holder.get(outcome);
-    const bytes = Uint8Array.from(atob(script.textContent), (character) => character.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    const drive = JSON.parse(await new Response(stream).text());
+    const drive = await unpack(holder.get(outcome));
     for (const rollout of drive.rollouts) {
       rollout.frames = rollout.outcome ? pictures(rollout.outcome) : [];
       rollout.generated = rollout.tier === "student" || rollout.tier === "teacher";
     }
     return drive;
+  };
+
+  const unpack = async (script) => {
+    const bytes = Uint8Array.from(atob(script.textContent), (character) => character.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    return JSON.parse(await new Response(stream).text());
+  };
+
+  // What the cameras of a drive's rig saw at the tick nearest to one, of those that the page has.
+  const seen = new Map([...document.querySelectorAll('script[type="application/x-swerve-frames"]')]
+    .map((script) => [Number(script.dataset.outcome), script]));
+  const frames = async (outcome, tick) => {
+    if (!seen.has(outcome)) return { cameras: [] };
+    const apart = (one) => Math.abs(one.tick - tick);
+    return (await unpack(seen.get(outcome))).reduce((best, one) => (apart(one) < apart(best) ? one : best));
   };
 
   // Other drives of the same scenario: another seed, planner or world.
@@ -147,7 +159,7 @@
     dialog.setAttribute("aria-label", "player");
     dialog.append(container);
     document.body.append(dialog);
-    const player = SwervePlayer.create(container, { others: others(outcome), onclose: () => dialog.close() });
+    const player = SwervePlayer.create(container, { others: others(outcome), frames: seen.size > 0 ? frames : null, onclose: () => dialog.close() });
     open = { dialog, player };
     dialog.addEventListener("close", () => { if (open && open.dialog === dialog) closed(); });
     dialog.showModal();

@@ -25,7 +25,8 @@ enum {
     REPORT_DEAD_ROWS_MAX = 100,
     REPORT_SCENARIOS_MAX = 5000,     /* scenarios read to name their branches */
     REPORT_PICTURE_BYTES = 23 << 18, /* once the file is this big, cards go without pictures */
-    REPORT_DRIVES_BYTES = 2 << 20    /* no further drive for the player beyond this */
+    REPORT_DRIVES_BYTES = 2 << 20,   /* no further drive for the player beyond this */
+    REPORT_FRAMES_BYTES = 6 << 20    /* likewise cameras of a rig */
 };
 
 /* One job: a main line with its branches, and what the report makes of it. */
@@ -78,6 +79,8 @@ struct report {
     struct report_plan plan;
     struct report_drive drive;
     struct report_careful *careful; /* NULL: nobody to ask */
+    report_frames *frames;          /* NULL: nobody draws any */
+    size_t frames_bytes;            /* of those in the file, as JSON */
     uint32_t pictures_left_out;     /* cards */
 };
 

@@ -17,6 +17,11 @@
  * rollout, then by tick, each a struct trace_plan, its points and its objects. Those of a branch
  * begin at its fork. They are for people: no hash has them.
  *
+ * Pictures follow, of a world that makes pictures of a rig: what each camera saw, at the
+ * camera's own size, every so many ticks and at the last one of a rollout: a trace_pictures_header,
+ * then `picture_count` records by rollout, tick and camera, each a struct trace_picture and a JPEG
+ * file. Those of a branch begin at its fork.
+ *
  * What planners wrote to stderr follows last, where any did: a trace_output_header, then for each
  * such rollout, in order, a struct trace_output and its text. A branch's text begins at its fork.
  *
@@ -34,6 +39,7 @@
 #define TRACE_MAGIC "SWTRACE1"
 #define TRACE_KEYFRAME_MAGIC "SWFILM01"
 #define TRACE_PLAN_MAGIC "SWPLAN01"
+#define TRACE_PICTURES_MAGIC "SWVIEW01"
 #define TRACE_OUTPUT_MAGIC "SWTEXT01"
 
 /* Of one rollout's text. */
@@ -41,6 +47,9 @@ enum { TRACE_OUTPUT_BYTES_MAX = 4096 };
 
 /* Kept of a trajectory, evenly chosen, and of a list of objects. */
 enum { TRACE_PLAN_POINTS_MAX = 16, TRACE_PLAN_OBJECTS_MAX = 32 };
+
+/* Cameras that have pictures at a tick. */
+enum { TRACE_CAMERAS_MAX = 16 };
 
 /* The part of the grid that a keyframe keeps: all columns, 12 m behind ego to 52 m ahead. */
 enum { TRACE_KEYFRAME_FIRST_ROW = 8, TRACE_KEYFRAME_ROWS = 128 };
@@ -120,6 +129,21 @@ struct trace_plan_object {
     float x_m, y_m, heading_rad, length_m, width_m;
 };
 
+struct trace_pictures_header {
+    char magic[8];
+    uint32_t picture_count;
+    uint32_t reserved;
+};
+
+struct trace_picture {
+    uint32_t rollout;
+    uint32_t tick;
+    uint32_t camera; /* index in the rig */
+    uint32_t width, height;
+    uint32_t bytes;          /* of the JPEG file */
+    char id[LIMIT_ID_BYTES]; /* of the camera */
+};
+
 struct trace_output_header {
     char magic[8];
     uint32_t text_count;
@@ -135,6 +159,8 @@ _Static_assert(sizeof(struct trace_plan_header) == 16, "trace layout");
 _Static_assert(sizeof(struct trace_plan) == 16, "trace layout");
 _Static_assert(sizeof(struct trace_plan_point) == 12, "trace layout");
 _Static_assert(sizeof(struct trace_plan_object) == 20, "trace layout");
+_Static_assert(sizeof(struct trace_pictures_header) == 16, "trace layout");
+_Static_assert(sizeof(struct trace_picture) == 88, "trace layout");
 _Static_assert(sizeof(struct trace_output_header) == 16, "trace layout");
 _Static_assert(sizeof(struct trace_output) == 8, "trace layout");
 _Static_assert(sizeof(struct trace_keyframe_header) == 16, "trace layout");

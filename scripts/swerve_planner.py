@@ -542,7 +542,10 @@ def _own_modules():
         path = os.path.realpath(path)
         if place.startswith(roots) or path.startswith(roots) or "/dist-packages/" in path or "/site-packages/" in path:
             continue
-        found[name] = path
+        while not os.path.exists(path):  # in an archive, or a name that a module only claims: PyTorch's "_ops.py"
+            path = os.path.dirname(path)
+        if os.path.isfile(path):
+            found[name] = path
     return found
 
 

@@ -76,6 +76,11 @@ const struct scenario *prepared_scenario(const struct prepared *prepared)
     return prepared->scenario;
 }
 
+const struct raster_layers *prepared_layers(const struct prepared *prepared)
+{
+    return prepared->layers;
+}
+
 const struct roadmap *prepared_roadmap(const struct prepared *prepared)
 {
     return prepared->roadmap;

@@ -17,6 +17,7 @@ struct track_stop;
 /* A scenario made ready for worlds: roadmap, route, precomputed raster layers. Immutable and
  * reference-counted; shared by all rollouts of a scenario, main line and branches, any seed. */
 struct prepared;
+struct raster_layers; /* engine/sensors/raster.h */
 
 /* The scenario is borrowed and must outlive the prepared scenario. */
 enum status prepared_create(const struct scenario *scenario, struct prepared **out,
@@ -28,6 +29,7 @@ enum status prepared_create_like(const struct scenario *scenario, struct prepare
 struct prepared *prepared_ref(struct prepared *prepared);
 void prepared_unref(struct prepared *prepared); /* accepts NULL */
 const struct scenario *prepared_scenario(const struct prepared *prepared);
+const struct raster_layers *prepared_layers(const struct prepared *prepared);
 const struct roadmap *prepared_roadmap(const struct prepared *prepared);
 const struct route *prepared_route(const struct prepared *prepared); /* ego's */
 /* Stop lines that ego's route crosses (engine/traffic/signals.h), in no order. */

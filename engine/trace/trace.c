@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "engine/trace/trace_output.h"
+#include "engine/trace/trace_pictures.h"
 #include "engine/trace/trace_plan.h"
 #include "kernels/digest.h"
 
@@ -36,9 +37,11 @@ void trace_finish(struct trace *trace)
     keyframes_finish(&trace->keyframes);
     reel_finish(&trace->reel);
     free(trace->plans.data);
+    free(trace->pictures.data);
     free(trace->output);
     free(trace->data);
     trace->plans = (struct trace_plans){0};
+    trace->pictures = (struct trace_pictures){0};
     trace->output = NULL;
     trace->output_bytes = 0;
     trace->data = NULL;
@@ -54,6 +57,8 @@ void trace_fork(struct trace *branch, const struct trace *parent, uint32_t tick)
         .hash = parent->hash,
         .keyframes.period_ticks = parent->keyframes.period_ticks,
         .reel.on = parent->reel.on,
+        .pictures.period_ticks = parent->keyframes.period_ticks,
+        .pictures.room_bytes = parent->pictures.room_bytes,
     };
 }
 
@@ -180,6 +185,9 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
     size_t plans = trace_plan_bytes(
         traces, count, total < LIMIT_ARTIFACT_BYTES ? LIMIT_ARTIFACT_BYTES - total : 0);
     total += plans;
+    size_t pictures = trace_pictures_bytes(
+        traces, count, total < LIMIT_ARTIFACT_BYTES ? LIMIT_ARTIFACT_BYTES - total : 0);
+    total += pictures;
     size_t output = trace_output_bytes(
         traces, count, total < LIMIT_ARTIFACT_BYTES ? LIMIT_ARTIFACT_BYTES - total : 0);
     total += output;
@@ -211,7 +219,8 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
     }
     pack_keyframes(traces, count, keyframe_sets, out);
     trace_plan_pack(traces, count, plans, out + keyframe_sets);
-    trace_output_pack(traces, count, output, out + keyframe_sets + plans);
+    trace_pictures_pack(traces, count, pictures, out + keyframe_sets + plans);
+    trace_output_pack(traces, count, output, out + keyframe_sets + plans + pictures);
     *data = packed;
     *bytes = total;
     return STATUS_OK;
@@ -425,6 +434,7 @@ enum status trace_reader_init(struct trace_reader *reader, const uint8_t *data, 
     }
     enum status status = read_keyframes(reader, data + used, bytes - used, &used, error);
     THEN(status, trace_plan_read(reader, data + used, bytes - used, &used, error));
+    THEN(status, trace_pictures_read(reader, data + used, bytes - used, &used, error));
     THEN(status, trace_output_read(reader, data + used, bytes - used, error));
     if (status != STATUS_OK) {
         trace_reader_finish(reader);

@@ -27,6 +27,15 @@ struct trace_plans {
     uint32_t count;
 };
 
+/* Records of schemas/trace.h, as plans are kept. */
+struct trace_pictures {
+    uint8_t *data; /* owned */
+    size_t bytes, capacity_bytes;
+    size_t room_bytes;     /* that they may take */
+    uint32_t period_ticks; /* of which they are kept; 0: none are */
+    uint32_t count;
+};
+
 struct trace {
     uint8_t *data; /* encoded ticks; owned */
     size_t bytes;
@@ -35,10 +44,11 @@ struct trace {
     uint32_t tick_count;
     uint32_t agent_count;
     struct sha256 hash;
-    struct keyframes keyframes; /* of learned worlds; not part of the hash */
-    struct reel reel;           /* of drives that become goldens; nor part of it */
-    struct trace_plans plans;   /* of planners with trajectories; nor part of it */
-    char *output;               /* what the planner wrote; owned, NULL: nothing; nor part of it */
+    struct keyframes keyframes;     /* of learned worlds; not part of the hash */
+    struct reel reel;               /* of drives that become goldens; nor part of it */
+    struct trace_plans plans;       /* of planners with trajectories; nor part of it */
+    struct trace_pictures pictures; /* of learned worlds; nor part of it */
+    char *output; /* what the planner wrote; owned, NULL: nothing; nor part of it */
     uint32_t output_bytes;
 };
 
@@ -68,6 +78,16 @@ void trace_keep_output(struct trace *trace, const char *text, size_t bytes);
  * the objects that it was given (NULL: none). ego: its place. Nothing where memory is short. */
 void trace_keep_plan(struct trace *trace, uint32_t tick, struct vec2 ego,
                      const struct swerve_answer *answer, const struct swerve_surroundings *around);
+
+/* Pictures of cameras are kept of every so many ticks (0: of none), and thinned out where they
+ * outgrow what one of a job's `rollout_count` rollouts may keep. Forks go on alike. */
+void trace_expect_pictures(struct trace *trace, uint32_t period_ticks, uint32_t rollout_count);
+/* Whether those of a tick are wanted; `last`: the rollout ends here. */
+bool trace_wants_pictures(const struct trace *trace, uint32_t tick, bool last);
+/* Keeps a camera's, by tick, then by camera; jpeg [head->bytes]. NO_MEMORY leaves the trace as it
+ * was. */
+enum status trace_keep_picture(struct trace *trace, const struct trace_picture *head,
+                               const uint8_t *jpeg, struct error *error);
 
 /* Hash over everything from tick 0 on; the trace can go on afterwards. */
 void trace_hash_hex(const struct trace *trace, char out[SHA256_HEX_BYTES]);
@@ -103,6 +123,8 @@ struct trace_reader {
     uint32_t keyframes_count;
     const uint8_t *plans; /* records, borrowed; NULL: none */
     size_t plans_bytes;
+    const uint8_t *pictures; /* records, borrowed; NULL: none */
+    size_t pictures_bytes;
     const uint8_t *output; /* struct trace_output and texts, borrowed; NULL: none */
     uint32_t output_count;
 };
@@ -134,6 +156,18 @@ bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint3
 /* The keyframe nearest to a tick, looked up in the parents before the fork. False: none. */
 bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
                             struct trace_keyframe *out);
+
+/* A record of schemas/trace.h; jpeg [head.bytes] is borrowed from the artifact, and not looked
+ * into. */
+struct trace_picture_view {
+    struct trace_picture head;
+    const uint8_t *jpeg;
+};
+
+/* Pictures of the kept tick that is nearest to a tick, looked up in the parents before the fork, by
+ * camera. 0: none were kept. */
+uint32_t trace_reader_pictures(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
+                               struct trace_picture_view out[TRACE_CAMERAS_MAX]);
 
 /* Text that the planner wrote in that rollout since its first tick there; one that shares its main
  * line's end shares this too. NULL: nothing. Borrowed, not terminated. */

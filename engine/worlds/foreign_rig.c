@@ -258,6 +258,11 @@ static enum status rig_take(struct world *world, const struct rig *rig, struct e
     return STATUS_OK;
 }
 
+static const struct rig *rig_made(const struct world *world)
+{
+    return &rig_world_of(world)->rig;
+}
+
 /* The rig, where nobody gave one, and an instance, where it ended. */
 static enum status revive(struct rig_world *self, struct error *error)
 {
@@ -478,8 +483,8 @@ static enum status accepts(const struct scenario *scenario, struct error *error)
         .name = "foreign", .tier = TIER, .has_truth = true, .open = OPEN, .close = close_world, \
         .accepts = accepts, .slot_reset = slot_reset, .slot_release = slot_release,             \
         .step = rig_step_world, .slot_observe = slot_observe, .slot_scene = slot_scene,         \
-        .rig_take = rig_take, .slot_frame = slot_frame, .slot_commit = rig_commit,              \
-        .slot_intervene = slot_intervene, .slot_fork = slot_fork,                               \
+        .rig_take = rig_take, .rig_made = rig_made, .slot_frame = slot_frame,                   \
+        .slot_commit = rig_commit, .slot_intervene = slot_intervene, .slot_fork = slot_fork,    \
         .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,                           \
         .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                       \
         .slot_frame_stats = slot_frame_stats, .cost = cost,                                     \

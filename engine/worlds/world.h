@@ -155,8 +155,10 @@ struct world_ops {
     void (*slot_sight)(const struct world *world, uint32_t slot, struct world_sight *out);
 
     /* Before any rollout: whose cameras are made from now on; the built-in rig where nobody says.
-     * A sentence says why it cannot. This member and the next two are NULL in worlds that draw. */
+     * A sentence says why it cannot. This and the next three are NULL in worlds that draw. */
     enum status (*rig_take)(struct world *world, const struct rig *rig, struct error *error);
+    /* Whose cameras are made, once a rollout has begun; borrowed from the world. */
+    const struct rig *(*rig_made)(const struct world *world);
     /* A camera's frame [height][width][3] of the newest tick, in the rig's order; `back` 0: at the
      * tick itself, 1: the one before it .. Borrowed until the next step or release; NULL: there is
      * none, as before the first tick. */

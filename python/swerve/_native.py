@@ -54,6 +54,16 @@ _ROWS = (
 )
 
 
+class _Sensor(ctypes.Structure):
+    _fields_ = [
+        ("id", ctypes.c_char_p),
+        ("is_grid", ctypes.c_uint32),
+        ("width", ctypes.c_uint32),
+        ("height", ctypes.c_uint32),
+        ("rows", ctypes.c_void_p),
+    ]
+
+
 class _Rows(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name, _, _ in _ROWS]
 
@@ -111,6 +121,9 @@ def _library():
     for name, result, arguments in (  # as in env.h
         ("revision", ctypes.c_char_p, ()),
         ("open", ctypes.c_int, (ctypes.POINTER(_Config), ctypes.POINTER(pointer), *text)),
+        ("open_sensors", ctypes.c_int,
+         (ctypes.POINTER(_Config), ctypes.c_char_p, u64, ctypes.POINTER(pointer), *text)),
+        ("sensors", u32, (pointer, u32, ctypes.POINTER(_Sensor))),
         ("close", None, (pointer,)),
         ("scenarios", u32, (pointer,)),
         ("scenario", ctypes.c_char_p, (pointer, u32, ctypes.POINTER(u32))),
@@ -256,9 +269,10 @@ class State:
 
 class Batch:
     """Environments of one suite. Attributes named as the rows of worker/env/env.h are arrays over its
-    memory: they change with every call."""
+    memory: they change with every call. choice: sensors of a rig, as planners answer with; `sensors` has
+    an array for each, by id."""
 
-    def __init__(self, suite, count, world="object", threads=1, wants=0):
+    def __init__(self, suite, count, world="object", threads=1, wants=0, choice=None):
         if not 1 <= count <= COUNT_MAX:
             raise ValueError(f"expected 1 to {COUNT_MAX} environments, found {count}")
         self._text = ctypes.create_string_buffer(_ERROR_BYTES)
@@ -267,7 +281,13 @@ class Batch:
         )
         handle = ctypes.c_void_p()
         self.handle = None
-        self._check(_library().swerve_env_open(config, handle, self._text, _ERROR_BYTES))
+        if choice is None:
+            self._check(_library().swerve_env_open(config, handle, self._text, _ERROR_BYTES))
+        else:
+            chosen = json.dumps(choice).encode()
+            self._check(
+                _library().swerve_env_open_sensors(config, chosen, len(chosen), handle, self._text, _ERROR_BYTES)
+            )
         self.handle = handle
         self.memory = _Memory(handle)
         self.count = count
@@ -275,6 +295,12 @@ class Batch:
         _library().swerve_env_rows(handle, rows)
         for name, dtype, shape in _ROWS:
             setattr(self, name, self._array(getattr(rows, name), dtype, (count, *shape)))
+        self.sensors, sensor = {}, _Sensor()
+        for index in range(_library().swerve_env_sensors(handle, 0, None)):
+            _library().swerve_env_sensors(handle, index, sensor)
+            size = sensor.height, sensor.width
+            shape = (count, 4, *size) if sensor.is_grid else (count, *size, 3)
+            self.sensors[sensor.id.decode()] = self._array(sensor.rows, numpy.uint8, shape)
         self.scenarios, self.horizon_ticks = [], []
         ticks = ctypes.c_uint32()
         for index in range(_library().swerve_env_scenarios(handle)):

@@ -11,6 +11,9 @@ The drive is that of `swerve run` in the object or replay world: same physics, s
 bit for bit. docs/python.md defines observations, actions, reward and ends.
 """
 
+import json
+import os
+
 import gymnasium
 import numpy
 from gymnasium import spaces
@@ -44,6 +47,25 @@ def observation_space(parts=OBSERVATIONS):
     if unknown or not parts:
         raise ValueError(f"observation: expected some of {OBSERVATIONS}, found {tuple(parts)}")
     return spaces.Dict({name: every[name] for name in OBSERVATIONS if name in parts})
+
+
+def _choice(rig, sensors):
+    """A rig, as a dict or a file, and ids of its sensors (None: every camera), as planners choose them."""
+    if not isinstance(rig, dict):
+        with open(os.fspath(rig), encoding="utf-8") as file:
+            rig = json.load(file)
+    if sensors is None:
+        sensors = [camera["id"] for camera in rig.get("cameras", ())]
+    return {"sensors": list(sensors), "rig": rig}
+
+
+def _parts(observation, rig):
+    """What an observation has beside the sensors of a rig."""
+    if observation is None:
+        return ("ego", "route", "bev") if rig is None else ("ego", "route")
+    if rig is not None and not set(observation) <= {"ego", "route"}:
+        raise ValueError(f"observation: expected ego and route, beside sensors of a rig, found {tuple(observation)}")
+    return observation
 
 
 def action_space():
@@ -106,11 +128,17 @@ def _known(options, names):
 class _Drives:
     """Base of the two environments: a batch, who draws which drive, and what is shown of it."""
 
-    def __init__(self, suite, count, world, observation, reward, threads, trace_hash):
-        self.space = observation_space(observation)
+    def __init__(self, suite, count, world, observation, reward, threads, trace_hash, rig, sensors):
+        if rig is None and sensors is not None:
+            raise ValueError("sensors: expected a rig that has them")
+        self.space = observation_space(_parts(observation, rig))
         wants = _native.BEV * ("bev" in self.space.spaces)
         wants |= _native.CAMERAS * ("cameras" in self.space.spaces) | _native.HASH * trace_hash
-        self.batch = _native.Batch(suite, count, world, threads, wants)
+        self.batch = _native.Batch(suite, count, world, threads, wants, rig and _choice(rig, sensors))
+        seen = {name: spaces.Box(0, 255, rows.shape[1:], numpy.uint8) for name, rows in self.batch.sensors.items()}
+        if not {"ego", "route"}.isdisjoint(seen):
+            raise ValueError("rig: expected sensors that are not called ego or route, which observations have beside them")
+        self.space = spaces.Dict({**self.space.spaces, **seen})
         self.names = numpy.array(self.batch.scenarios, dtype=object)
         self.index = {name: index for index, name in enumerate(self.batch.scenarios)}
         self.reward = reward or default_reward
@@ -145,7 +173,10 @@ class _Drives:
             "bev": lambda: batch.bev.copy() if copy else batch.bev,
             "cameras": lambda: batch.cameras.copy() if copy else batch.cameras,
         }
-        return {name: rows[name]() for name in self.space.spaces}
+        seen = {name: rows[name]() for name in self.space.spaces if name not in batch.sensors}
+        for name, array in batch.sensors.items():
+            seen[name] = array.copy() if copy else array
+        return seen
 
     def advance(self, idle=None):
         """A step: (rewards, terminations, truncations, [outcome or None]) of the drives."""
@@ -181,7 +212,9 @@ class SwerveVectorEnv(VectorEnv):
 
     suite           file, name of the library, as swerve.run() takes them
     world           "object" (agents react) or "replay" (they follow their logs)
-    observation     which of "ego", "route", "bev", "cameras"
+    observation     which of "ego", "route", "bev", "cameras"; None: all but cameras, with a rig ego and route
+    rig             file of a rig, or its dict: its sensors are in the observation by id, newest frames
+    sensors         which of them, cameras and "bev"; None: every camera. What is not named is not drawn
     reward          a function of a Step; None: default_reward
     autoreset_mode  NEXT_STEP, SAME_STEP or DISABLED (then options["reset_mask"] says who resets)
     threads         that score and draw; more than one pays where pictures are asked for
@@ -200,17 +233,19 @@ class SwerveVectorEnv(VectorEnv):
         num_envs=1,
         *,
         world="object",
-        observation=("ego", "route", "bev"),
+        observation=None,
         reward=None,
         autoreset_mode=AutoresetMode.NEXT_STEP,
         threads=1,
         trace_hash=False,
         copy=True,
         render_mode=None,
+        rig=None,
+        sensors=None,
     ):
         if render_mode is not None:
             raise ValueError("SwerveVectorEnv draws nothing; SwerveEnv has render_mode rgb_array")
-        self.drives = _Drives(suite, num_envs, world, observation, reward, threads, trace_hash)
+        self.drives = _Drives(suite, num_envs, world, observation, reward, threads, trace_hash, rig, sensors)
         self.batch = self.drives.batch
         self.num_envs = num_envs
         self.copy = copy
@@ -333,15 +368,15 @@ class SwerveEnv(gymnasium.Env):
         suite,
         *,
         world="object",
-        observation=("ego", "route", "bev"),
+        observation=None,
         reward=None,
         trace_hash=False,
         render_mode=None,
+        rig=None,
+        sensors=None,
     ):
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode: expected rgb_array or None, found {render_mode!r}")
-        if render_mode is not None and "bev" not in observation:
-            raise ValueError('render_mode rgb_array draws the "bev" of the observation')
         self.arguments = {
             "suite": suite,
             "world": world,
@@ -349,9 +384,13 @@ class SwerveEnv(gymnasium.Env):
             "reward": reward,
             "trace_hash": trace_hash,
             "render_mode": render_mode,
+            "rig": rig,
+            "sensors": sensors,
         }
-        self.drives = _Drives(suite, 1, world, observation, reward, 1, trace_hash)
+        self.drives = _Drives(suite, 1, world, observation, reward, 1, trace_hash, rig, sensors)
         self.batch = self.drives.batch
+        if render_mode is not None and "bev" not in self.drives.space.spaces:
+            raise ValueError('render_mode rgb_array draws the "bev" of the observation')
         self.observation_space = self.drives.space
         self.action_space = action_space()
         self.scenarios = self.batch.scenarios
@@ -378,7 +417,9 @@ class SwerveEnv(gymnasium.Env):
         return self._seen(), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
 
     def render(self):
-        return _picture(self.batch.bev[0]) if self.render_mode == "rgb_array" else None
+        if self.render_mode != "rgb_array":
+            return None
+        return _picture(self.batch.sensors["bev"][0] if self.batch.sensors else self.batch.bev[0])
 
     def save(self):
         """The state of the drive, for restore()."""
@@ -401,10 +442,11 @@ class SwerveEnv(gymnasium.Env):
         return other
 
 
-def as_planner(policy, observation=("ego", "route", "bev")):
+def as_planner(policy, observation=None, *, rig=None, sensors=None):
     """A planner class for swerve.run() from a policy: a function of an observation as SwerveEnv shows it
-    that returns an action. Training and judging so see the same."""
-    names = observation_space(observation).spaces
+    with the same arguments that returns an action. Training and judging so see the same."""
+    choice = rig and _choice(rig, sensors)
+    names = observation_space(_parts(observation, rig)).spaces
 
     class Policy(swerve_planner.Planner):
         name = getattr(policy, "__name__", type(policy).__name__)
@@ -421,8 +463,13 @@ def as_planner(policy, observation=("ego", "route", "bev")):
                 "bev": lambda: numpy.array(seen.bev),
                 "cameras": lambda: numpy.stack(seen.camera),
             }
-            return tuple(policy({name: rows[name]() for name in names}))
+            shown = {name: rows[name]() for name in names}
+            if choice:
+                shown.update((name, numpy.array(seen.sensors[name].frame)) for name in choice["sensors"])
+            return tuple(policy(shown))
 
+    if choice:
+        Policy.rig, Policy.sensors = choice["rig"], choice["sensors"]
     return Policy
 
 

@@ -224,6 +224,54 @@ class Drives(unittest.TestCase):
             self.assertEqual(outcome["metrics"]["score"], expected["score"])
             self.assertEqual(";".join(outcome["reasons"]), expected["reasons"])
 
+    def test_a_drive_by_a_rig_is_that_of_run(self):
+        """The same sensors of a rig show the same pixels, and a drive has the hash that `run` records."""
+        camera = {"width": 48, "height": 32, "rate_hz": 30, "lens": {"fx": 40}}
+        rig = {"id": "small", "bev": True, "cameras": [
+            {**camera, "id": "front", "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5, "pitch_rad": 0.1}},
+            {**camera, "id": "left", "shutter": "rolling_top", "shutter_ms": 20,
+             "pose": {"x_m": 0, "y_m": 0.9, "z_m": 1.2, "yaw_rad": 1.2}}]}
+        chosen = ["left", "bev"]
+
+        def policy(observation):
+            return (-4.0 if observation["left"][16, 24:].mean() > 120 else 0.5), 0.001 * float(observation["bev"][0].mean())
+
+        result = swerve.run("smoke", swerve.gym.as_planner(policy, rig=rig, sensors=chosen), world="object", seeds=1)
+        mains = {o["scenario_id"]: o for o in result if o["branch_id"] == ""}
+        env = SwerveEnv("smoke", trace_hash=True, rig=rig, sensors=chosen)
+        self.assertEqual({name: space.shape for name, space in env.observation_space.items()},
+                         {"ego": (5,), "route": (32, 7), "left": (32, 48, 3), "bev": (4, 192, 96)})
+        for name, expected in mains.items():
+            observation, _ = env.reset(options={"scenario": name, "scenario_seed": 1})
+            ended = False
+            while not ended:
+                observation, _, terminated, truncated, info = env.step(policy(observation))
+                ended = terminated or truncated
+            for member in ("trace_hash", "rig", "verdict", "ticks"):
+                self.assertEqual(info["outcome"][member], expected[member], f"{name}: {member}")
+            self.assertEqual(len(expected["rig"]), 64)
+
+    def test_forks_by_a_rig_and_what_is_refused(self):
+        camera = {"id": "front", "width": 48, "height": 32, "lens": {"fx": 40}, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5}}
+        rig = {"id": "small", "cameras": [camera], "lidars": [
+            {"id": "roof", "pose": {"x_m": 0, "y_m": 0, "z_m": 2}, "azimuths": 16, "range_m": 50, "elevations_rad": [0]}]}
+        env = SwerveVectorEnv("smoke", 3, rig=rig, threads=2, trace_hash=True)
+        seen, _ = env.reset(options={"scenario": "ccrs", "scenario_seed": 2})
+        self.assertEqual(seen["front"].shape, (3, 32, 48, 3))
+        for _ in range(5):
+            env.step(numpy.array([[0.5, 0.0], [0.0, 0.1], [-3.0, 0.0]]))
+        env.fork(0, 1)
+        env.restore(env.save(0), 2)
+        seen = env.observe()
+        self.assertTrue(same(row(seen, 0), row(seen, 1)) and same(row(seen, 0), row(seen, 2)))
+        seen, *_ = env.step(numpy.array([[1.0, 0.0], [1.0, 0.0], [-3.0, 0.0]]))
+        self.assertTrue(same(row(seen, 0), row(seen, 1)))
+        self.assertFalse(same(seen["front"][0], seen["front"][2]))
+        for words, arguments in (("lidar roof", {"sensors": ["roof"]}), ("rear", {"sensors": ["rear"]}),
+                                 ("beside sensors of a rig", {"observation": ["ego", "cameras"]})):
+            with self.assertRaisesRegex(Exception, words):
+                SwerveVectorEnv("smoke", 1, rig=rig, **arguments)
+
     def test_reward_is_as_stated(self):
         env = SwerveVectorEnv("smoke", 3, observation=["ego"])
         env.reset(options={"scenario": ["free_driving", "ccrs", "ccrs"], "scenario_seed": 1})

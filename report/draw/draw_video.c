@@ -7,6 +7,7 @@
  */
 #include "report/draw/draw_video.h"
 
+#include "base/jpeg/jpeg_decode.h"
 #include "base/units.h"
 #include "report/draw/apng.h"
 #include "report/draw/draw_scene.h"
@@ -56,7 +57,8 @@ struct film {
     struct painter painter;
     uint8_t *camera; /* [CAMERA_BYTES] */
     const struct rig *rig;
-    struct draw_sensors *sensors; /* of the rig; NULL: the road is shown */
+    struct draw_sensors *sensors; /* of the rig; NULL: the road is shown, or what was kept */
+    uint8_t *kept;                /* room for a picture that was kept; NULL: none is shown */
     uint8_t *small;               /* room for a picture of the rig, made smaller */
     const char *format;           /* "mp4", "gif", "png" */
     char temporary[LIMIT_PATH_BYTES];
@@ -139,41 +141,90 @@ static void shrink(const uint8_t *rgb, uint32_t width, uint32_t step, uint32_t o
     }
 }
 
-/* Newest frames of the rig's cameras, as large as all of them fit beside each other. */
-static void paint_cameras(struct film *film, uint32_t tick)
+/* Picture `index` of so many, as large as all of them fit beside each other. */
+static void paint_camera(struct film *film, uint32_t index, uint32_t count, const uint8_t *rgb,
+                         uint32_t width, uint32_t height)
 {
     uint32_t columns = 1;
-    if (!draw_sensors_look(film->sensors, film->drive, film->rollout, tick, film->outcome->seed)) {
-        film->painter.failed = true;
-        return;
-    }
-    while (columns * columns < film->rig->camera_count) {
+    uint32_t step = 1;
+    uint32_t scale = 1;
+    while (columns * columns < count) {
         columns++;
     }
     const uint32_t room_width = ROAD_WIDTH / columns;
     const uint32_t room_height = HEIGHT / columns;
+    while (width / step > room_width || height / step > room_height) {
+        step++;
+    }
+    const uint32_t out_width = width / step;
+    const uint32_t out_height = height / step;
+    shrink(rgb, width, step, out_width, out_height, film->small);
+    while ((scale + 1) * out_width <= room_width && (scale + 1) * out_height <= room_height) {
+        scale++;
+    }
+    painter_image(&film->painter,
+                  index % columns * room_width + (room_width - scale * out_width) / 2,
+                  index / columns * room_height + (room_height - scale * out_height) / 2,
+                  film->small, out_width, out_height, scale);
+}
+
+/* Newest frames of the rig's cameras. */
+static void paint_cameras(struct film *film, uint32_t tick)
+{
+    if (!draw_sensors_look(film->sensors, film->drive, film->rollout, tick, film->outcome->seed)) {
+        film->painter.failed = true;
+        return;
+    }
     for (uint32_t i = 0; i < film->rig->camera_count; i++) {
-        const uint32_t width = (uint32_t)film->rig->cameras[i].width;
-        const uint32_t height = (uint32_t)film->rig->cameras[i].height;
-        uint32_t step = 1;
         int64_t time_ns;
-        while (width / step > room_width || height / step > room_height) {
-            step++;
-        }
         const uint8_t *rgb = draw_sensors_frame(
             film->sensors, i, draw_sensors_frames(film->sensors, i) - 1, &time_ns);
-        shrink(rgb, width, step, width / step, height / step, film->small);
-        const uint32_t out_width = width / step;
-        const uint32_t out_height = height / step;
-        uint32_t scale = 1;
-        while ((scale + 1) * out_width <= room_width && (scale + 1) * out_height <= room_height) {
-            scale++;
-        }
-        painter_image(&film->painter,
-                      i % columns * room_width + (room_width - scale * out_width) / 2,
-                      i / columns * room_height + (room_height - scale * out_height) / 2,
-                      film->small, out_width, out_height, scale);
+        paint_camera(film, i, film->rig->camera_count, rgb, (uint32_t)film->rig->cameras[i].width,
+                     (uint32_t)film->rig->cameras[i].height);
     }
+}
+
+/* Those of its cameras that a learned world's drive kept nearest to the tick. One that is damaged
+ * leaves its place empty. */
+static void paint_kept(struct film *film, uint32_t tick)
+{
+    struct trace_picture_view views[TRACE_CAMERAS_MAX];
+    const uint32_t count = trace_reader_pictures(&film->drive->reader, film->rollout, tick, views);
+    for (uint32_t i = 0; i < film->rig->camera_count; i++) {
+        for (uint32_t k = 0; k < count; k++) {
+            const struct trace_picture *head = &views[k].head;
+            struct error unneeded;
+            if (strcmp(head->id, film->rig->cameras[i].id) == 0 &&
+                jpeg_decode(views[k].jpeg, head->bytes, head->width, head->height, film->kept,
+                            &unneeded) == STATUS_OK) {
+                paint_camera(film, i, film->rig->camera_count, film->kept, head->width,
+                             head->height);
+            }
+        }
+    }
+}
+
+/* Whether the drive kept a picture of every camera of the rig; room for the largest. */
+static enum status take_kept(struct film *film, struct error *error)
+{
+    struct trace_picture_view views[TRACE_CAMERAS_MAX];
+    const uint32_t count = trace_reader_pictures(&film->drive->reader, film->rollout, 0, views);
+    for (uint32_t i = 0; i < film->rig->camera_count; i++) {
+        uint32_t k = 0;
+        while (k < count && strcmp(views[k].head.id, film->rig->cameras[i].id) != 0) {
+            k++;
+        }
+        if (k == count) {
+            return error_set(error, STATUS_USAGE,
+                             "--rig: expected cameras that outcome %lld kept pictures of (%s), "
+                             "found camera %s of the rig %s",
+                             (long long)film->outcome->id,
+                             count > 0 ? views[0].head.id : "it kept none",
+                             film->rig->cameras[i].id, film->rig->id);
+        }
+    }
+    film->kept = malloc((size_t)RIG_SIDE_MAX * RIG_SIDE_MAX * 3);
+    return memory_check(film->kept, error, "video: out of memory");
 }
 
 static void paint_chart(struct film *film, uint32_t row, const char *name, const double *values,
@@ -255,6 +306,8 @@ static void paint(struct film *film, uint32_t tick)
     painter_clear(&film->painter, draw_ground);
     if (film->sensors != NULL) {
         paint_cameras(film, tick);
+    } else if (film->kept != NULL) {
+        paint_kept(film, tick);
     } else {
         paint_road(film, &scene, &at);
     }
@@ -300,7 +353,9 @@ static enum status measure(struct film *film, struct error *error)
     if (film->rig != NULL) {
         film->small = malloc((size_t)ROAD_WIDTH * HEIGHT * 3);
         TRY(memory_check(film->small, error, "video: out of memory"));
-        TRY(draw_sensors_create(film->rig, &film->sensors, error));
+        TRY(report_drive_has_keyframes(film->drive)
+                ? take_kept(film, error)
+                : draw_sensors_create(film->rig, &film->sensors, error));
     }
     return painter_init(&film->painter, WIDTH, HEIGHT, false, draw_ground, error);
 }
@@ -474,6 +529,7 @@ static void release(struct film *film)
     free(film->series.gap_m);
     free(film->camera);
     free(film->small);
+    free(film->kept);
     draw_sensors_destroy(film->sensors);
 }
 
@@ -493,11 +549,6 @@ enum status draw_video(struct report_drive *drive, const struct outcome *outcome
                          "--video: expected FILE.mp4, FILE.gif or FILE.png, found %s", path);
     }
     TRY(report_drive_recorded(drive, outcome, &film.rollout, error));
-    if (rig != NULL && report_drive_has_keyframes(drive)) {
-        return error_set(error, STATUS_USAGE, "--rig: %s",
-                         "expected a drive of the worlds object or replay, whose pictures are "
-                         "drawn again, found one of a world model");
-    }
     film.ticks = trace_reader_last_tick(&drive->reader, film.rollout) + 1;
     snprintf(written, LIMIT_PATH_BYTES, "%s", path);
     enum status status = reserve(&film, path, error);

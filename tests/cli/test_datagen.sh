@@ -169,6 +169,34 @@ planners_are_confined_as_asked() {
     code 6 timeout 15 "$swerve" datagen "$suite" -o confined --clips 2 --planner "exec:sleep 60" --planner-start-ms 200
     says err "no answer within 200 ms"
 }
+# Sensors of a rig beside: cameras of 10 and 30 Hz agree at the tick, all else is as without.
+sensors_of_a_rig_have_a_tensor_each() {
+    cat >rig.json <<'JSON'
+{"id": "pair", "cameras": [
+  {"id": "slow", "width": 40, "height": 24, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 30}},
+  {"id": "fast", "width": 40, "height": 24, "rate_hz": 30, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 30}}],
+ "lidars": [{"id": "roof", "pose": {"x_m": 0, "y_m": 0, "z_m": 2}, "azimuths": 32, "range_m": 60, "elevations_rad": [-0.3, -0.1]}]}
+JSON
+    code 0 "$swerve" datagen "$suite" -o rig --clips 6 --frames 4 --held-out 0 --rig rig.json
+    py <<'PY'
+from shard import *
+plain, s = Shard("a/train-00000.safetensors"), Shard("rig/train-00000.safetensors")
+assert set(s.shape) - set(plain.shape) == {"rig_slow", "rig_fast", "rig_roof"}, s.shape
+assert all(bytes(s.raw[name]) == bytes(plain.raw[name]) for name in plain.raw)
+assert (s.shape["rig_slow"], s.shape["rig_fast"], s.shape["rig_roof"]) == ([6, 4, 1, 24, 40, 3], [6, 4, 3, 24, 40, 3], [6, 4, 64, 16])
+assert json.loads(s.metadata["rig"])["id"] == "pair" and "rig" not in plain.metadata
+for i in range(24):
+    slow, fast = bytes(s.frame("rig_slow", i)), bytes(s.frame("rig_fast", i))
+    # Rain and snow fall anew in each camera.
+    assert len(set(slow)) > 5 and (fast[2 * len(slow):] == slow or s.rows("cond")[i][3] == 0), i
+points = [struct.unpack("<fffBBH", bytes(s.raw["rig_roof"][k:k + 16])) for k in range(0, len(s.raw["rig_roof"]), 16)]
+hits = [p for p in points if p[:3] != (0.0, 0.0, 0.0)]
+assert 24 * 20 < len(hits) < 24 * 64 and all(0.5 < math.hypot(*p[:3]) <= 60.001 and p[4] < 2 for p in hits), len(hits)
+PY
+    code 3 "$swerve" datagen "$suite" -o none --clips 1 --rig missing.json
+    says err "missing.json"
+}
+
 a_full_disk_leaves_no_shard() {
     mkdir full
     (
@@ -181,12 +209,13 @@ a_full_disk_leaves_no_shard() {
     [ -z "$(ls -A full)" ] || fail "left behind: $(ls -A full)"
 }
 
-echo 1..7
+echo 1..8
 t a_shard_is_what_the_page_says
 t the_same_options_give_the_same_bytes
 t held_out_scenarios_are_never_trained_on
 t planners_drive_differently
 t mistakes_are_named
 t planners_are_confined_as_asked
+t sensors_of_a_rig_have_a_tensor_each
 t a_full_disk_leaves_no_shard
 [ "$failed" = 0 ]

@@ -148,6 +148,7 @@ static void a_frozen_camera_is_named_and_chance_is_not(void)
         draw(&world, k / 2);
         EXPECT_INT(show(&watch, picture, k, 1.0), WATCH_FINE);
     }
+    draw(&world, 9);
     for (int k = 12; k < 20; k++) { /* ego stands */
         EXPECT_INT(show(&watch, picture, k, 0.0), WATCH_FINE);
     }

@@ -57,7 +57,7 @@ static char *report_text(struct store *from, const struct summary *shown)
     char path[512];
     struct error error;
     snprintf(path, sizeof path, "%s/report.html", directory);
-    EXPECT_OK(report_write(from, "a store.db", suite_id, shown, NULL, path, &error), error);
+    EXPECT_OK(report_write(from, "a store.db", suite_id, shown, NULL, NULL, path, &error), error);
     char *text = read_text(path);
     EXPECT(text != NULL);
     EXPECT(strlen(text) < REPORT_BYTES_MAX);
@@ -531,7 +531,7 @@ static void a_failure_leaves_no_file(void)
     snprintf(path, sizeof path, "%s/report.html", directory);
     ops.scenario_get = broken_scenario_get;
     store->ops = &ops;
-    enum status status = report_write(store, NULL, suite_id, &summary, NULL, path, &error);
+    enum status status = report_write(store, NULL, suite_id, &summary, NULL, NULL, path, &error);
     store->ops = real;
     EXPECT_INT(status, STATUS_STORE);
     EXPECT_INT(entries(directory), before);
@@ -542,12 +542,13 @@ static void a_failure_leaves_no_file(void)
     EXPECT_INT(entries(directory), before);
     snprintf(path, sizeof path, "%s/missing/report.html", directory);
     EXPECT_INT(report_check(path, &error), STATUS_BAD_INPUT);
-    EXPECT_INT(report_write(store, NULL, suite_id, &empty, NULL, path, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(report_write(store, NULL, suite_id, &empty, NULL, NULL, path, &error),
+               STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "missing/report.html");
     /* A directory in the way: written beside it, then not renamed over it. */
     snprintf(path, sizeof path, "%s/suite", directory);
     EXPECT_INT(report_check(path, &error), STATUS_BAD_INPUT);
-    EXPECT_INT(report_write(store, NULL, suite_id, &empty, NULL, path, &error), STATUS_IO);
+    EXPECT_INT(report_write(store, NULL, suite_id, &empty, NULL, NULL, path, &error), STATUS_IO);
     EXPECT_INT(entries(directory), before);
 }
 
@@ -559,9 +560,9 @@ static void credentials_do_not_travel(void)
     few.outcomes = failing_main_line();
     few.outcome_count = 1;
     snprintf(path, sizeof path, "%s/report.html", directory);
-    EXPECT_OK(
-        report_write(store, "postgres://me:secret@host/db", suite_id, &few, NULL, path, &error),
-        error);
+    EXPECT_OK(report_write(store, "postgres://me:secret@host/db", suite_id, &few, NULL, NULL, path,
+                           &error),
+              error);
     char *text = read_text(path);
     EXPECT(text != NULL);
     EXPECT_INT(html_count(text, "secret"), 0);

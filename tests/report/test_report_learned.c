@@ -240,8 +240,9 @@ static char *report_text(void)
     char *text = NULL;
     size_t bytes = 0;
     snprintf(path, sizeof path, "%s/report.html", directory);
-    EXPECT_OK(report_write(store, "demo.db", submission.suite_id, &summary, NULL, path, &error),
-              error);
+    EXPECT_OK(
+        report_write(store, "demo.db", submission.suite_id, &summary, NULL, NULL, path, &error),
+        error);
     FILE *stream = fopen(path, "rb");
     EXPECT(stream != NULL && getdelim(&text, &bytes, '\0', stream) > 0);
     fclose(stream);

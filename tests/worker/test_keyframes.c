@@ -5,9 +5,11 @@
  * name is driven with branches; its frames, which can be redrawn, are compared with the keyframes.
  * Damaged sections are read.
  */
+#include "base/jpeg/jpeg_decode.h"
 #include "base/rng.h"
 #include "engine/sensors/raster.h"
 #include "engine/worlds/world.h"
+#include "schemas/rig/rig.h"
 #include "tests/worker/jobs.h"
 #include "tests/worker/pack_all.h"
 
@@ -21,11 +23,53 @@ struct drive {
     struct trace_reader reader;
 };
 
+/* Two small cameras of a rig, whose pictures say the tick and the camera. */
+enum { SIDE = 16 };
+static const struct rig two_eyes = {.id = "two",
+                                    .camera_count = 2,
+                                    .cameras = {{.id = "near", .width = SIDE, .height = SIDE},
+                                                {.id = "far", .width = SIDE, .height = SIDE}}};
+
+static const struct rig *rig_made(const struct world *world)
+{
+    (void)world;
+    return &two_eyes;
+}
+
+static uint8_t level_of(uint32_t tick, uint32_t camera)
+{
+    return (uint8_t)(40 + 2 * tick + 90 * camera);
+}
+
+static const uint8_t *slot_frame(const struct world *world, uint32_t slot, uint32_t camera,
+                                 uint32_t back)
+{
+    static uint8_t rgb[SIDE * SIDE * 3];
+    EXPECT_INT(back, 0);
+    memset(rgb, level_of(world->ops->slot_scene(world, slot)->tick, camera), sizeof rgb);
+    return rgb;
+}
+
+static struct world_ops ops; /* of the drive's world */
+
+static enum status open_double(const struct world_config *config, struct world **out,
+                               struct error *error)
+{
+    TRY(world_object_ops.open(config, out, error));
+    (*out)->ops = &ops;
+    return STATUS_OK;
+}
+
 static void drive_init(struct drive *drive, enum tier tier)
 {
     struct error error;
-    struct world_ops ops = world_object_ops;
+    ops = world_object_ops;
     ops.tier = tier;
+    ops.open = open_double;
+    if (tier == TIER_STUDENT) {
+        ops.rig_made = rig_made;
+        ops.slot_frame = slot_frame;
+    }
     jobs_scenario_init(&drive->scenario, "film", HORIZON);
     jobs_branch(&drive->scenario, FORK_TICK, INTERVENE_EGO_BRAKE)->decel_mps2 = 5;
     jobs_prepared(&drive->scenario);
@@ -168,9 +212,15 @@ static bool accepted(const uint8_t *data, size_t bytes)
     enum status status = trace_reader_init(&reader, copy, bytes, &error);
     if (status == STATUS_OK) {
         static struct trace_keyframe frame;
+        static struct trace_picture_view views[TRACE_CAMERAS_MAX];
         for (uint32_t t = 0; t < 2 * HORIZON; t += 7) {
-            trace_reader_keyframes(&reader, 0, t, &frame);
-            trace_reader_keyframes(&reader, 1, t, &frame);
+            for (int32_t r = 0; r < 2; r++) {
+                trace_reader_keyframes(&reader, r, t, &frame);
+                uint32_t count = trace_reader_pictures(&reader, r, t, views);
+                for (uint32_t i = 0; i < count; i++) {
+                    EXPECT(views[i].jpeg + views[i].head.bytes <= copy + bytes);
+                }
+            }
         }
         trace_reader_finish(&reader);
     } else {
@@ -180,16 +230,23 @@ static bool accepted(const uint8_t *data, size_t bytes)
     return status == STATUS_OK;
 }
 
+static size_t section_of_pictures(const struct drive *drive)
+{
+    return sizeof(struct trace_pictures_header) + drive->reader.pictures_bytes;
+}
+
 static void damaged_keyframes_are_refused(void)
 {
     struct drive drive;
     drive_init(&drive, TIER_STUDENT);
     size_t keyframes = sizeof(struct trace_keyframe_header) +
                        drive.reader.keyframes_count * sizeof(struct trace_keyframe);
-    size_t start = drive.bytes - keyframes;
+    size_t end = drive.bytes - section_of_pictures(&drive);
+    size_t start = end - keyframes;
     EXPECT(accepted(drive.data, drive.bytes));
-    EXPECT(accepted(drive.data, start)); /* no keyframes at all */
-    for (size_t bytes = start + 1; bytes < drive.bytes; bytes += bytes < start + 64 ? 1 : 9973) {
+    EXPECT(accepted(drive.data, end));   /* no pictures .. */
+    EXPECT(accepted(drive.data, start)); /* .. and no keyframes at all */
+    for (size_t bytes = start + 1; bytes < end; bytes += bytes < start + 64 ? 1 : 9973) {
         EXPECT(!accepted(drive.data, bytes));
     }
     static const struct {
@@ -212,9 +269,118 @@ static void damaged_keyframes_are_refused(void)
     drive_finish(&drive);
 }
 
+/* ---- pictures of cameras ---- */
+
+/* Each camera's picture of a keyframe's tick, at its own size, is what the world made. */
+static void worlds_that_make_pictures_of_a_rig_keep_them(void)
+{
+    static struct trace_picture_view views[TRACE_CAMERAS_MAX];
+    uint8_t kept[SIDE * SIDE * 3];
+    struct drive drive;
+    struct error error;
+    drive_init(&drive, TIER_STUDENT);
+    static const struct {
+        int32_t rollout;
+        uint32_t asked, tick;
+    } places[] = {{0, 0, 0}, {0, 38, 40}, {1, 21, 20}, {1, 23, 25}, {1, 1000, HORIZON}};
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        EXPECT_INT(trace_reader_pictures(&drive.reader, places[i].rollout, places[i].asked, views),
+                   2);
+        for (uint32_t c = 0; c < 2; c++) {
+            const struct trace_picture *head = &views[c].head;
+            EXPECT_INT(head->tick, places[i].tick);
+            EXPECT(strcmp(head->id, two_eyes.cameras[c].id) == 0);
+            EXPECT_OK(jpeg_decode(views[c].jpeg, head->bytes, SIDE, SIDE, kept, &error), error);
+            for (size_t k = 0; k < sizeof kept; k++) {
+                EXPECT(abs(kept[k] - level_of(places[i].tick, c)) <= 2);
+            }
+            EXPECT(jpeg_decode(views[c].jpeg, head->bytes, SIDE + 1, SIDE, kept, &error) ==
+                   STATUS_BAD_INPUT);
+            EXPECT(jpeg_decode(views[c].jpeg, 20, SIDE, SIDE, kept, &error) == STATUS_BAD_INPUT);
+        }
+    }
+    drive_finish(&drive);
+    drive_init(&drive, TIER_TEACHER); /* of the built-in rig: keyframes alone */
+    EXPECT_INT(trace_reader_pictures(&drive.reader, 0, 0, views), 0);
+    drive_finish(&drive);
+}
+
+/* Where pictures outgrow their room every other one goes, never the newest; where not even two
+ * have room, all. */
+static void pictures_are_thinned_out(void)
+{
+    static const uint8_t jpeg[1000];
+    const struct trace_picture one = {.width = 8, .height = 8, .bytes = sizeof jpeg, .id = "a"};
+    const size_t size = sizeof one + sizeof jpeg;
+    struct trace trace;
+    struct error error;
+    trace_init(&trace, 0);
+    trace_expect_pictures(&trace, 5, 1);
+    trace.pictures.room_bytes = 10 * size;
+    for (uint32_t tick = 0; tick <= 113; tick++) {
+        if (trace_wants_pictures(&trace, tick, tick == 113)) {
+            struct trace_picture head = one;
+            head.tick = tick;
+            EXPECT_OK(trace_keep_picture(&trace, &head, jpeg, &error), error);
+        }
+    }
+    uint32_t ticks[16];
+    EXPECT_INT(trace.pictures.count * size, trace.pictures.bytes);
+    EXPECT_INT(trace.pictures.count, 7);
+    for (uint32_t i = 0; i < trace.pictures.count; i++) {
+        struct trace_picture head;
+        memcpy(&head, trace.pictures.data + i * size, sizeof head);
+        ticks[i] = head.tick;
+    }
+    for (uint32_t i = 0; i < 6; i++) {
+        EXPECT_INT(ticks[i], 20 * i);
+    }
+    EXPECT_INT(ticks[6], 113);
+    trace.pictures.room_bytes = size - 1;
+    EXPECT_OK(trace_keep_picture(&trace, &one, jpeg, &error), error);
+    EXPECT_INT(trace.pictures.bytes, 0);
+    EXPECT(!trace_wants_pictures(&trace, 0, true));
+    trace_finish(&trace);
+}
+
+static void damaged_pictures_are_refused(void)
+{
+    struct drive drive;
+    drive_init(&drive, TIER_STUDENT);
+    size_t start = drive.bytes - section_of_pictures(&drive);
+    for (size_t bytes = start + 1; bytes < drive.bytes; bytes += bytes < start + 200 ? 1 : 797) {
+        EXPECT(!accepted(drive.data, bytes));
+    }
+    static const struct {
+        size_t at;
+        uint8_t value;
+    } faults[] = {
+        {0, 'X'},        /* magic */
+        {8, 0xFF},       /* number of pictures */
+        {16, 2},         /* a rollout that is not there */
+        {16 + 4, 0x99},  /* the first tick after the second */
+        {16 + 8, 5},     /* the first camera after the second */
+        {16 + 8, 200},   /* a camera beyond the limit */
+        {16 + 13, 0xFF}, /* too wide */
+        {16 + 16, 0},    /* without a row */
+        {16 + 23, 0xFF}, /* longer than all */
+        {16 + 24, '\n'}, /* a name that cannot be printed */
+    };
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        uint8_t kept = drive.data[start + faults[i].at];
+        drive.data[start + faults[i].at] = faults[i].value;
+        EXPECT(!accepted(drive.data, drive.bytes));
+        drive.data[start + faults[i].at] = kept;
+    }
+    EXPECT(accepted(drive.data, drive.bytes));
+    drive_finish(&drive);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(learned_tiers_keep_keyframes), TEST(other_tiers_are_not_and_hashes_agree),
                     TEST(few_bits_are_close), TEST(keyframes_are_bounded),
-                    TEST(damaged_keyframes_are_refused));
+                    TEST(damaged_keyframes_are_refused),
+                    TEST(worlds_that_make_pictures_of_a_rig_keep_them),
+                    TEST(pictures_are_thinned_out), TEST(damaged_pictures_are_refused));
 }

@@ -17,6 +17,7 @@
 #include "engine/worlds/world.h"
 #include "schemas/json_record.h"
 #include "schemas/limits.h"
+#include "worker/datagen/datagen_rig.h"
 #include "worker/datagen/shard_file.h"
 #include "worker/models/health.h"
 #include "worker/models/health_world.h"
@@ -89,9 +90,10 @@ struct generator {
     uint8_t *cameras;          /* [FRAME_CAMERA_BYTES] */
     /* Of a learned world: what it showed in each tick of the present drive, and which health check
      * it failed (enum health_check). */
-    uint8_t *seen;        /* [DRIVE_TICKS_MAX][REEL_FRAME_BYTES] */
-    uint8_t *unwell;      /* [DRIVE_TICKS_MAX] */
-    struct health health; /* of the present drive */
+    uint8_t *seen;           /* [DRIVE_TICKS_MAX][REEL_FRAME_BYTES] */
+    uint8_t *unwell;         /* [DRIVE_TICKS_MAX] */
+    struct health health;    /* of the present drive */
+    struct datagen_rig *rig; /* NULL: none */
 };
 
 /* ---- choices ---- */
@@ -343,6 +345,10 @@ static enum status write_clip(struct generator *self, struct shard_file *file, u
         if (self->options->world != NULL) {
             TRY(write_seen(self, file, (uint64_t)clip * frames + i, first + i, error));
         }
+        if (self->rig != NULL) {
+            TRY(datagen_rig_write(self->rig, file, (uint64_t)clip * frames + i, self->prepared,
+                                  before, scene, take->plan.seed, error));
+        }
     }
     return STATUS_OK;
 }
@@ -365,7 +371,8 @@ static void name_world(const struct datagen_world *world, json_t *metadata)
     json_decref(names);
 }
 
-static json_t *metadata_make(const struct suite *suite, const struct datagen_world *world)
+static json_t *metadata_make(const struct suite *suite, const struct datagen_world *world,
+                             const char *rig)
 {
     json_t *ids = json_array();
     for (uint32_t i = 0; i < suite->entry_count; i++) {
@@ -379,6 +386,9 @@ static json_t *metadata_make(const struct suite *suite, const struct datagen_wor
     if (world != NULL && metadata != NULL) {
         name_world(world, metadata);
     }
+    if (rig != NULL && metadata != NULL) {
+        json_put(metadata, "rig", json_string(rig));
+    }
     return metadata;
 }
 
@@ -386,7 +396,7 @@ static enum status create_shard(const struct generator *self, const char *path, 
                                 struct shard_file **out, struct error *error)
 {
     uint64_t t = self->options->frames;
-    const struct shard_tensor tensors[TENSOR_COUNT] = {
+    struct shard_tensor tensors[SHARD_TENSORS_MAX] = {
         [TENSOR_CLIP] = {"clip", "I64", 2, {clips, 4}},
         [TENSOR_WINDOW] = {"window", "I32", 3, {clips, t, 2}},
         [TENSOR_EGO] = {"ego", "F32", 3, {clips, t, 4}},
@@ -416,10 +426,16 @@ static enum status create_shard(const struct generator *self, const char *path, 
                                 {clips, t, CAMERA_COUNT, CAMERA_ROWS, CAMERA_COLS, 3}},
     };
     const struct datagen_world *world = self->options->world;
-    json_t *metadata = metadata_make(self->suite, world);
-    enum status status = shard_create(path, tensors, world != NULL ? TENSOR_COUNT : TENSOR_HEALTH,
-                                      metadata, out, error);
+    uint32_t count = world != NULL ? TENSOR_COUNT : TENSOR_HEALTH;
+    char *rig = NULL;
+    if (self->rig != NULL) {
+        TRY(datagen_rig_tensors(self->rig, clips, t, tensors, &count, error));
+        TRY(rig_text(self->options->rig, &rig, error));
+    }
+    json_t *metadata = metadata_make(self->suite, world, rig);
+    enum status status = shard_create(path, tensors, count, metadata, out, error);
     json_decref(metadata);
+    free(rig);
     return status;
 }
 
@@ -516,6 +532,7 @@ static void generator_close(struct generator *self)
     free(self->cameras);
     free(self->seen);
     free(self->unwell);
+    datagen_rig_destroy(self->rig);
 }
 
 static enum status open_planners(struct generator *self, struct error *error)
@@ -537,6 +554,12 @@ static enum status generator_open(struct generator *self, struct error *error)
     const struct world_ops *ops = learned != NULL ? learned->ops : &world_object_ops;
     struct world_config config = learned != NULL ? learned->config : (struct world_config){0};
     config.slot_count = 1;
+    if (ops->rig_take != NULL) {
+        config.rig = self->options->rig;
+    }
+    if (self->options->rig != NULL) {
+        TRY(datagen_rig_create(self->options->rig, &self->rig, error));
+    }
     self->pool = calloc(self->suite->entry_count + 1, sizeof *self->pool);
     self->scenes = calloc(DRIVE_TICKS_MAX, sizeof *self->scenes);
     self->bev = malloc(FRAME_BEV_BYTES);

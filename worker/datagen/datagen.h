@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "engine/worlds/world.h"
 #include "scenarios/scenarios.h"
+#include "schemas/rig/rig.h"
 #include "schemas/scene.h"
 #include "worker/models/health_bounds.h"
 #include "worker/planner/planner.h"
@@ -39,6 +40,7 @@ struct datagen_world {
 
 struct datagen_options {
     const struct datagen_world *world; /* NULL: the object world drives, and nothing is generated */
+    const struct rig *rig;             /* whose sensors are drawn beside; NULL: none */
     const char *directory;
     uint32_t clips;
     uint32_t frames; /* per clip */

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SHARD_RANK_MAX = 6, SHARD_TENSORS_MAX = 16 };
+enum { SHARD_RANK_MAX = 6, SHARD_TENSORS_MAX = 64 };
 
 struct shard_tensor {
     const char *name;

@@ -154,10 +154,50 @@ static enum status open_learned(struct swerve_env *env, const struct env_learned
     return env->ops->open(&config, &env->world, error);
 }
 
-/* learned NULL: the world that the configuration names. */
+/* Text of a choice of sensors. */
+struct choice_text {
+    const char *text;
+    size_t bytes;
+};
+
+/* Sensors of a rig, and room for their frames. */
+static enum status open_sensors(struct swerve_env *env, const struct choice_text *choice,
+                                struct error *error)
+{
+    rig_swerve(&env->rig);
+    TRY(rig_choice_decode("sensors", choice->text, choice->bytes, &env->rig, &env->choice, error));
+    for (uint32_t i = 0; i < env->choice.count; i++) {
+        const struct rig_chosen *chosen = &env->choice.sensors[i];
+        if (chosen->kind == RIG_LIDAR || chosen->jpeg_quality > 0) {
+            return error_set(error, STATUS_USAGE,
+                             "environments: expected cameras as plain bytes, or the grid, found %s "
+                             "%s of the rig %s",
+                             chosen->kind == RIG_LIDAR ? "lidar" : "JPEG of camera",
+                             rig_chosen_id(&env->rig, chosen), env->rig.id);
+        }
+    }
+    if (env->choice.count == 0 || env->wants != 0) {
+        return error_set(error, STATUS_USAGE,
+                         "environments: expected sensors of the rig %s, or grid and cameras of the "
+                         "built-in one, found %s",
+                         env->rig.id, env->wants != 0 ? "both" : "none");
+    }
+    TRY(rig_hash(&env->rig, env->rig_hash, error));
+    TRY(sensors_create(&env->rig, &env->choice, env->ops, &env->sensors, error));
+    for (uint32_t i = 0; i < env->choice.count; i++) {
+        env->sensor_rows[i] =
+            calloc(env->count, rig_chosen_bytes(&env->rig, &env->choice.sensors[i]));
+        TRY(memory_check(env->sensor_rows[i], error,
+                         "environments: out of memory for %u frames of %s", env->count,
+                         rig_chosen_id(&env->rig, &env->choice.sensors[i])));
+    }
+    return STATUS_OK;
+}
+
+/* learned NULL: the world that the configuration names; choice NULL: no sensors of a rig. */
 static enum status open_env(const struct swerve_env_config *config,
-                            const struct env_learned *learned, struct swerve_env **out,
-                            struct error *error)
+                            const struct env_learned *learned, const struct choice_text *choice,
+                            struct swerve_env **out, struct error *error)
 {
     TRY(check_config(config, learned != NULL, error));
     struct swerve_env *env = calloc(1, sizeof *env);
@@ -170,6 +210,9 @@ static enum status open_env(const struct swerve_env_config *config,
     THEN(status, suite_load(config->suite, &env->suite, error));
     THEN(status, check_suite(env, error));
     THEN(status, threads_create(config->threads, &env->threads, error));
+    if (status == STATUS_OK && choice != NULL) {
+        status = open_sensors(env, choice, error);
+    }
     if (status == STATUS_OK && !allocate(env)) {
         status =
             error_set(error, STATUS_NO_MEMORY, "environments: out of memory for %u", config->count);
@@ -187,16 +230,41 @@ int swerve_env_open(const struct swerve_env_config *config, struct swerve_env **
 {
     struct error error;
     locale_t before = env_locale_enter();
-    enum status status = open_env(config, NULL, out, &error);
+    enum status status = open_env(config, NULL, NULL, out, &error);
     env_locale_leave(before);
     return env_answer(status, &error, error_text, error_bytes);
+}
+
+int swerve_env_open_sensors(const struct swerve_env_config *config, const char *choice,
+                            uint64_t bytes, struct swerve_env **out, char *error_text,
+                            uint32_t error_bytes)
+{
+    struct error error;
+    const struct choice_text text = {choice, (size_t)bytes};
+    locale_t before = env_locale_enter();
+    enum status status = open_env(config, NULL, &text, out, &error);
+    env_locale_leave(before);
+    return env_answer(status, &error, error_text, error_bytes);
+}
+
+uint32_t swerve_env_sensors(const struct swerve_env *env, uint32_t index,
+                            struct swerve_env_sensor *out)
+{
+    if (out != NULL && index < env->choice.count) {
+        const struct rig_chosen *chosen = &env->choice.sensors[index];
+        *out = (struct swerve_env_sensor){.id = rig_chosen_id(&env->rig, chosen),
+                                          .is_grid = chosen->kind == RIG_GRID,
+                                          .rows = env->sensor_rows[index]};
+        rig_chosen_size(&env->rig, chosen, &out->width, &out->height);
+    }
+    return env->choice.count;
 }
 
 enum status env_open_learned(const struct swerve_env_config *config,
                              const struct env_learned *learned, struct swerve_env **out,
                              struct error *error)
 {
-    return open_env(config, learned, out, error);
+    return open_env(config, learned, NULL, out, error);
 }
 
 void swerve_env_close(struct swerve_env *env)
@@ -215,6 +283,10 @@ void swerve_env_close(struct swerve_env *env)
     }
     threads_destroy(env->threads);
     suite_destroy(env->suite);
+    sensors_destroy(env->sensors);
+    for (uint32_t i = 0; i < RIG_SENSORS_MAX; i++) {
+        free(env->sensor_rows[i]);
+    }
     struct env_arrays *rows = &env->rows;
     void *const owned[] = {env->prepared, env->drives,     env->reached,  env->active,
                            rows->actions, rows->ego,       rows->route,   rows->bev,
@@ -452,6 +524,10 @@ static enum status fork_env(struct swerve_env *env, uint32_t from, uint32_t to, 
     copy_row(rows->route, sizeof(struct swerve_route_point[SWERVE_ROUTE_POINTS]), from, to);
     copy_row(rows->bev, BEV_BYTES, from, to);
     copy_row(rows->cameras, (size_t)CAMERA_COUNT * CAMERA_BYTES, from, to);
+    for (uint32_t i = 0; i < env->choice.count; i++) {
+        copy_row(env->sensor_rows[i], rig_chosen_bytes(&env->rig, &env->choice.sensors[i]), from,
+                 to);
+    }
     copy_row(rows->advance_m, sizeof *rows->advance_m, from, to);
     copy_row(rows->contact, 1, from, to);
     copy_row(rows->end, 1, from, to);

@@ -85,6 +85,28 @@ SWERVE_ENV_API const char *swerve_env_revision(void);
 /* Loads the suite; every environment is empty. On success *out is the caller's to close. */
 SWERVE_ENV_API int swerve_env_open(const struct swerve_env_config *config, struct swerve_env **out,
                                    char *error_text, uint32_t error_bytes);
+/* The same, looking through sensors of a rig (docs/rigs.md) in place of the grid and the cameras of
+ * `wants`, which names neither. `choice` is what planners of version 4 answer with
+ * (schemas/planner.md): {"sensors": ["front", "bev"], "rig": {..}}; cameras as plain bytes, and the
+ * grid. Lidars are refused: their turns differ in size. Nothing is drawn that is not chosen. */
+SWERVE_ENV_API int swerve_env_open_sensors(const struct swerve_env_config *config,
+                                           const char *choice, uint64_t bytes,
+                                           struct swerve_env **out, char *error_text,
+                                           uint32_t error_bytes);
+
+/* A chosen sensor; valid until close. rows[count] are its newest frames, written as the other rows
+ * are: of a camera [height][width][3], of the grid [4][height][width]. */
+struct swerve_env_sensor {
+    const char *id;
+    uint32_t is_grid;
+    uint32_t width, height;
+    const uint8_t *rows;
+};
+/* Sensor `index`, in the order of the choice; returns their number, 0: of no rig. *out stays where
+ * there is no such sensor; NULL: not asked for. */
+SWERVE_ENV_API uint32_t swerve_env_sensors(const struct swerve_env *env, uint32_t index,
+                                           struct swerve_env_sensor *out);
+
 /* Accepts NULL. States that were saved are freed before. */
 SWERVE_ENV_API void swerve_env_close(struct swerve_env *env);
 

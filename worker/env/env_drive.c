@@ -47,7 +47,11 @@ enum status env_drive_begin(struct swerve_env *env, uint32_t index, struct prepa
         snprintf(lease.spec.model_hash, sizeof lease.spec.model_hash, "%s", env->model->hash);
         model_sampler(env->model->model, env->conditioning, lease.spec.sampler);
     }
+    memcpy(lease.spec.rig, env->rig_hash, sizeof lease.spec.rig);
     enum status status = job_run_create(&lease, prepared, &drive.job, error);
+    if (status == STATUS_OK) {
+        drive.job->sensors = env->sensors;
+    }
     THEN(status, rollout_create(drive.job, ROLLOUT_MAIN, false, 0, &drive.rollout, error));
     THEN(status, env->ops->slot_reset(env->world, index, prepared, seed, error));
     if (status != STATUS_OK) {
@@ -57,7 +61,7 @@ enum status env_drive_begin(struct swerve_env *env, uint32_t index, struct prepa
     drive.rollout->slot = (int32_t)index;
     drive.rollout->session = index;
     borrow_pictures(env, index, drive.rollout);
-    given_text(env->wants, SWERVE_OBJECTS_NONE,
+    given_text(env->wants | sensors_wants(env->sensors), SWERVE_OBJECTS_NONE,
                drive.job->given); /* the rollout draws none itself */
     env->drives[index] = drive;
     env->rows.end[index] = SWERVE_ENV_GOES_ON;
@@ -84,6 +88,7 @@ enum status env_drive_copy(const struct swerve_env *env, const struct env_drive 
                              .steps_most = from->steps_most,
                              .by_previous = from->by_previous};
     TRY(job_run_create(&from->job->lease, from->job->prepared, &copy.job, error));
+    copy.job->sensors = env->sensors;
     /* Of another job, and without pictures of its own. */
     struct rollout parent = *from->rollout;
     parent.job = copy.job;
@@ -164,6 +169,25 @@ void env_drive_act(struct swerve_env *env, uint32_t index)
     env->reached[index] = rollout->action;
 }
 
+/* The newest frame of each chosen sensor into its row. */
+static void show_sensors(struct swerve_env *env, uint32_t index,
+                         const struct swerve_observation *seen)
+{
+    struct env_drive *drive = &env->drives[index];
+    struct swerve_sensors shown;
+    struct error ignored;
+    if (rollout_shoot(drive->rollout, env->world, seen, &shown, &ignored) != STATUS_OK) {
+        drive->out_of_memory = true;
+        return;
+    }
+    for (uint32_t i = 0; i < shown.count; i++) {
+        const struct swerve_sensor *sensor = &shown.sensors[i];
+        const uint32_t newest = sensor->count - 1;
+        memcpy(env->sensor_rows[i] + index * sensor->stride,
+               sensor->frames + newest * sensor->stride, sensor->bytes[newest]);
+    }
+}
+
 void env_drive_show(struct swerve_env *env, uint32_t index)
 {
     struct rollout *rollout = env->drives[index].rollout;
@@ -177,6 +201,9 @@ void env_drive_show(struct swerve_env *env, uint32_t index)
                        (int)SWERVE_ENV_CAMERA_BYTES == (int)CAMERA_COUNT * (int)CAMERA_BYTES,
                    "pictures are handed on as they are");
     rollout_observe(rollout, env->world, scene, &seen, &unused);
+    if (env->sensors != NULL) {
+        show_sensors(env, index, &seen);
+    }
     const double ego[SWERVE_ENV_EGO] = {seen.x_m,          seen.y_m,        seen.heading_rad,
                                         seen.speed_mps,    seen.accel_mps2, seen.lat_accel_mps2,
                                         seen.yaw_rate_rps, seen.steer_rad};

@@ -6,7 +6,9 @@
 
 #include "engine/learned/threads.h"
 #include "scenarios/scenarios.h"
+#include "schemas/rig/rig_choice.h"
 #include "worker/env/env.h"
+#include "worker/given/sensors.h"
 #include "worker/models/models.h"
 #include "worker/run/rollout.h"
 
@@ -56,6 +58,12 @@ struct swerve_env {
     struct action *reached;     /* [count], actions that reach the car in this step */
     uint8_t *active;            /* [count] */
     struct env_arrays rows;
+    /* Of a rig. */
+    struct sensors *sensors; /* NULL: of none */
+    struct rig rig;
+    struct rig_choice choice;
+    char rig_hash[SHA256_HEX_BYTES];
+    uint8_t *sensor_rows[RIG_SENSORS_MAX]; /* [count] frames each */
 };
 
 /* Answer of the ABI: the status as a number, its sentence in the caller's text. */

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "engine/worlds/foreign.h"
 #include "engine/worlds/world.h"
+#include "worker/given/pictures.h"
 #include "worker/models/health_world.h"
 #include "worker/planner/planner_spec.h"
 
@@ -352,11 +353,8 @@ static void record(struct runner *runner, struct rollout *rollout, const struct 
     const uint32_t slot = (uint32_t)rollout->slot;
     struct error error;
     if (trace_append(&rollout->trace, scene, &extra, &error) != STATUS_OK ||
-        reel_take(&rollout->trace.reel, runner->world, slot, &error) != STATUS_OK) {
-        runner_fail_job(rollout->job, &error);
-    }
-    if (keyframes_wants(&rollout->trace.keyframes, scene->tick, last) &&
-        keyframes_take(&rollout->trace.keyframes, runner->world, slot, scene->tick, &error) !=
+        reel_take(&rollout->trace.reel, runner->world, slot, &error) != STATUS_OK ||
+        pictures_keep(&rollout->trace, runner->world, slot, scene->tick, last, &error) !=
             STATUS_OK) {
         runner_fail_job(rollout->job, &error);
     }

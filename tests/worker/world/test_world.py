@@ -10,6 +10,7 @@ Usage: test_world.py SWERVE SOURCE_ROOT EXAMPLE_SO LIAR_SO RUNTIME_SO DAMAGED_SO
 any rig, in chunks); or student (copies of the shipped student that drive or are damaged: minutes where the engine is
 instrumented)
 """
+import base64
 import csv
 import io
 import itertools
@@ -21,6 +22,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.request
+import zlib
 
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
@@ -154,6 +157,12 @@ def swerve(*arguments, code=0):
     done = subprocess.run([SWERVE, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == code, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     return done.stdout
+
+
+def refusal(*arguments, code):
+    done = subprocess.run([SWERVE, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == code, (arguments, done)
+    return done.stderr
 
 
 def check(spec, code=0, *more):
@@ -573,6 +582,63 @@ def worlds_make_pictures_of_any_rig():
     assert result["ok"] and result["declared"]["form"] == "rig" and result["declared"]["deterministic"], result
 
 
+def pictures_of_a_rig_stay_with_the_drive():
+    """Frames as the world made them: of the tick nearest to the asked one, at their own size; in a film, a report and a
+    backup; gone with the drive's artifact."""
+    swerve("show", "1", "--video", "film.png", "--rig", "rig.json", "--store", "rig0.db")
+    assert pathlib.Path("film.png").read_bytes()[1:4] == b"PNG"
+    pathlib.Path("other.json").write_text(json.dumps({"id": "other", "cameras": [{**RIG["cameras"][0], "id": "rear"}]}))
+    said = refusal("show", "1", "--video", "film.png", "--rig", "other.json", "--store", "rig0.db", code=2)
+    assert "expected cameras that outcome 1 kept pictures of (front), found camera rear of the rig other" in said, said
+    with subprocess.Popen([SWERVE, "serve", "--store", "rig0.db", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True) as server:
+        address = server.stdout.readline().strip()
+        shown = []
+        for outcome, asked in ((1, 0), (1, 4), (1, 12), (2, 4), (2, 11), (2, 12)):
+            with urllib.request.urlopen(f"{address}/v1/outcomes/{outcome}/frames/{asked}", timeout=60) as answer:
+                shown.append(json.load(answer))
+        server.terminate()
+    assert [frames["tick"] for frames in shown] == [0, 5, 12, 5, 10, 12], shown
+    for frames in shown:
+        (camera,) = frames["cameras"]
+        assert (frames["rig"], camera["id"], camera["width"], camera["height"]) == ("small", "front", 64, 36), frames
+        assert base64.b64decode(camera["jpeg"])[:3] == b"\xff\xd8\xff"
+
+
+def a_report_has_the_cameras_of_a_failure():
+    """Of a world that draws and of one that made its pictures, at a few ticks, packed as the drives are."""
+    hits = {**json.loads(SCENARIO), "id": "hits", "horizon_s": 4, "branches": []}
+    hits["agents"][0] |= {"pose": {"lane": "east", "s_m": 36}, "speed_mps": 0, "behaviour": "static"}
+    pathlib.Path("hits.json").write_text(json.dumps(hits))
+    for world in ("object", f"exec:{sys.executable} chunks.py 8"):
+        store = f"hits{len(world)}.db"
+        swerve("run", "hits.json", "--world", world, "--rig", "rig.json", "--planner", f"exec:{sys.executable} sees.py {ROOT}/scripts", "--audit", "off",
+               "--workers", "1", "--models", "models", "--store", store, "--report", "hits.html")
+        (packed,) = re.findall(r'<script type="application/x-swerve-frames" data-outcome="1">([^<]*)</script>', pathlib.Path("hits.html").read_text())
+        shown = json.loads(zlib.decompress(base64.b64decode(packed), -15))
+        assert len(shown) == 7 and all(frames["rig"] == "small" and [camera["id"] for camera in frames["cameras"]] == ["front"] for frames in shown), shown
+        ticks = [frames["tick"] for frames in shown]
+        assert ticks[0] == 0 and ticks[:6] == sorted(ticks[:6]) and ticks[5] >= 10, ticks
+
+
+def a_world_that_makes_pictures_is_calibrated():
+    """Bounds of its pictures, from what they measure where the world is healthy; run and check then hold them."""
+    world = f"exec:{sys.executable} chunks.py 8"
+    said = json.loads(swerve("world", "calibrate", world, "--suite", "suite.json", "--rig", "rig.json", "--models", "models", "--json"))
+    path = pathlib.Path("models", said["bounds"] + ".health.json")
+    bounds = json.loads(path.read_text())
+    pictures = bounds["pictures"]
+    assert set(pictures) == {"dark", "bright", "contrast", "sharpness"}, pictures
+    assert 1 <= pictures["contrast"]["most"] <= pictures["contrast"]["bound"] < 5 and pictures["contrast"]["ticks"] > 20, pictures
+    options = ("--suite", "suite.json", "--rig", "rig.json", "--ticks", "16", "--models", "models")
+    assert "its own bounds" in swerve("world", "check", world, *options)
+    pictures["contrast"]["bound"] = 0.5
+    path.write_text(json.dumps(bounds))
+    assert "pictures.contrast.bound" in refusal("world", "check", world, *options, code=3)
+    path.unlink()
+    assert "expected a world of the form RIG" in refusal(
+        "world", "calibrate", f"exec:{sys.executable} echo.py", "--suite", "suite.json", "--rig", "rig.json", "--models", "models", code=2)
+
+
 def ego_is_committed_to_the_end_of_a_chunk():
     """Chunks of 8: frames to tick 2.67 follow from the answer at tick 0, those to 5.33 from tick 2's, and so on."""
     actions = [json.loads(line) for line in swerve("show", "1", "--trace", "--store", "rig0.db").splitlines()]
@@ -644,7 +710,7 @@ CONTRACT = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_
             a_planner_that_cannot_begin_ends_every_line_alike,
             liars_leave_evidence_and_no_results, a_process_that_ends_between_ticks_is_started_again,
             what_varies_replays_by_verdict, the_check_says_what_run_would_flag, one_world_audits_another, onnx_files_are_worlds]
-RIGS = [worlds_make_pictures_of_any_rig, ego_is_committed_to_the_end_of_a_chunk, pictures_that_cannot_be_are_flagged,
+RIGS = [worlds_make_pictures_of_any_rig, pictures_of_a_rig_stay_with_the_drive, a_report_has_the_cameras_of_a_failure, a_world_that_makes_pictures_is_calibrated, ego_is_committed_to_the_end_of_a_chunk, pictures_that_cannot_be_are_flagged,
         rigs_that_a_world_cannot_make_are_refused_before_anything_is_sent]
 STUDENT = [a_damaged_student_is_caught_in_its_slice, the_student_in_numpy_drives_as_the_engines]
 with tempfile.TemporaryDirectory() as directory:
