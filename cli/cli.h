@@ -96,6 +96,7 @@ enum status cli_parse_id(const char *text, int64_t *out, struct error *error);
 /* A share from 0 to 1. */
 enum status cli_parse_share(const char *option, const char *text, double *out, struct error *error);
 
+int command_alpasim(int argc, char **argv);
 int command_agreement(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_cancel(int argc, char **argv);
