@@ -230,7 +230,7 @@ ROOMS = {
         ["worker/run", "report/draw"]),
     "cli": ("commands, their options, what they print",
         ["cli/bench", "cli/choice", "cli/dump", "cli/kept", "cli/label", "cli/notify", "cli/serving", "cli/watch", "report/compare", "report/correlate", "report/dossier", "report/draw", "report/export", "report/risk", "report/traceability", "worker/careful", "worker/frozen", "worker/golden", "worker/versions", "worker/world", "base/program", "scenarios/protocol", "scenarios/coverage", "scenarios/plausible", "store/server", "store/keep"]),
-    "cli/alpasim": ("`swerve alpasim`",
+    "cli/alpasim": ("`swerve alpasim`; scenes of AlpaSim as files",
         ["cli", "worker/alpasim"]),
     "cli/session": ("`swerve session`: a page at which somebody drives, its WebSockets",
         ["cli", "worker/interactive", "report"]),

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PLANES = 4, FADE_FROM = 30, WIDTH = 160, HEIGHT = 96, PIXELS = WIDTH * HEIGHT };
+enum { PLANES = 4, FADE_FROM = 30, WIDTH = 96, HEIGHT = 64, PIXELS = WIDTH * HEIGHT };
 
 /* View of a picture rgb[PIXELS][3] in this manner. */
 static void dream_touch(struct dream_server *server, uint32_t frame, uint8_t *rgb)

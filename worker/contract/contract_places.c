@@ -15,6 +15,8 @@ bool contract_is_name(const char *text, size_t bytes)
 
 void contract_clip(const char *id, char out[LIMIT_ID_BYTES])
 {
+    static const char prefix[] = "clipgt-"; /* of AlpaSim's scenes, not of their files */
+    id += strncmp(id, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0;
     snprintf(out, LIMIT_ID_BYTES, "%s", id);
     for (char *at = out; *at != '\0'; at++) {
         *at = *at == '/' ? '_' : *at;

@@ -36,7 +36,7 @@ enum status contract_places_check(const struct contract_kind *kind,
 /* Whether a name has letters, digits, ".", "_" and "-" alone. */
 bool contract_is_name(const char *text, size_t bytes);
 
-/* A scenario's id as files of a scene are named by it: of one folder, "/" as "_". */
+/* A scenario's id as files of a scene are named by it: without "clipgt-", and "/" as "_". */
 void contract_clip(const char *id, char out[LIMIT_ID_BYTES]);
 
 /* Addresses of a name. STATUS_NOT_FOUND: nobody gave it any (`places` may be NULL). */

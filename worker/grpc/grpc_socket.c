@@ -87,7 +87,7 @@ bool grpc_address_is_local(const char *address)
     if (grpc_socket_is_unix(address)) {
         return true;
     }
-    if (!take_apart(address, 1, &place)) {
+    if (!take_apart(address, 0, &place)) {
         return false;
     }
     if (inet_pton(AF_INET, place.host, &v4) == 1) {
