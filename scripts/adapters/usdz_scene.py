@@ -178,7 +178,7 @@ def agent_of(track, label, size, points):
 
 
 def read_rigs(archive):
-    """What rig_trajectories.json holds, and the scene's id."""
+    """Content of rig_trajectories.json, and the id of the scene."""
     rigs = json.loads(archive.read("rig_trajectories.json"))
     if len(rigs["rig_trajectories"]) != 1:
         fail(f"rig_trajectories.json: expected one rig trajectory, found {len(rigs['rig_trajectories'])}")
