@@ -298,7 +298,8 @@ enum status cli_world_choice(const char *name, enum world_choice *out, struct er
     return error_set(
         error, STATUS_USAGE,
         "--world: expected auto, replay, object, student, teacher, plugin:FILE.so, "
-        "exec:COMMAND, onnx:MODEL.onnx, tinyphysics[-bf16] or golden:NAME, found \"%s\"",
+        "exec:COMMAND, onnx:MODEL.onnx, omnidreams:NAME, tinyphysics[-bf16] or golden:NAME, found "
+        "\"%s\"",
         name);
 }
 

@@ -62,6 +62,9 @@ const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES]);
 /* The suite, scenario or folder of scenarios of that name, which may be the library's. */
 enum status cli_suite_load(const char *given, struct suite **out, struct error *error);
 
+/* Prints the cameras of a scene of AlpaSim as a rig. BAD_INPUT: stderr says why not. */
+enum status cli_rig_from_usdz(const char *scene, struct error *error);
+
 /* The suite that is the baseline of that name; "": none is. USAGE: suites of two tenants are. */
 enum status cli_baseline_find(struct store *store, const char *name, char id[LIMIT_ID_BYTES],
                               struct error *error);
@@ -105,6 +108,7 @@ enum status cli_parse_id(const char *text, int64_t *out, struct error *error);
 /* A share from 0 to 1. */
 enum status cli_parse_share(const char *option, const char *text, double *out, struct error *error);
 
+int command_alpasim(int argc, char **argv);
 int command_agreement(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_cancel(int argc, char **argv);
@@ -116,6 +120,8 @@ int command_baseline(int argc, char **argv);
 int command_tag(int argc, char **argv);
 int command_controls(int argc, char **argv);
 int command_import_controls(int argc, char **argv); /* argv[0]: "controls" */
+int command_import_usdz(int argc, char **argv);     /* argv[0]: "usdz" */
+int command_export_usdz(int argc, char **argv);     /* argv[0]: "usdz" */
 int command_correlate(int argc, char **argv);
 int command_coverage(int argc, char **argv);
 int command_datagen(int argc, char **argv);

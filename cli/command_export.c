@@ -175,16 +175,20 @@ int command_export(int argc, char **argv)
     };
     const struct cli_command command = {
         "export",
-        "[OUTCOME] --format NAME [-o FILE]",
+        "[OUTCOME] --format NAME [-o FILE]\n"
+        "       swerve export usdz SCENARIO.json -o OUT.usdz [--rig RIG.json]",
         "Outcomes as a table (csv, jsonl, parquet, arrow), a suite for a CI system (junit, "
         "markdown),\n"
-        "or the drive of one OUTCOME (mcap, osi).",
+        "or the drive of one OUTCOME (mcap, osi). usdz: a scenario as a scene of AlpaSim.",
         CLI_ROWS(rows, 0, 1),
     };
     const char *argument = NULL;
     uint32_t count = 0;
     struct error error;
     enum status status = STATUS_OK;
+    if (argc > 1 && strcmp(argv[1], "usdz") == 0) { /* of a file, with options of its own */
+        return command_export_usdz(argc - 1, argv + 1);
+    }
     CLI_PARSE(&command, argc, argv, &argument, &count);
     const struct format *format = find_format(options.format);
     if (count == 1) {

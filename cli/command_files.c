@@ -310,6 +310,9 @@ int command_import(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "controls") == 0) { /* has options of its own */
         return command_import_controls(argc - 1, argv + 1);
     }
+    if (argc > 1 && strcmp(argv[1], "usdz") == 0) {
+        return command_import_usdz(argc - 1, argv + 1);
+    }
     char folder[PATH_MAX];
     char path[PATH_MAX + sizeof "/swerve-import"];
     char *environment[16];

@@ -275,7 +275,8 @@ static enum status configure(struct worker_options *options, const struct device
         return STATUS_OK;
     }
     const struct world_source_options how = {.confinement = config->planner_config.confinement,
-                                             .step_ms = options->world_deadline_ms};
+                                             .step_ms = options->world_deadline_ms,
+                                             .patient = true};
     const char *world = golden_spec_is(options->world) ? NULL : options->world; /* the store's */
     THEN(status, world_source_lend(world, options->audit_world, &how, config->models, error));
     return status;

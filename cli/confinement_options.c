@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "worker/omnidreams/omnidreams.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -71,11 +72,15 @@ enum status confinement_options_settle(struct confinement_options *options, cons
         .tmp_bytes = options->tmp_mib << 20,
         .egodrivers = {options->egodrivers.values, options->egodrivers.count,
                        options->allow_remote},
+        .omnidreams = {options->omnidreams.values, options->omnidreams.count,
+                       options->allow_remote},
+        .seed_frames = options->seed_frames,
         .sensor_bytes = options->sensors_mib << 20,
         /* A store in sight would be open to whoever can connect to its socket. */
         .secrets = {getenv("SWERVE_TOKEN_FILE"), shared ? NULL : store_url},
     };
-    TRY(egodriver_places_check(&options->confinement.egodrivers, error));
+    TRY(contract_places_check(&egodriver_kind, &options->confinement.egodrivers, error));
+    TRY(contract_places_check(&omnidreams_kind, &options->confinement.omnidreams, error));
     if (sandbox) {
         TRY(planner_confinement_check(&options->confinement, error));
     }

@@ -54,6 +54,7 @@ static const struct {
     {"rig", command_rig, "sensors that a rig.json declares: what they are, what they see"},
     {"traceability", command_traceability, "hazard, condition, requirement, scenario, outcome"},
     {"scenario", command_scenario, "a new scenario to begin with"},
+    {"alpasim", command_alpasim, "serve scenarios to AlpaSim: sensors and world model"},
     {"session", command_session, "drive scenarios yourself, in real time, in a browser"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},

@@ -29,7 +29,7 @@ enum {
     PAUSE_MS_MAX = 100,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
-    ARGUMENTS_MAX = 49 + 6 * CLI_TEXTS_MAX,
+    ARGUMENTS_MAX = 51 + 8 * CLI_TEXTS_MAX,
 };
 
 /* Says how a child ended that nobody had asked to: also with status 0, as a plugin that calls
@@ -79,12 +79,17 @@ static void add_confinement(const struct planner_confinement *confinement, char 
         {"--planner-path", confinement->paths, confinement->path_count},
         {"--planner-env", confinement->environment, confinement->environment_count},
         {"--egodriver", confinement->egodrivers.bindings, confinement->egodrivers.count},
+        {"--omnidreams", confinement->omnidreams.bindings, confinement->omnidreams.count},
     };
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         for (uint32_t j = 0; j < lists[i].count; j++) {
             argv[(*argc)++] = lists[i].option;
             argv[(*argc)++] = lists[i].values[j];
         }
+    }
+    if (confinement->seed_frames != NULL) {
+        argv[(*argc)++] = "--seed-frames";
+        argv[(*argc)++] = confinement->seed_frames;
     }
     if (confinement->egodrivers.allow_remote) {
         argv[(*argc)++] = "--allow-remote";

@@ -58,6 +58,8 @@ EXCLUDED = {
     "engine/bench/scale_ranks.*": "measures speed",
     "schemas/careful/": "answers of drives for reports",
     "worker/careful/": "drives of its own, for reports",
+    "worker/alpasim/": "serves pictures to other people's simulators",
+    "worker/grpc/grpc_server.*": "serves other people's simulators",
     "cli/": "commands: what they pass on is in the job or decides no bit",
     "worker/datagen/": "writes drives down as training data",
     "worker/env/": "drives for learners, who keep what comes of them",

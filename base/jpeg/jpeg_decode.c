@@ -1,13 +1,12 @@
 /*
- * JPEG into pixels. See jpeg_decode.h.
+ * JPEG in memory. See jpeg_decode.h.
  *
- * The library reports errors by a call that may not return: it jumps back to jpeg_decode, whose
- * only state is what it was given.
+ * The library reports errors by a call that may not return: it jumps back to jpeg_decode. What it
+ * only warns of (bytes that are missing or wrong) is an error here.
  */
 #include "base/jpeg/jpeg_decode.h"
 
 #include <setjmp.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -25,50 +24,50 @@ _Noreturn static void give_up(j_common_ptr codec)
     longjmp(reader->back, 1);
 }
 
-static void say_nothing(j_common_ptr codec, int level)
+static void take_message(j_common_ptr codec, int level)
 {
-    (void)codec;
-    (void)level;
+    if (level < 0) {
+        give_up(codec);
+    }
 }
 
-/* False: of another size. */
-static bool read_rows(j_decompress_ptr codec, uint32_t width, uint32_t height, uint8_t *rgb)
+static void read_rows(j_decompress_ptr codec, uint8_t *out)
 {
-    jpeg_read_header(codec, TRUE);
-    if (codec->image_width != width || codec->image_height != height) {
-        return false;
-    }
-    codec->out_color_space = JCS_RGB;
-    jpeg_start_decompress(codec);
-    while (codec->output_scanline < height) {
-        JSAMPROW row = rgb + (size_t)codec->output_scanline * width * 3;
+    const size_t stride = (size_t)codec->output_width * 3;
+    while (codec->output_scanline < codec->output_height) {
+        JSAMPROW row = out + codec->output_scanline * stride;
         jpeg_read_scanlines(codec, &row, 1);
     }
     jpeg_finish_decompress(codec);
-    return true;
 }
 
-enum status jpeg_decode(const uint8_t *data, size_t bytes, uint32_t width, uint32_t height,
-                        uint8_t *rgb, struct error *error)
+enum status jpeg_decode(const uint8_t *file, size_t bytes, uint32_t width, uint32_t height,
+                        uint8_t *out, struct error *error)
 {
     struct jpeg_decompress_struct codec = {0};
-    struct reader reader = {.text = ""};
+    struct reader reader;
     codec.err = jpeg_std_error(&reader.errors);
     reader.errors.error_exit = give_up;
-    reader.errors.emit_message = say_nothing;
+    reader.errors.emit_message = take_message;
     codec.client_data = &reader;
     if (setjmp(reader.back) != 0) {
         jpeg_destroy_decompress(&codec);
-        return error_set(error, STATUS_BAD_INPUT, "expected a JPEG of %u x %u, found: %.160s",
-                         width, height, reader.text);
+        return error_set(error, STATUS_BAD_INPUT, "a JPEG of %zu bytes: %.160s", bytes,
+                         reader.text);
     }
     jpeg_create_decompress(&codec);
-    jpeg_mem_src(&codec, data, bytes);
-    bool same = read_rows(&codec, width, height, rgb);
-    const uint32_t found[2] = {codec.image_width, codec.image_height};
+    jpeg_mem_src(&codec, file, bytes);
+    jpeg_read_header(&codec, TRUE);
+    if (codec.image_width != width || codec.image_height != height) {
+        error_set(error, STATUS_BAD_INPUT, "a JPEG of %u x %u pixels, expected %u x %u",
+                  codec.image_width, codec.image_height, width, height);
+        jpeg_destroy_decompress(&codec);
+        return STATUS_BAD_INPUT;
+    }
+    codec.out_color_space = JCS_RGB;
+    codec.dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(&codec);
+    read_rows(&codec, out);
     jpeg_destroy_decompress(&codec);
-    return same ? STATUS_OK
-                : error_set(error, STATUS_BAD_INPUT,
-                            "expected a JPEG of %u x %u, found one of %u x %u", width, height,
-                            found[0], found[1]);
+    return STATUS_OK;
 }

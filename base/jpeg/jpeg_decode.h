@@ -1,5 +1,6 @@
 /*
- * JPEG files back into pixels, through libjpeg-turbo: pictures that were kept.
+ * JPEG files back into pixels, through libjpeg-turbo: pictures that were kept, or that a server
+ * sends.
  */
 #ifndef SWERVE_BASE_JPEG_JPEG_DECODE_H
 #define SWERVE_BASE_JPEG_JPEG_DECODE_H
@@ -9,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decodes untrusted bytes into rgb [height][width][3], each side 1 to 4096. BAD_INPUT: no JPEG, or
- * one of another size. What is missing at the end of a damaged one is grey. */
-enum status jpeg_decode(const uint8_t *data, size_t bytes, uint32_t width, uint32_t height,
-                        uint8_t *rgb, struct error *error);
+/* A JPEG file of exactly width x height pixels into out [height][width][3], RGB. The file is
+ * trusted in nothing: BAD_INPUT says what is wrong with it, also where it ends too early; *out is
+ * undefined then. */
+enum status jpeg_decode(const uint8_t *file, size_t bytes, uint32_t width, uint32_t height,
+                        uint8_t *out, struct error *error);
 
 #endif

@@ -141,6 +141,9 @@ static enum status run(const struct rig_command *command, const char *const *arg
     bool drawing = strcmp(verb, "draw") == 0;
     bool importing = strcmp(verb, "from-nuscenes") == 0;
     bool recorded = command->outcome >= 0;
+    if (strcmp(verb, "from-usdz") == 0 && count == 2) {
+        return cli_rig_from_usdz(arguments[1], error);
+    }
     if ((!drawing && !importing && strcmp(verb, "show") != 0 && strcmp(verb, "check") != 0) ||
         count != (drawing && !recorded ? 3u : 2u)) {
         return error_set(error, STATUS_USAGE, "rig: expected %s", usage);
@@ -194,10 +197,11 @@ int command_rig(int argc, char **argv)
     };
     const struct cli_command command = {
         "rig",
-        "show|check RIG | draw RIG SUITE | draw RIG --outcome ID | from-nuscenes DIR",
+        "show|check RIG | draw RIG SUITE | draw RIG --outcome ID | from-nuscenes DIR | from-usdz "
+        "SCENE",
         "Sensors that a rig.json declares: what they are, and what they see. RIG: a file, or "
         "\"swerve\", the built-in rig. from-nuscenes prints one of the tables in a folder such as "
-        "v1.0-mini.",
+        "v1.0-mini, from-usdz one of a scene of AlpaSim.",
         CLI_ROWS(rows, 2, 3),
     };
     const char *arguments[3] = {NULL, NULL, NULL};

@@ -47,6 +47,7 @@ struct frame_stats {
     int32_t diverged_agent;
     double diverged_by, diverged_max;
     char fault[FRAME_FAULT_BYTES]; /* of a foreign world: how it broke its word; "": it kept it */
+    bool outage; /* it is no fault of the world's: who serves it cannot be reached any more */
 };
 
 #endif

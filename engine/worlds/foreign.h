@@ -34,6 +34,14 @@ struct foreign {
     /* Canonical JSON of a rig, malloc'ed: rig_text() of schemas/rig/rig.h. Of the form RIG alone.
      */
     enum status (*rig_text)(const struct rig *rig, char **out, struct error *error);
+    /* Tells an instance which scenario the next reset is of; NULL: what the records of a reset say
+     * is enough. Of the form RIG alone. */
+    void (*meet)(void *instance, const struct prepared *prepared);
+    /* It writes frame 0 at a reset, in the place of what the sensors saw. Of the form RIG alone. */
+    bool writes_first;
+    /* It runs where nobody here has a hand in it. When an instance has ended, that is an outage:
+     * the attempts that it held fail, and are no evidence of anything. */
+    bool outside;
     struct swerve_world_declared declared;
 };
 
@@ -77,8 +85,8 @@ uint32_t foreign_bev_bytes(enum swerve_world_form form);
 uint32_t foreign_cameras_bytes(enum swerve_world_form form);
 
 /* Opens an instance for `state_count` states on memory of its own making, closes it, and fills
- * *declared. STATUS_DEVICE: it does not open, or declares what cannot be (a sentence says which).
- */
+ * *declared. STATUS_DEVICE: it does not open (STATUS_IO: one that is outside), or declares what
+ * cannot be (a sentence says which). */
 enum status foreign_ask(const struct foreign *foreign, struct swerve_world_declared *declared,
                         struct error *error);
 

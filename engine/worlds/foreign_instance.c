@@ -192,7 +192,8 @@ enum status foreign_instance_open(const struct foreign *foreign,
     setup.host = foreign->host;
     if (foreign->ops->open(&instance, &setup, &found, text, sizeof text) != 0) {
         text[sizeof text - 1] = '\0';
-        return error_set(error, STATUS_DEVICE, "world %s: does not open: %s", name, text);
+        return error_set(error, foreign->outside ? STATUS_IO : STATUS_DEVICE,
+                         "world %s: does not open: %s", name, text);
     }
     enum status status = foreign_check_declared(&found, error);
     const bool chunks = foreign->ops->abi_version > 1 && foreign->ops->reset_rig != NULL &&

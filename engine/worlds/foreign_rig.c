@@ -330,9 +330,10 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     memcpy(reel->bytes, rig_place(self, 0), self->frame_bytes);
     if (!rig_log_keep(self, slot, 0, &chunk)) {
         rig_lose(self, slot, "reset: no memory for its log");
-    } else if (self->foreign->ops->reset_rig(self->instance, &chunk, text, sizeof text) != 0) {
-        text[sizeof text - 1] = '\0';
+    } else if (rig_reset_state(self, prepared, &chunk, text) != 0) {
         rig_lose(self, slot, "reset: %s", text);
+    } else if (self->foreign->writes_first) {
+        memcpy(reel->bytes, rig_place(self, 0), self->frame_bytes);
     }
     return STATUS_OK;
 }

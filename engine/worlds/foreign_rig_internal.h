@@ -161,6 +161,9 @@ void rig_log_leave(struct rig_log *log); /* accepts NULL */
 uint64_t rig_hash_frames(const struct rig_world *self, const uint8_t *frames, uint32_t count);
 
 /* A cell with one reference, which the caller holds, and no state. */
+/* A reset of the chunk's state. Not 0: the sentence is in `text`. */
+int rig_reset_state(struct rig_world *self, struct prepared *prepared,
+                    const struct swerve_world_chunk *chunk, char text[RIG_CALL_TEXT_BYTES]);
 int32_t rig_take_cell(struct rig_world *self);
 /* Gives the cell a state, taking one from a cell that was not used since `started` where the world
  * keeps no more. */

@@ -80,6 +80,17 @@ uint64_t rig_hash_frames(const struct rig_world *self, const uint8_t *frames, ui
 
 /* ---- states ---- */
 
+int rig_reset_state(struct rig_world *self, struct prepared *prepared,
+                    const struct swerve_world_chunk *chunk, char text[RIG_CALL_TEXT_BYTES])
+{
+    if (self->foreign->meet != NULL) {
+        self->foreign->meet(self->instance, prepared);
+    }
+    int failed = self->foreign->ops->reset_rig(self->instance, chunk, text, RIG_CALL_TEXT_BYTES);
+    text[RIG_CALL_TEXT_BYTES - 1] = '\0';
+    return failed;
+}
+
 int32_t rig_take_cell(struct rig_world *self)
 {
     for (uint32_t i = 0; i < self->cell_count; i++) {
@@ -177,15 +188,14 @@ static bool part(struct rig_world *self, struct rig_slot *slot, uint64_t started
 }
 
 /* Asks the world again what an entry of the log asked; its answer. */
-static int ask_again(struct rig_world *self, const struct rig_log *log,
+static int ask_again(struct rig_world *self, struct prepared *prepared, const struct rig_log *log,
                      const struct swerve_world_chunk *chunk, struct swerve_world_made *made,
                      char *text)
 {
-    const struct swerve_world_ops *ops = self->foreign->ops;
     int64_t start_ns = clock_now_ns(clock_system());
-    int failed = log->before == NULL
-                     ? ops->reset_rig(self->instance, chunk, text, RIG_CALL_TEXT_BYTES)
-                     : ops->step_rig(self->instance, 1, chunk, made, text, RIG_CALL_TEXT_BYTES);
+    int failed = log->before == NULL ? rig_reset_state(self, prepared, chunk, text)
+                                     : self->foreign->ops->step_rig(self->instance, 1, chunk, made,
+                                                                    text, RIG_CALL_TEXT_BYTES);
     self->step_ns += clock_now_ns(clock_system()) - start_ns;
     text[RIG_CALL_TEXT_BYTES - 1] = '\0';
     return failed;
@@ -208,7 +218,7 @@ static bool repeat(struct rig_world *self, struct rig_slot *slot, const struct r
         rig_address(self, 0, &chunk);
     }
     chunk.state = state;
-    if (ask_again(self, log, &chunk, &made, text) != 0) {
+    if (ask_again(self, slot->drive.prepared, log, &chunk, &made, text) != 0) {
         rig_lose(self, slot, "its past made anew, frame %u: %s", chunk.first_frame, text);
         if (log->before != NULL) {
             rig_die(self);

@@ -12,9 +12,19 @@
 
 /* ---- faults ---- */
 
+/* Whether the instance that holds the slot's state, or held it, is gone. */
+static bool is_gone(const struct rig_world *self, const struct rig_slot *slot)
+{
+    return self->instance == NULL || slot->generation != self->generation ||
+           (self->foreign->ended != NULL && self->foreign->ended(self->instance));
+}
+
 void rig_lose(const struct rig_world *self, struct rig_slot *slot, const char *format, ...)
 {
     va_list args;
+    if (slot->frame_stats.fault[0] == '\0') {
+        slot->frame_stats.outage = self->foreign->outside && is_gone(self, slot);
+    }
     va_start(args, format);
     foreign_fault(&self->foreign->declared, &slot->frame_stats, slot->drive.scene.tick, format,
                   args);

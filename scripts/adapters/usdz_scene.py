@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Scenes of AlpaSim (NuRec's USDZ) as scenarios and rigs, and back.
 
-    python3 scripts/adapters/usdz_scene.py SCENE.usdz -o scene.json [--rig rig.json] [--map MAP.json]
+    swerve import usdz SCENE.usdz -o scene.json [--rig rig.json] [--map MAP.json]
     swerve run scene.json --world replay --planner builtin:log
-    python3 scripts/adapters/usdz_scene.py --pack scene.json [--rig rig.json] -o SCENE.usdz
+    swerve rig from-usdz SCENE.usdz > rig.json
+    swerve export usdz scene.json [--rig rig.json] -o SCENE.usdz
+
+The program carries this adapter; it runs by itself too (python3 scripts/adapters/usdz_scene.py --help).
 
 Taken over: ego's box and drive as its `log`, tracks as agents that replay, lanes of the Parquet map within 150 m of
 ego's drive (pyarrow of PyPI reads and writes them; a scene without them needs --map), cameras with their lenses. Lanes
@@ -174,15 +177,22 @@ def agent_of(track, label, size, points):
     return made | {"pose": dict(zip(("x_m", "y_m", "heading_rad"), points[0][1:]))}
 
 
-def read_scene(archive, map_file):
+def read_rigs(archive):
+    """Content of rig_trajectories.json, and the id of the scene."""
     rigs = json.loads(archive.read("rig_trajectories.json"))
     if len(rigs["rig_trajectories"]) != 1:
         fail(f"rig_trajectories.json: expected one rig trajectory, found {len(rigs['rig_trajectories'])}")
-    ego, world = rigs["rig_trajectories"][0], rigs["world_to_nre"]["matrix"]
+    ego = rigs["rig_trajectories"][0]
     found = re.search(r"^scene_id:\s*['\"]?([^'\"\n]+)", archive.read("metadata.yaml").decode(), re.M)
     scene = re.sub(r"[^A-Za-z0-9_.-]", "_", found.group(1) if found else ego["sequence_id"])[:60]
     if not ego.get("rig_bbox"):
         fail("rig_trajectories.json: rig_bbox: expected ego's box, found none")
+    return rigs, scene
+
+
+def read_scene(archive, map_file):
+    rigs, scene = read_rigs(archive)
+    ego, world = rigs["rig_trajectories"][0], rigs["world_to_nre"]["matrix"]
     behind_m, (length_m, width_m, height_m) = ego["rig_bbox"]["centroid"][0], ego["rig_bbox"]["dim"]
     begin_us = ego["T_rig_world_timestamps_us"][0]
     log = []
@@ -265,6 +275,7 @@ def main():
     parser.add_argument("--rig", type=pathlib.Path, help="where the cameras go; with --pack: where they are")
     parser.add_argument("--map", help="map file of the scenario, in place of the scene's lanes")
     parser.add_argument("--pack", action="store_true", help="a scenario into a USDZ")
+    parser.add_argument("--rig-only", action="store_true", help="the scene's cameras alone, as a rig; -o -: on stdout")
     options = parser.parse_args()
     try:
         if options.pack:
@@ -274,6 +285,11 @@ def main():
             print(f"{options.output}: {len(rig['cameras'])} cameras, {lanes} lanes")
             return
         with zipfile.ZipFile(options.scene) as archive:
+            if options.rig_only:
+                rigs, scene = read_rigs(archive)
+                rig = json.dumps(rig_of(rigs, rigs["rig_trajectories"][0]["rig_bbox"]["centroid"][0], scene), indent=2) + "\n"
+                sys.stdout.write(rig) if str(options.output) == "-" else options.output.write_text(rig)
+                return
             scene, rig, joined = read_scene(archive, options.map)
     except (OSError, zipfile.BadZipFile, json.JSONDecodeError) as error:
         fail(f"{options.scene}: {error}")

@@ -43,6 +43,7 @@ NOT_RUN = [  # in which command, why
     (r"apt-get", "installs; packaging/try_tutorial does in a bare Debian"),
     (r"examples/policy\.py", "needs Pillow; cli_draw drives a planner with sensors of a rig"),
     (r"session serve|drives/wheel\.json", "somebody drives in between; tests/cli/test_session.py does"),
+    (r"omnidreams:|swerve alpasim", "needs a server, or is one that goes on; worker_omnidreams and worker_alpasim have theirs"),
     (r"egodriver|carla-driver-interface", "needs a policy's server; scripts/compare/egodriver.py starts one"),
     (r"pip install", "fetches packages; python/check installs the wheel"),
     (r"swerve trust (freeze|thaw)", "a student and a freeze that the test's folder lacks; cli_trust runs these"),
@@ -52,7 +53,7 @@ NOT_RUN = [  # in which command, why
     (r"store redrive --token", "a token that the test's folder lacks; store_conformance drops what workers reported"),
     (r"swerve golden|golden:longtail", "a world model at work takes minutes; worker_golden drives a plugin"),
     (r"py123d_log\.py|import womd scene\.json -o drive\.json", "needs py123d (PyPI) and its logs; cli_py123d makes and imports some"),
-    (r"usdz_scene\.py|lanelet2_map\.py|swerve run scene\.json", "needs a scene of AlpaSim or a Lanelet2 map; cli_usdz makes some"),
+    (r" usdz |from-usdz|lanelet2_map\.py|swerve run scene\.json", "needs a scene of AlpaSim or a Lanelet2 map; cli_usdz makes some"),
     (r"--world student", "a world model at work takes minutes under a sanitizer; worker_learned_jobs drives it"),
 ]
 CODES = [  # besides 0, and why

@@ -2,8 +2,8 @@
 """Scenes of AlpaSim become scenarios and rigs, and scenarios become scenes.
 
 Method: a USDZ is written here in AlpaSim's form, of which everything is known: a drive along a bend in a world that is
-turned and moved, a track, three lenses. scripts/adapters/usdz_scene.py makes a scenario and a rig of it, which Swerve
-checks and drives, and packs both again: poses must come back to 1 mm and lenses to the bit. Lanes are read where pyarrow
+turned and moved, a track, three lenses. `swerve import usdz` makes a scenario and a rig of it, which are checked and
+driven, and `swerve export usdz` packs both again: poses must come back to 1 mm and lenses to the bit. Lanes are read where pyarrow
 is installed; where it is not, that must be said.
 """
 import importlib.util
@@ -18,7 +18,6 @@ import tempfile
 import zipfile
 
 SWERVE, ROOT = os.path.realpath(sys.argv[1]), pathlib.Path(os.path.realpath(sys.argv[2]))
-ADAPTER = ROOT / "scripts" / "adapters" / "usdz_scene.py"
 CENTRE_M, BEGIN_US = 1.45, 1_700_000_000_123_456
 TURN, SHIFT = 0.3, (40.0, -7.0)
 OPTICAL = [[0, 0, 1, 1.7], [-1, 0, 0, 0.1], [0, -1, 0, 1.4], [0, 0, 0, 1]]
@@ -70,7 +69,8 @@ def write_usdz(path, lanes=None):
 
 
 def adapter(*arguments, environment=None):
-    return subprocess.run([sys.executable, ADAPTER, *arguments], capture_output=True, text=True, env=environment)
+    words = ["export", "usdz", *arguments[1:]] if arguments[0] == "--pack" else ["import", "usdz", *arguments]
+    return subprocess.run([SWERVE, *words], capture_output=True, text=True, env=environment)
 
 
 def swerve(*arguments, cwd):
@@ -106,6 +106,7 @@ def a_scene_becomes_a_scenario_and_a_rig(folder):
         assert math.dist([camera["pose"][name] for name in ("x_m", "y_m", "z_m")], [1.7 - CENTRE_M, 0.1, 1.4]) < 1e-12
         assert all(abs(camera["pose"][name]) < 1e-12 for name in ("yaw_rad", "pitch_rad", "roll_rad"))
     assert rig["cameras"][0]["shutter"] == "rolling_top"
+    assert json.loads(swerve("rig", "from-usdz", "scene.usdz", cwd=folder)) == rig
     swerve("rig", "check", "rig.json", cwd=folder)
     swerve("validate", "scene.json", cwd=folder)
     run = json.loads(swerve("run", "scene.json", "--world", "replay", "--planner", "builtin:log", "--nominal", "--store", "usdz.db", "--json", cwd=folder))
@@ -160,7 +161,7 @@ def what_is_wrong_is_said(folder):
     assert run.returncode != 0 and "the scene has no lanes" in run.stderr, run.stderr
     (folder / "no.usdz").write_text("no zip")
     run = adapter("no.usdz", "-o", "x.json")
-    assert run.returncode != 0 and "usdz_scene: no.usdz: File is not a zip file" in run.stderr, run.stderr
+    assert run.returncode == 3 and "usdz_scene: no.usdz: File is not a zip file" in run.stderr, run.stderr
     with zipfile.ZipFile(folder / "part.usdz", "w") as archive:
         archive.writestr("rig_trajectories.json", "{}")
     run = adapter("part.usdz", "-o", "x.json")

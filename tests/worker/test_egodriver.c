@@ -457,15 +457,15 @@ static void bindings_and_specs_are_checked(void)
     };
     struct error error;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const struct egodriver_places places = {&rows[i].binding, 1, rows[i].allow_remote};
+        const struct contract_places places = {&rows[i].binding, 1, rows[i].allow_remote};
         enum status expected = rows[i].sentence[0] == '\0' ? STATUS_OK : STATUS_USAGE;
         error.text[0] = '\0';
-        EXPECT_INT(egodriver_places_check(&places, &error), expected);
+        EXPECT_INT(contract_places_check(&egodriver_kind, &places, &error), expected);
         EXPECT_CONTAINS(error.text, rows[i].sentence);
     }
     static const char *const twice[] = {"a=127.0.0.1:1", "a=127.0.0.1:2"};
-    const struct egodriver_places places = {twice, 2, false};
-    EXPECT_INT(egodriver_places_check(&places, &error), STATUS_USAGE);
+    const struct contract_places places = {twice, 2, false};
+    EXPECT_INT(contract_places_check(&egodriver_kind, &places, &error), STATUS_USAGE);
     for (size_t i = 0; i < COUNT_OF(specs); i++) {
         EXPECT_INT(planner_spec_check(specs[i], &error), STATUS_BAD_INPUT);
     }

@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 enum { CLOSE_DEADLINE_MS = 2000, REVISION_OLDEST = 1, REVISION_NEWEST = 2 };
 
 #define SERVICE "/egodriver.EgodriverService/"
+
+const struct contract_kind egodriver_kind = {"--egodriver", CONTRACT_SERVERS_MAX};
 
 static const char *const methods[EGO_CALL_COUNT] = {
     [EGO_VERSION] = SERVICE "get_version", [EGO_START] = SERVICE "start_session",
@@ -55,7 +56,7 @@ struct egodriver {
     struct ego_cameras cameras;
     int64_t tick_deadline_ms, open_deadline_ms;
     uint32_t server_count, session_count;
-    struct grpc_client *servers[EGODRIVER_SERVERS_MAX];
+    struct grpc_client *servers[CONTRACT_SERVERS_MAX];
     int revision;             /* of the contract; all servers speak the same */
     struct session *sessions; /* [session_count] */
     char loaded[SHA256_HEX_BYTES];
@@ -98,7 +99,7 @@ static enum status options_parse(const char *text, struct options *out, struct e
 enum status egodriver_check(const char *name, const char *options, struct error *error)
 {
     struct options parsed;
-    if (!egodriver_is_name(name, strlen(name))) {
+    if (!contract_is_name(name, strlen(name))) {
         return error_set(error, STATUS_BAD_INPUT,
                          "planner spec egodriver:%s: expected a name of letters, digits, \".\", "
                          "\"_\" and \"-\"; addresses are given by --egodriver NAME=HOST:PORT",
@@ -173,69 +174,39 @@ static enum status wait_on(struct egodriver *ego, struct grpc_client *const *ser
 static enum status ask_version(struct egodriver *ego, struct grpc_client *server,
                                char hex[SHA256_HEX_BYTES], struct error *error)
 {
-    struct grpc_call *call = NULL;
-    size_t bytes = 0;
-    char line[512] = "";
+    struct contract_version said;
     char end = '\0';
     struct sha256 hash;
     uint8_t digest[SHA256_BYTES];
-    TRY(grpc_begin(server, methods[EGO_VERSION], "", 0, NULL, &call, error));
-    TRY(wait_on(ego, &server, 1, ego->open_deadline_ms, error));
-    const char *address = grpc_address(server);
-    if (grpc_call_code(call) != GRPC_OK) {
-        return error_set(error, STATUS_PLANNER, "%s answers get_version with %s: %s", address,
-                         grpc_call_code_name(call), grpc_call_sentence(call));
-    }
-    const uint8_t *reply = grpc_call_reply(call, &bytes);
-    if (!ego_version_read(reply, bytes, line, sizeof line)) {
-        return error_set(error, STATUS_PLANNER, "%s: the answer to get_version is no VersionId",
-                         address);
-    }
-    const char *revision = grpc_call_revision(call);
+    TRY(contract_ask_version(server, methods[EGO_VERSION], ego->open_deadline_ms, &said, error));
     ego->revision = REVISION_OLDEST;
-    if (revision[0] != '\0' &&
-        (sscanf(revision, "%d%c", &ego->revision, &end) != 1 || ego->revision < REVISION_OLDEST ||
-         ego->revision > REVISION_NEWEST)) {
+    if (said.revision[0] != '\0' &&
+        (sscanf(said.revision, "%d%c", &ego->revision, &end) != 1 ||
+         ego->revision < REVISION_OLDEST || ego->revision > REVISION_NEWEST)) {
         return error_set(error, STATUS_PLANNER,
                          "%s speaks revision %s of the egodriver contract (expected %d or %d)",
-                         address, revision, REVISION_OLDEST, REVISION_NEWEST);
+                         grpc_address(server), said.revision, REVISION_OLDEST, REVISION_NEWEST);
     }
     sha256_init(&hash);
-    sha256_update(&hash, line, strlen(line) + 1);
+    sha256_update(&hash, said.line, strlen(said.line) + 1);
     sha256_update(&hash, &ego->revision, sizeof ego->revision);
     sha256_final(&hash, digest);
     sha256_to_hex(digest, hex);
-    grpc_call_free(server, call);
     return STATUS_OK;
-}
-
-/* A server that does not listen yet, or that starts again, has the deadline to do so. */
-static enum status connect_patiently(const struct egodriver *ego, const char *address, bool patient,
-                                     struct grpc_client **client, struct error *error)
-{
-    enum { PAUSE_MS = 200 };
-    int64_t end_ns = clock_monotonic_ns() + ego->open_deadline_ms * NS_PER_MS;
-    for (;;) {
-        const struct timespec pause = {.tv_nsec = PAUSE_MS * NS_PER_MS};
-        enum status status = grpc_open(address, ego->open_deadline_ms, client, error);
-        if (status != STATUS_IO || !patient || clock_monotonic_ns() > end_ns) {
-            return status;
-        }
-        nanosleep(&pause, NULL);
-    }
 }
 
 /* Servers of one name are one planner: they must all say that they are the same. */
 static enum status connect_all(struct egodriver *ego, const char *name,
-                               const struct egodriver_places *places, bool patient,
+                               const struct contract_places *places, bool patient,
                                struct error *error)
 {
-    char addresses[EGODRIVER_SERVERS_MAX][GRPC_ADDRESS_BYTES];
+    char addresses[CONTRACT_SERVERS_MAX][GRPC_ADDRESS_BYTES];
     uint32_t count = 0;
-    TRY(egodriver_addresses(places, name, addresses, &count, error));
+    TRY(contract_addresses(&egodriver_kind, places, name, addresses, &count, error));
     for (uint32_t i = 0; i < count; i++) {
         char hex[SHA256_HEX_BYTES];
-        TRY(connect_patiently(ego, addresses[i], patient, &ego->servers[i], error));
+        TRY(contract_connect(addresses[i], ego->open_deadline_ms, patient, &ego->servers[i],
+                             error));
         ego->server_count = i + 1;
         TRY(ask_version(ego, ego->servers[i], hex, error));
         if (i > 0 && strcmp(hex, ego->loaded) != 0) {
@@ -251,7 +222,7 @@ static enum status connect_all(struct egodriver *ego, const char *name,
 static void ego_close(void *planner);
 
 enum status egodriver_open(const char *spec, const char *name, const char *options,
-                           const struct egodriver_places *places, const struct rig *rig,
+                           const struct contract_places *places, const struct rig *rig,
                            struct rig_choice *choice, uint32_t session_count,
                            int64_t tick_deadline_ms, int64_t open_deadline_ms, bool patient,
                            struct egodriver **out, struct error *error)

@@ -26,6 +26,7 @@
 #include "base/status.h"
 #include "schemas/planner.h"
 #include "schemas/rig/rig_choice.h"
+#include "worker/contract/contract_places.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,15 +34,8 @@
 
 struct egodriver;
 
-/* Servers that a worker's owner names. Borrowed. */
-struct egodriver_places {
-    const char *const *bindings; /* NAME=ADDRESS[,ADDRESS..] */
-    uint32_t count;
-    bool allow_remote; /* else addresses of this machine alone */
-};
-
-/* Whether each is well-formed, names differ, and addresses are allowed: STATUS_USAGE says which. */
-enum status egodriver_places_check(const struct egodriver_places *places, struct error *error);
+/* --egodriver NAME=HOST:PORT[,..]. */
+extern const struct contract_kind egodriver_kind;
 
 /* Whether NAME and options are well-formed; nobody is asked. */
 enum status egodriver_check(const char *name, const char *options, struct error *error);
@@ -52,7 +46,7 @@ enum status egodriver_check(const char *name, const char *options, struct error 
  * the contract. *choice: cameras of the rig that it is shown, as JPEG. `spec` is for messages;
  * borrowed. */
 enum status egodriver_open(const char *spec, const char *name, const char *options,
-                           const struct egodriver_places *places, const struct rig *rig,
+                           const struct contract_places *places, const struct rig *rig,
                            struct rig_choice *choice, uint32_t session_count,
                            int64_t tick_deadline_ms, int64_t open_deadline_ms, bool patient,
                            struct egodriver **out, struct error *error);

@@ -6,15 +6,14 @@
 
 #include "base/sha256.h"
 #include "schemas/rig/rig.h"
+#include "worker/contract/contract_call.h"
+#include "worker/contract/contract_camera.h"
 #include "worker/egodriver/egodriver.h"
 #include "worker/grpc/grpc.h"
-#include "worker/grpc/grpc_socket.h"
 
 #include <stddef.h>
 
 enum {
-    EGODRIVER_NAME_BYTES = 64,
-    EGODRIVER_SERVERS_MAX = 16,
     EGODRIVER_UUID_BYTES = 37, /* with its end */
     EGODRIVER_REASON_BYTES = 240,
     EGODRIVER_LOG_BYTES_MAX = 512 << 20, /* of all that one session was sent */
@@ -40,14 +39,6 @@ struct ego_cameras {
     uint32_t count;
     struct rig_camera cameras[RIG_CAMERAS_MAX];
 };
-
-/* ---- egodriver_places.c ---- */
-
-bool egodriver_is_name(const char *text, size_t bytes);
-/* STATUS_NOT_FOUND: nobody gave the name addresses. */
-enum status egodriver_addresses(const struct egodriver_places *places, const char *name,
-                                char addresses[EGODRIVER_SERVERS_MAX][GRPC_ADDRESS_BYTES],
-                                uint32_t *count, struct error *error);
 
 /* ---- egodriver_log.c: what sessions were sent, and what their drivers told ---- */
 
@@ -118,8 +109,5 @@ bool ego_answer_read(const uint8_t *data, size_t bytes, const struct ego_frame *
                      char reason[EGODRIVER_REASON_BYTES]);
 /* The digest alone. False: it is no answer. */
 bool ego_answer_digest(const uint8_t *data, size_t bytes, uint8_t digest[SHA256_BYTES]);
-
-/* Reads an answer to get_version into a line "VERSION GIT_HASH MAJOR.MINOR.PATCH". */
-bool ego_version_read(const uint8_t *data, size_t bytes, char *line, size_t line_bytes);
 
 #endif

@@ -2,9 +2,8 @@
  * Records of the planner's ABI as messages of the contract, and its answers as trajectories. See
  * egodriver_internal.h.
  *
- * The rig stands on the rear axle, half a wheelbase behind the centre of ego's box. Principal
- * points count from the corner of the first pixel, ours from its centre. Poses are floats on the
- * wire: at 1 km from the origin that is 0.06 mm.
+ * The rig stands on the rear axle, half a wheelbase behind the centre of ego's box. Poses are
+ * floats on the wire: at 1 km from the origin that is 0.06 mm.
  */
 #include "base/check.h"
 #include "base/dmath.h"
@@ -21,8 +20,6 @@
 
 enum { UUID_AT = 2 }; /* behind the tag of field 1 and its length */
 enum { REVISION_BODY = 1 };
-enum { GLOBAL = 5 };          /* the shutter */
-enum { ANGLE_TO_PIXELS = 2 }; /* the polynomial that is meant */
 enum { LIGHT_NONE = 1, LIGHT_RED, LIGHT_YELLOW, LIGHT_GREEN, LIGHT_OFF };
 
 static uint64_t us_of(int64_t ns)
@@ -61,132 +58,18 @@ static const char nobody[EGODRIVER_UUID_BYTES] = "00000000-0000-0000-0000-000000
 
 /* ---- start ---- */
 
-struct quaternion {
-    double w, x, y, z;
-};
-
-static struct quaternion multiply(struct quaternion a, struct quaternion b)
-{
-    return (struct quaternion){
-        a.w * b.w - a.x * b.x - a.y * b.y - a.z * b.z,
-        a.w * b.x + a.x * b.w + a.y * b.z - a.z * b.y,
-        a.w * b.y - a.x * b.z + a.y * b.w + a.z * b.x,
-        a.w * b.z + a.x * b.y - a.y * b.x + a.z * b.w,
-    };
-}
-
-/* Of a camera: its body in revision 1 of the contract, its optical frame (x right, y down) later.
- */
-static struct quaternion camera_turn(const struct rig_pose *pose, int revision)
-{
-    static const struct quaternion optical = {0.5, -0.5, 0.5, -0.5};
-    struct quaternion yaw = {dmath_cos(pose->yaw_rad / 2), 0, 0, dmath_sin(pose->yaw_rad / 2)};
-    struct quaternion pitch = {dmath_cos(pose->pitch_rad / 2), 0, dmath_sin(pose->pitch_rad / 2),
-                               0};
-    struct quaternion roll = {dmath_cos(pose->roll_rad / 2), dmath_sin(pose->roll_rad / 2), 0, 0};
-    struct quaternion body = multiply(multiply(yaw, pitch), roll);
-    return revision == REVISION_BODY ? body : multiply(body, optical);
-}
-
-/* A camera and the records that it points to. */
-struct camera_record {
-    Ego__Camera camera;
-    Ego__CameraSpec spec;
-    Ego__Pinhole pinhole;
-    Ego__Fisheye fisheye;
-    Ego__Ftheta ftheta;
-    Ego__Pose pose;
-    Ego__Vec3 vec;
-    Ego__Quat quat;
-};
-
-/* Coefficients are borrowed from the lens. */
-static void lens_fill(struct camera_record *record, const struct rig_lens *lens)
-{
-    double *k = (double *)(uintptr_t)lens->k;
-    double *p = (double *)(uintptr_t)lens->p;
-    double cx = lens->cx + 0.5, cy = lens->cy + 0.5;
-    switch (lens->model) {
-    case LENS_PINHOLE:
-        record->spec.model_case = EGO__CAMERA_SPEC__MODEL_PINHOLE;
-        record->spec.pinhole = &record->pinhole;
-        record->pinhole = (Ego__Pinhole)EGO__PINHOLE__INIT;
-        record->pinhole.principal_x = cx;
-        record->pinhole.principal_y = cy;
-        record->pinhole.focal_x = lens->fx;
-        record->pinhole.focal_y = lens->fy;
-        record->pinhole.n_radial = LENS_RADIAL_MAX;
-        record->pinhole.radial = k;
-        record->pinhole.n_tangential = COUNT_OF(lens->p);
-        record->pinhole.tangential = p;
-        break;
-    case LENS_FISHEYE:
-        record->spec.model_case = EGO__CAMERA_SPEC__MODEL_FISHEYE;
-        record->spec.fisheye = &record->fisheye;
-        record->fisheye = (Ego__Fisheye)EGO__FISHEYE__INIT;
-        record->fisheye.principal_x = cx;
-        record->fisheye.principal_y = cy;
-        record->fisheye.focal_x = lens->fx;
-        record->fisheye.focal_y = lens->fy;
-        record->fisheye.n_radial = 4;
-        record->fisheye.radial = k;
-        record->fisheye.max_angle = lens->max_angle_rad;
-        break;
-    case LENS_FTHETA:
-        record->spec.model_case = EGO__CAMERA_SPEC__MODEL_FTHETA;
-        record->spec.ftheta = &record->ftheta;
-        record->ftheta = (Ego__Ftheta)EGO__FTHETA__INIT;
-        record->ftheta.principal_x = cx;
-        record->ftheta.principal_y = cy;
-        record->ftheta.reference = ANGLE_TO_PIXELS;
-        record->ftheta.n_angle_to_pixels = LENS_POLYNOMIAL_MAX;
-        record->ftheta.angle_to_pixels = (double *)(uintptr_t)lens->angle_to_pixels;
-        record->ftheta.max_angle = lens->max_angle_rad;
-        break;
-    case LENS_MODEL_COUNT:
-        CHECK(false);
-    }
-}
-
-static void camera_fill(struct camera_record *record, const struct rig_camera *camera,
-                        double rear_m, int revision)
-{
-    struct quaternion turn = camera_turn(&camera->pose, revision);
-    ego__camera__init(&record->camera);
-    ego__camera_spec__init(&record->spec);
-    ego__pose__init(&record->pose);
-    ego__vec3__init(&record->vec);
-    ego__quat__init(&record->quat);
-    record->vec.x = (float)(camera->pose.x_m + rear_m);
-    record->vec.y = (float)camera->pose.y_m;
-    record->vec.z = (float)camera->pose.z_m;
-    record->quat.w = (float)turn.w;
-    record->quat.x = (float)turn.x;
-    record->quat.y = (float)turn.y;
-    record->quat.z = (float)turn.z;
-    record->pose.vec = &record->vec;
-    record->pose.quat = &record->quat;
-    lens_fill(record, &camera->lens);
-    record->spec.logical_id = text_of(camera->id);
-    record->spec.width = (uint32_t)camera->width;
-    record->spec.height = (uint32_t)camera->height;
-    record->spec.shutter = GLOBAL; /* as planners' frames are, whatever the rig says */
-    record->camera.intrinsics = &record->spec;
-    record->camera.rig_to_camera = &record->pose;
-    record->camera.logical_id = text_of(camera->id);
-}
-
 struct ego_message *ego_message_start(const struct ego_cameras *cameras, bool tell_scene,
                                       const struct swerve_episode *episode, int revision)
 {
-    struct camera_record records[RIG_CAMERAS_MAX];
+    struct contract_camera records[RIG_CAMERAS_MAX];
     Ego__Camera *list[RIG_CAMERAS_MAX];
     Ego__StartSession start = EGO__START_SESSION__INIT;
     Ego__SessionDebug debug = EGO__SESSION_DEBUG__INIT;
     Ego__RolloutSpec spec = EGO__ROLLOUT_SPEC__INIT;
     Ego__Vehicle vehicle = EGO__VEHICLE__INIT;
     for (uint32_t i = 0; i < cameras->count; i++) {
-        camera_fill(&records[i], &cameras->cameras[i], episode->ego_wheelbase_m / 2, revision);
+        contract_camera_fill(&records[i], &cameras->cameras[i], episode->ego_wheelbase_m / 2,
+                             revision != REVISION_BODY);
         list[i] = &records[i].camera;
     }
     vehicle.available_cameras = list;
@@ -375,34 +258,6 @@ struct ego_message *ego_message_drive(bool carla, const struct swerve_observatio
 /* As many bytes as an answer may have that are not read, and 60,000 poses. */
 enum { ANSWER_MEMORY_BYTES_MAX = 2 * GRPC_REPLY_BYTES_MAX };
 
-/* Memory of one answer, all that is ever asked for: a message whose parts are given again and again
- * is joined anew for each, and one of empty parts takes thirty times its bytes. */
-struct answer_memory {
-    ProtobufCAllocator allocator;
-    size_t left_bytes;
-};
-
-static void *answer_alloc(void *data, size_t bytes)
-{
-    struct answer_memory *memory = data;
-    if (bytes > memory->left_bytes) {
-        return NULL;
-    }
-    memory->left_bytes -= bytes;
-    return malloc(bytes);
-}
-
-static void answer_free(void *data, void *block)
-{
-    (void)data;
-    free(block);
-}
-
-static void answer_memory_init(struct answer_memory *memory)
-{
-    *memory = (struct answer_memory){{answer_alloc, answer_free, memory}, ANSWER_MEMORY_BYTES_MAX};
-}
-
 static bool digest_of(const Ego__Trajectory *trajectory, uint8_t digest[SHA256_BYTES])
 {
     struct sha256 hash;
@@ -423,8 +278,8 @@ static bool digest_of(const Ego__Trajectory *trajectory, uint8_t digest[SHA256_B
 
 bool ego_answer_digest(const uint8_t *data, size_t bytes, uint8_t digest[SHA256_BYTES])
 {
-    struct answer_memory memory;
-    answer_memory_init(&memory);
+    struct contract_memory memory;
+    contract_memory_init(&memory, ANSWER_MEMORY_BYTES_MAX);
     Ego__DriveAnswer *read = ego__drive_answer__unpack(&memory.allocator, bytes, data);
     bool read_whole = read != NULL && digest_of(read->trajectory, digest);
     ego__drive_answer__free_unpacked(read, &memory.allocator);
@@ -533,8 +388,8 @@ bool ego_answer_read(const uint8_t *data, size_t bytes, const struct ego_frame *
                      uint8_t digest[SHA256_BYTES], struct ego_told *told,
                      char reason[EGODRIVER_REASON_BYTES])
 {
-    struct answer_memory memory;
-    answer_memory_init(&memory);
+    struct contract_memory memory;
+    contract_memory_init(&memory, ANSWER_MEMORY_BYTES_MAX);
     Ego__DriveAnswer *read = ego__drive_answer__unpack(&memory.allocator, bytes, data);
     bool good = false;
     answer->point_count = 0;
@@ -565,20 +420,4 @@ bool ego_answer_read(const uint8_t *data, size_t bytes, const struct ego_frame *
     }
     ego__drive_answer__free_unpacked(read, &memory.allocator);
     return good;
-}
-
-bool ego_version_read(const uint8_t *data, size_t bytes, char *line, size_t line_bytes)
-{
-    struct answer_memory memory;
-    answer_memory_init(&memory);
-    Ego__Version *read = ego__version__unpack(&memory.allocator, bytes, data);
-    if (read == NULL) {
-        return false;
-    }
-    const Ego__ApiVersion *api = read->api;
-    snprintf(line, line_bytes, "%s %s %u.%u.%u", read->version_id, read->git_hash,
-             api != NULL ? api->major : 0, api != NULL ? api->minor : 0,
-             api != NULL ? api->patch : 0);
-    ego__version__free_unpacked(read, &memory.allocator);
-    return true;
 }

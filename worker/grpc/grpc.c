@@ -25,7 +25,6 @@
 
 enum {
     PREFIX_BYTES = 5, /* of a message: whether it is compressed, its length */
-    REPLY_ROOM_MAX = PREFIX_BYTES + GRPC_REPLY_BYTES_MAX,
     OUT_BYTES = 1 << 17,
     IN_BYTES = 1 << 16,
     ROUNDS_MAX = 16,         /* of reading, between looks at the deadline */
@@ -52,7 +51,7 @@ struct grpc_call {
 struct grpc_client {
     char address[GRPC_ADDRESS_BYTES];
     int fd;
-    uint32_t open_calls;
+    uint32_t open_calls, reply_bytes_max;
     nghttp2_session *session;
     struct grpc_call *calls;
     uint8_t *out; /* [OUT_BYTES], what the socket has not taken: out[out_at .. out_end) */
@@ -114,14 +113,15 @@ static int take_data(nghttp2_session *session, uint8_t flags, int32_t stream, co
     if (call == NULL) {
         return 0;
     }
-    if (bytes > REPLY_ROOM_MAX - call->reply_bytes) {
-        error_set(&client->why, STATUS_IO, "%s answers with more than %d MiB", call->method,
-                  GRPC_REPLY_BYTES_MAX >> 20);
+    const size_t room_max = PREFIX_BYTES + (size_t)client->reply_bytes_max;
+    if (bytes > room_max - call->reply_bytes) {
+        error_set(&client->why, STATUS_IO, "%s answers with more than %u MiB", call->method,
+                  client->reply_bytes_max >> 20);
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
     if (call->reply_bytes + bytes > call->reply_room) {
         size_t room = 2 * (call->reply_bytes + bytes);
-        room = room < REPLY_ROOM_MAX ? room : REPLY_ROOM_MAX;
+        room = room < room_max ? room : room_max;
         uint8_t *now = realloc(call->reply, room);
         if (now == NULL) {
             error_set(&client->why, STATUS_NO_MEMORY, "out of memory");
@@ -271,6 +271,7 @@ enum status grpc_open(const char *address, int64_t deadline_ms, struct grpc_clie
     TRY(memory_check(client, error, "%s: out of memory", address));
     snprintf(client->address, sizeof client->address, "%s", address);
     client->fd = -1;
+    client->reply_bytes_max = GRPC_REPLY_BYTES_MAX;
     client->out = malloc(OUT_BYTES);
     enum status status = memory_check(client->out, error, "%s: out of memory", address);
     THEN(status, grpc_socket_connect(address, deadline_ms, &client->fd, error));
@@ -305,6 +306,11 @@ void grpc_close(struct grpc_client *client)
     }
     free(client->out);
     free(client);
+}
+
+void grpc_limit(struct grpc_client *client, uint32_t reply_bytes_max)
+{
+    client->reply_bytes_max = reply_bytes_max;
 }
 
 const char *grpc_address(const struct grpc_client *client)

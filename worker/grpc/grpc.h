@@ -20,8 +20,9 @@ struct grpc_call;
 
 enum {
     GRPC_OK = 0,
-    GRPC_REPLY_BYTES_MAX = 16 << 20, /* of one answer; more fails its connection */
-    GRPC_MESSAGE_BYTES = 200,        /* of the sentence that a status comes with */
+    GRPC_REPLY_BYTES_MAX =
+        16 << 20,             /* of one answer, if nothing is said; more fails its connection */
+    GRPC_MESSAGE_BYTES = 200, /* of the sentence that a status comes with */
 };
 
 /* Connects to HOST:PORT, [IPV6]:PORT or unix:PATH. STATUS_BAD_INPUT: none of these;
@@ -29,6 +30,9 @@ enum {
 enum status grpc_open(const char *address, int64_t deadline_ms, struct grpc_client **out,
                       struct error *error);
 void grpc_close(struct grpc_client *client); /* accepts NULL; frees its calls */
+
+/* Bytes that an answer may have, instead of GRPC_REPLY_BYTES_MAX. */
+void grpc_limit(struct grpc_client *client, uint32_t reply_bytes_max);
 
 /* As it was opened. */
 const char *grpc_address(const struct grpc_client *client);

@@ -30,8 +30,8 @@ bool grpc_socket_is_unix(const char *address)
     return strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0;
 }
 
-/* HOST:PORT or [IPV6]:PORT. */
-static bool take_apart(const char *address, struct place *place)
+/* HOST:PORT or [IPV6]:PORT, of which port 0 is none where one connects. */
+static bool take_apart(const char *address, int least_port, struct place *place)
 {
     const char *colon = strrchr(address, ':');
     if (colon == NULL || colon == address || strlen(address) >= GRPC_ADDRESS_BYTES) {
@@ -53,7 +53,7 @@ static bool take_apart(const char *address, struct place *place)
         return false;
     }
     int port = atoi(colon + 1);
-    if (port < 1 || port > UINT16_MAX) {
+    if (port < least_port || port > UINT16_MAX) {
         return false;
     }
     memcpy(place->host, host, host_bytes);
@@ -71,7 +71,7 @@ enum status grpc_address_check(const char *address, struct error *error)
         bytes - strlen(UNIX_PREFIX) < sizeof local->sun_path && bytes < GRPC_ADDRESS_BYTES) {
         return STATUS_OK;
     }
-    if (!grpc_socket_is_unix(address) && take_apart(address, &place)) {
+    if (!grpc_socket_is_unix(address) && take_apart(address, 1, &place)) {
         return STATUS_OK;
     }
     return error_set(
@@ -87,7 +87,7 @@ bool grpc_address_is_local(const char *address)
     if (grpc_socket_is_unix(address)) {
         return true;
     }
-    if (!take_apart(address, &place)) {
+    if (!take_apart(address, 0, &place)) {
         return false;
     }
     if (inet_pton(AF_INET, place.host, &v4) == 1) {
@@ -149,7 +149,7 @@ static int connect_by_name(const char *address, int64_t end_ns, int *fd, const c
     struct addrinfo *found = NULL;
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     int code = ENOENT;
-    if (!take_apart(address, &place)) {
+    if (!take_apart(address, 1, &place)) {
         return EINVAL;
     }
     int failure = getaddrinfo(place.host, place.port, &hints, &found);
@@ -183,4 +183,84 @@ enum status grpc_socket_connect(const char *address, int64_t deadline_ms, int *f
     }
     return error_set(error, code == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_IO,
                      "cannot connect to %s: %s", address, why != NULL ? why : strerror(code));
+}
+
+/* ---- listening ---- */
+
+/* 0, or an error number. */
+static int listen_on(const struct sockaddr *at, socklen_t bytes, int *fd)
+{
+    int on = 1;
+    int made = socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (made < 0) {
+        return errno;
+    }
+    if (at->sa_family != AF_UNIX) {
+        setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    }
+    if (bind(made, at, bytes) != 0 || listen(made, SOMAXCONN) != 0) {
+        int code = errno;
+        close(made);
+        return code;
+    }
+    *fd = made;
+    return 0;
+}
+
+/* The port that a socket got; 0: it has none. */
+static int port_of(int fd)
+{
+    struct sockaddr_storage at;
+    socklen_t bytes = sizeof at;
+    if (getsockname(fd, (struct sockaddr *)&at, &bytes) != 0) {
+        return 0;
+    }
+    return at.ss_family == AF_INET    ? ntohs(((const struct sockaddr_in *)&at)->sin_port)
+           : at.ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)&at)->sin6_port)
+                                      : 0;
+}
+
+enum status grpc_socket_listen(const char *address, int *fd, char bound[GRPC_ADDRESS_BYTES],
+                               struct error *error)
+{
+    struct place place;
+    int code = 0;
+    const char *why = NULL;
+    snprintf(bound, GRPC_ADDRESS_BYTES, "%s", address);
+    if (grpc_socket_is_unix(address)) {
+        struct sockaddr_un local = {.sun_family = AF_UNIX};
+        TRY(grpc_address_check(address, error));
+        snprintf(local.sun_path, sizeof local.sun_path, "%s", address + strlen(UNIX_PREFIX));
+        code = listen_on((const struct sockaddr *)&local, sizeof local, fd);
+    } else {
+        struct addrinfo *found = NULL;
+        const struct addrinfo hints = {
+            .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+        if (!take_apart(address, 0, &place)) {
+            return grpc_address_check(address, error);
+        }
+        int failure = getaddrinfo(place.host, place.port, &hints, &found);
+        why = failure != 0 ? gai_strerror(failure) : NULL;
+        code = failure != 0 ? EINVAL : listen_on(found->ai_addr, found->ai_addrlen, fd);
+        if (failure == 0) {
+            freeaddrinfo(found);
+        }
+        if (code == 0) {
+            const int host_bytes = (int)(strrchr(address, ':') - address);
+            snprintf(bound, GRPC_ADDRESS_BYTES, "%.*s:%d", host_bytes, address, port_of(*fd));
+        }
+    }
+    return code == 0 ? STATUS_OK
+                     : error_set(error, STATUS_IO, "cannot listen on %s: %s", address,
+                                 why != NULL ? why : strerror(code));
+}
+
+int grpc_socket_accept(int fd)
+{
+    int on = 1;
+    int made = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (made >= 0) {
+        setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* fails of a Unix socket */
+    }
+    return made;
 }

@@ -25,4 +25,12 @@ bool grpc_address_is_local(const char *address);
 enum status grpc_socket_connect(const char *address, int64_t deadline_ms, int *fd,
                                 struct error *error);
 
+/* *fd: a socket that listens on an address as above, of HOST:PORT also port 0: any that is free;
+ * the caller's. `bound`: the address with the port that it got. STATUS_IO: somebody else has it. */
+enum status grpc_socket_listen(const char *address, int *fd, char bound[GRPC_ADDRESS_BYTES],
+                               struct error *error);
+
+/* The next connection, a socket that does not block; -1: there is none. */
+int grpc_socket_accept(int fd);
+
 #endif

@@ -41,7 +41,9 @@ struct planner_confinement {
     int64_t start_ms;       /* open_deadline_ms where planner_config has none; 0: 20,000 */
     uint32_t processes;     /* in the sandbox, threads included; 0: 512 */
     int64_t tmp_bytes;      /* of its /tmp and of its /dev/shm; 0: 256 MiB */
-    struct egodriver_places egodrivers; /* of planners behind a service */
+    struct contract_places egodrivers; /* of planners behind a service */
+    struct contract_places omnidreams; /* of world models behind a service */
+    const char *seed_frames;           /* their first frames, a directory; NULL: our sensors' */
     int64_t sensor_bytes; /* shared with it for the sensors of one session; 0: 32 MiB */
 };
 

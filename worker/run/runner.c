@@ -113,9 +113,7 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     }
     status = runner_open_planner(runner, error);
     if (status != STATUS_OK) {
-        /* Whatever it is that keeps the planner from starting here. */
-        bool other = status == STATUS_NO_MEMORY || status == STATUS_DEVICE;
-        status = error->status = other ? status : STATUS_PLANNER;
+        status = error->status = runner_start_failed(config, status);
         goto fail;
     }
     *out = runner;
@@ -418,6 +416,10 @@ static bool look(struct runner *runner, struct rollout *rollout)
     const struct scene *scene =
         runner_ops(runner)->slot_scene(runner->world, (uint32_t)rollout->slot);
     struct health_verdict health;
+    if (runner_is_cut_off(runner, rollout)) {
+        runner_discard(runner, rollout);
+        return false;
+    }
     if (!healthy(runner, rollout, scene, &health)) {
         struct job_run *job = rollout->job;
         bool main_line = rollout->branch == ROLLOUT_MAIN;

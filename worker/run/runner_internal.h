@@ -154,6 +154,13 @@ void runner_planner_died(struct runner *runner, const struct error *error);
 void runner_fault_text(struct runner *runner, const struct rollout *rollout, uint32_t tick,
                        const char *sentence, char text[OUTCOME_ERROR_BYTES]);
 
+/* Whether the rollout's world is served by somebody who cannot be reached: the attempt fails, for a
+ * fault of this host and not of the job. */
+bool runner_is_cut_off(struct runner *runner, struct rollout *rollout);
+/* The status of a runner that does not start: whatever it is that keeps the planner from it, or
+ * nobody serves the world. */
+enum status runner_start_failed(const struct runner_config *config, enum status status);
+
 /* Gives the rollout's trace what the planner wrote in its session; before it finishes. */
 void runner_keep_output(struct runner *runner, struct rollout *rollout);
 

@@ -10,6 +10,7 @@
 #include "worker/run/runner_internal.h"
 
 #include "base/check.h"
+#include "engine/worlds/foreign.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -301,4 +302,26 @@ void runner_reopen_planner(struct runner *runner)
     for (struct job_run *job = runner->jobs; job != NULL; job = job->next) {
         runner_fail_job(job, &error);
     }
+}
+
+bool runner_is_cut_off(struct runner *runner, struct rollout *rollout)
+{
+    struct error error;
+    const struct frame_stats *frame_stats =
+        runner_ops(runner)->slot_frame_stats != NULL
+            ? runner_ops(runner)->slot_frame_stats(runner->world, (uint32_t)rollout->slot)
+            : NULL;
+    if (frame_stats == NULL || !frame_stats->outage) {
+        return false;
+    }
+    error_set(&error, STATUS_IO, "%s", frame_stats->fault);
+    runner_fail_job(rollout->job, &error);
+    return true;
+}
+
+enum status runner_start_failed(const struct runner_config *config, enum status status)
+{
+    bool cut_off = status == STATUS_IO && config->foreign != NULL && config->foreign->outside;
+    return status == STATUS_NO_MEMORY || status == STATUS_DEVICE || cut_off ? status
+                                                                            : STATUS_PLANNER;
 }

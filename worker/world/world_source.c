@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 #include "engine/bench/machine.h"
 #include "engine/tinyphysics/tinyphysics_model.h"
+#include "worker/omnidreams/omnidreams.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/world/world_exec.h"
 #include "worker/world/world_onnx_controls.h"
@@ -39,6 +40,10 @@ struct world_source {
     struct ort *ort;
     struct tinyphysics_model *controls; /* NULL: not the world tinyphysics */
     struct world_onnx_controls *onnx_controls;
+    struct omnidreams_spec dream;
+    struct omnidreams_host dream_host; /* spec NULL: no such world */
+    struct omnidreams_seeds *seeds;
+    const char *seeds_hash;                                        /* NULL: without them */
     char model[LIMIT_PATH_BYTES], manifest_path[LIMIT_PATH_BYTES]; /* "": no ONNX world */
     void *library;                                                 /* NULL: no plugin */
     char hash[SHA256_HEX_BYTES];
@@ -67,7 +72,9 @@ static bool spec_is_controls(const char *spec)
 bool world_spec_is(const char *spec)
 {
     return strncmp(spec, "plugin:", 7) == 0 || strncmp(spec, "exec:", 5) == 0 ||
-           strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0 || spec_is_controls(spec);
+           strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0 ||
+           strncmp(spec, OMNIDREAMS_PREFIX, sizeof OMNIDREAMS_PREFIX - 1) == 0 ||
+           spec_is_controls(spec);
 }
 
 static enum status check_table(const char *file, const struct swerve_world_ops *ops,
@@ -158,6 +165,10 @@ static enum status ask_declared(struct world_source *source, struct error *error
         source->foreign.declared = declared;
         return STATUS_OK;
     }
+    if (source->foreign.outside) {
+        error->status =
+            STATUS_DEVICE; /* where one asks first, a server that is not there is none */
+    }
     if (source->host.command != NULL) {
         enum status status = planner_argv_parse(source->host.command, &words, &unneeded);
         THEN(status, planner_program_find(words.argv[0], program, &unneeded));
@@ -206,6 +217,42 @@ static enum status load_onnx(struct world_source *source, const char *spec, stru
     source->foreign.ops = &world_onnx_ops;
     source->foreign.host = &source->onnx_host;
     return STATUS_OK;
+}
+
+/* "omnidreams:NAME[?options]", served where the worker's owner says. */
+static enum status load_omnidreams(struct world_source *source, const char *spec,
+                                   const struct world_source_options *options, struct error *error)
+{
+    const struct planner_confinement *given = options->confinement;
+    TRY(omnidreams_parse(spec, &source->dream, error));
+    if (given != NULL && given->seed_frames != NULL) {
+        TRY(omnidreams_seeds_open(given->seed_frames, &source->seeds, &source->seeds_hash, error));
+    }
+    source->dream_host = (struct omnidreams_host){
+        .spec = &source->dream,
+        .places = given != NULL ? &given->omnidreams : NULL,
+        .seeds = source->seeds,
+        .start_ms = options->start_ms > 0 ? options->start_ms : WORLD_START_MS,
+        .step_ms = options->step_ms > 0 ? options->step_ms : WORLD_STEP_MS,
+        .patient = options->patient,
+    };
+    source->foreign.ops = &omnidreams_ops;
+    source->foreign.ended = omnidreams_ended;
+    source->foreign.meet = omnidreams_meet;
+    source->foreign.writes_first = source->seeds != NULL;
+    source->foreign.outside = true;
+    source->foreign.host = &source->dream_host;
+    return STATUS_OK;
+}
+
+/* Name, options and first frames; what the server says of itself is in what is declared. */
+static void add_omnidreams(struct sha256 *hash, const struct world_source *source, const char *spec)
+{
+    const char *rig = source->dream.rig != NULL ? source->dream.rig : "";
+    const char *seeds = source->seeds_hash != NULL ? source->seeds_hash : "";
+    sha256_update(hash, spec, strlen(spec) + 1);
+    sha256_update(hash, rig, strlen(rig) + 1);
+    sha256_update(hash, seeds, strlen(seeds) + 1);
 }
 
 static enum status add_identity(struct sha256 *hash, const char *spec, struct error *error)
@@ -295,6 +342,8 @@ static enum status make_hash(struct world_source *source, const char *spec, stru
         TRY(add_external(&hash, source->model, error));
         TRY(add_file(&hash, source->manifest_path, error));
         sha256_update(&hash, version, strlen(version) + 1);
+    } else if (source->dream_host.spec != NULL) {
+        add_omnidreams(&hash, source, spec);
     } else {
         TRY(add_identity(&hash, spec, error));
     }
@@ -342,14 +391,19 @@ static enum status open_source(struct world_source *source, const char *spec,
     const char *colon = strchr(spec, ':');
     if (!world_spec_is(spec) || (colon != NULL && colon[1] == '\0')) {
         return error_set(error, STATUS_USAGE,
-                         "world: expected plugin:FILE.so, exec:COMMAND, onnx:MODEL.onnx or "
-                         "tinyphysics:MODEL.onnx, found \"%s\"",
+                         "world: expected plugin:FILE.so, exec:COMMAND, onnx:MODEL.onnx, "
+                         "omnidreams:NAME or tinyphysics:MODEL.onnx, found \"%s\"",
                          spec);
     }
     source->foreign.config = "";
     source->foreign.rig_text = rig_text;
     if (spec_is_controls(spec)) {
         return load_controls(source, spec, error);
+    }
+    if (strncmp(spec, OMNIDREAMS_PREFIX, sizeof OMNIDREAMS_PREFIX - 1) == 0) {
+        TRY(load_omnidreams(source, spec, options, error));
+        TRY(ask_declared(source, error));
+        return make_hash(source, spec, error);
     }
     bool onnx = strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0;
     TRY(onnx ? load_onnx(source, spec, error) : planner_spec_parse(spec, &source->spec, error));
@@ -398,6 +452,8 @@ void world_source_close(struct world_source *source)
         world_onnx_controls_close(source->onnx_controls);
         ort_close(source->ort);
         tinyphysics_model_free(source->controls);
+        omnidreams_seeds_close(source->seeds);
+        omnidreams_spec_finish(&source->dream);
     }
     free(source);
 }

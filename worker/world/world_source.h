@@ -1,13 +1,13 @@
 /*
- * World specs: from `plugin:FILE.so[?config]`, `exec:COMMAND LINE` or
- * `onnx:MODEL.onnx[?manifest=FILE.json]` to a world that answers for a
- * tier. A job names a world by hash alone, as it names a model: whoever submits cannot make a
+ * World specs: from `plugin:FILE.so[?config]`, `exec:COMMAND LINE`,
+ * `onnx:MODEL.onnx[?manifest=FILE.json]` or `omnidreams:NAME[?options]` to a world that answers for
+ * a tier. A job names a world by hash alone, as it names a model: whoever submits cannot make a
  * worker run a command. Which worlds a worker has, its own command line says (--world,
  * --audit-world).
  *
  * The hash covers what the world is made of (the plugin's file and config; the command line, its
- * program and every regular file that it names; model, manifest and the runtime's version) and all
- * that the world declares, its version first.
+ * program and every regular file that it names; model, manifest and the runtime's version; name,
+ * options and first frames) and all that the world declares, its version first.
  */
 #ifndef SWERVE_WORKER_WORLD_WORLD_SOURCE_H
 #define SWERVE_WORKER_WORLD_WORLD_SOURCE_H
@@ -27,6 +27,7 @@ struct world_source;
 struct world_source_options {
     const struct planner_confinement *confinement; /* of processes; NULL: none; outlives it */
     int64_t start_ms, step_ms;                     /* 0: WORLD_START_MS, WORLD_STEP_MS */
+    bool patient; /* a server that does not listen has start_ms to begin to */
 };
 
 /* Whether --world names a foreign world and not a tier. "tinyphysics" is one, whose model is

@@ -1,0 +1,124 @@
+/*
+ * Scenarios as services of AlpaSim. See alpasim.h.
+ */
+#include "worker/alpasim/alpasim_internal.h"
+
+#include "schemas/proto/egodriver.pb-c.h"
+#include "worker/run/revision.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SENSORSIM "/nre.grpc.protos.sensorsim.SensorsimService/"
+#define WORLDMODEL "/omnidreams.video_model.WorldModelService/"
+
+enum status alpasim_create(const struct suite *suite, const struct rig *rig, struct alpasim **out,
+                           struct error *error)
+{
+    struct alpasim *alpasim = calloc(1, sizeof *alpasim);
+    TRY(memory_check(alpasim, error, "alpasim: out of memory"));
+    alpasim->rig = rig;
+    alpasim->scenes = calloc(suite->entry_count + 1, sizeof *alpasim->scenes);
+    enum status status = memory_check(alpasim->scenes, error, "alpasim: out of memory");
+    for (uint32_t i = 0; i < suite->entry_count && status == STATUS_OK; i++) {
+        const struct scenario *scenario = &suite->entries[i].document->scenario;
+        for (uint32_t k = 0; k < i && status == STATUS_OK; k++) {
+            if (strcmp(alpasim->scenes[k].scenario->id, scenario->id) == 0) {
+                status =
+                    error_set(error, STATUS_BAD_INPUT, "suite %s: two scenarios have the id %s",
+                              suite->id, scenario->id);
+            }
+        }
+        alpasim->scenes[i].scenario = scenario;
+    }
+    alpasim->scene_count = suite->entry_count;
+    if (status != STATUS_OK) {
+        alpasim_destroy(alpasim);
+        return status;
+    }
+    *out = alpasim;
+    return STATUS_OK;
+}
+
+void alpasim_destroy(struct alpasim *alpasim)
+{
+    if (alpasim == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; alpasim->scenes != NULL && i < alpasim->scene_count; i++) {
+        raster_layers_destroy(alpasim->scenes[i].layers);
+    }
+    for (int i = 0; i < ALPASIM_VIEWS; i++) {
+        raster_rays_destroy(alpasim->views[i].rays);
+    }
+    for (int i = 0; i < ALPASIM_SESSIONS; i++) {
+        free(alpasim->sessions[i].rig);
+    }
+    free(alpasim->scenes);
+    free(alpasim);
+}
+
+struct alpasim_scene *alpasim_find(struct alpasim *alpasim, const char *id,
+                                   struct grpc_answer *answer)
+{
+    for (uint32_t i = 0; i < alpasim->scene_count; i++) {
+        if (strcmp(alpasim->scenes[i].scenario->id, id) == 0) {
+            return &alpasim->scenes[i];
+        }
+    }
+    alpasim_refuse(answer, GRPC_NOT_FOUND, "no scene %.80s here; there are %u, the first %s", id,
+                   alpasim->scene_count,
+                   alpasim->scene_count > 0 ? alpasim->scenes[0].scenario->id : "none");
+    return NULL;
+}
+
+void alpasim_refuse(struct grpc_answer *answer, int code, const char *format, ...)
+{
+    va_list args;
+    answer->code = code;
+    va_start(args, format);
+    vsnprintf(answer->sentence, sizeof answer->sentence, format, args);
+    va_end(args);
+}
+
+void alpasim_answer(struct grpc_answer *answer, const ProtobufCMessage *message)
+{
+    answer->bytes = protobuf_c_message_get_packed_size(message);
+    answer->message = malloc(answer->bytes + 1);
+    if (answer->message == NULL) {
+        answer->bytes = 0;
+        alpasim_refuse(answer, GRPC_INTERNAL, "out of memory");
+        return;
+    }
+    protobuf_c_message_pack(message, answer->message);
+}
+
+/* Who this is: results that it draws are those of a revision. */
+static void tell_version(struct grpc_answer *answer)
+{
+    char version[64];
+    Ego__Version said = EGO__VERSION__INIT;
+    Ego__ApiVersion api = EGO__API_VERSION__INIT;
+    snprintf(version, sizeof version, "swerve-object-%.12s", revision_hash);
+    said.version_id = version;
+    said.api = &api;
+    alpasim_answer(answer, &said.base);
+}
+
+void alpasim_serve(void *context, const char *method, const uint8_t *message, size_t bytes,
+                   struct grpc_answer *answer)
+{
+    struct alpasim *alpasim = context;
+    const bool sensors = strncmp(method, SENSORSIM, strlen(SENSORSIM)) == 0;
+    const bool model = strncmp(method, WORLDMODEL, strlen(WORLDMODEL)) == 0;
+    const char *name = strrchr(method, '/');
+    name = name != NULL ? name + 1 : method;
+    if ((sensors || model) && strcmp(name, "get_version") == 0) {
+        tell_version(answer);
+    } else if (!(sensors && alpasim_sensorsim(alpasim, name, message, bytes, answer)) &&
+               !(model && alpasim_worldmodel(alpasim, name, message, bytes, answer))) {
+        alpasim_refuse(answer, GRPC_UNIMPLEMENTED, "%.120s is not served here", method);
+    }
+}

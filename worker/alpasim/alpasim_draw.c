@@ -1,0 +1,87 @@
+/*
+ * Pictures of scenes from any place, for AlpaSim's services. See alpasim_internal.h.
+ */
+#include "base/check.h"
+#include "base/jpeg/jpeg_encode.h"
+#include "base/png/png_encode.h"
+#include "worker/alpasim/alpasim_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void alpasim_moment_init(struct alpasim_moment *moment, const struct alpasim_scene *scene)
+{
+    const struct scenario *scenario = scene->scenario;
+    memset(&moment->scene, 0, sizeof moment->scene);
+    memset(moment->agents, 0, sizeof moment->agents);
+    moment->scenario = *scenario;
+    moment->scenario.agents = moment->agents;
+    moment->scenario.agent_count = 0;
+    moment->scene.conditions = scenario->conditions;
+}
+
+static bool is_same(const struct rig_camera *a, const struct rig_camera *b)
+{
+    return a->width == b->width && a->height == b->height &&
+           memcmp(&a->pose, &b->pose, sizeof a->pose) == 0 &&
+           memcmp(&a->lens, &b->lens, sizeof a->lens) == 0;
+}
+
+/* The rays of a camera, made anew where it was not drawn with lately. */
+static enum status view_of(struct alpasim *alpasim, const struct rig_camera *camera,
+                           const struct raster_rays **out, struct error *error)
+{
+    struct alpasim_view *oldest = &alpasim->views[0];
+    for (int i = 0; i < ALPASIM_VIEWS; i++) {
+        struct alpasim_view *view = &alpasim->views[i];
+        if (view->rays != NULL && is_same(&view->camera, camera)) {
+            view->used = ++alpasim->uses;
+            *out = view->rays;
+            return STATUS_OK;
+        }
+        oldest = view->used < oldest->used ? view : oldest;
+    }
+    raster_rays_destroy(oldest->rays);
+    *oldest = (struct alpasim_view){.camera = *camera, .used = ++alpasim->uses};
+    TRY(raster_rays_create(camera, 0, &oldest->rays, error));
+    *out = oldest->rays;
+    return STATUS_OK;
+}
+
+/* A picture as a file. */
+static enum status encode(const uint8_t *rgb, const struct rig_camera *camera, uint32_t format,
+                          uint32_t quality, uint8_t **file, size_t *bytes, struct error *error)
+{
+    const uint32_t width = (uint32_t)camera->width, height = (uint32_t)camera->height;
+    if (format == ALPASIM_PNG) {
+        return png_encode_quick(rgb, width, height, file, bytes, error);
+    }
+    const size_t room = (size_t)width * height * 3 + 65536;
+    uint8_t *to = malloc(room);
+    TRY(memory_check(to, error, "no memory for a picture"));
+    enum status status = jpeg_encode(rgb, width, height, quality, to, room, bytes, error);
+    if (status != STATUS_OK) {
+        free(to);
+        return status;
+    }
+    *file = to;
+    return STATUS_OK;
+}
+
+enum status alpasim_draw(struct alpasim *alpasim, struct alpasim_scene *scene,
+                         const struct alpasim_moment *moment, const struct rig_camera *camera,
+                         uint64_t seed, uint32_t format, uint32_t quality, uint8_t **file,
+                         size_t *bytes, struct error *error)
+{
+    const struct raster_rays *rays = NULL;
+    if (scene->layers == NULL) {
+        TRY(raster_layers_create(&scene->scenario->map, &scene->layers, error));
+    }
+    TRY(view_of(alpasim, camera, &rays, error));
+    uint8_t *rgb = calloc((size_t)camera->width * (size_t)camera->height, 3);
+    TRY(memory_check(rgb, error, "no memory for a picture"));
+    raster_rays_draw(scene->layers, &moment->scenario, &moment->scene, seed, rays, rgb);
+    enum status status = encode(rgb, camera, format, quality, file, bytes, error);
+    free(rgb);
+    return status;
+}

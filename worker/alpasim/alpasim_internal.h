@@ -1,0 +1,92 @@
+/*
+ * Insides of AlpaSim's services, shared by their files. See alpasim.h.
+ */
+#ifndef SWERVE_WORKER_ALPASIM_INTERNAL_H
+#define SWERVE_WORKER_ALPASIM_INTERNAL_H
+
+#include "engine/sensors/raster.h"
+#include "schemas/scene.h"
+#include "worker/alpasim/alpasim.h"
+#include "worker/contract/contract_call.h"
+#include "worker/contract/contract_camera.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+enum {
+    ALPASIM_SESSIONS = 8,
+    ALPASIM_SESSION_BYTES = 40,
+    ALPASIM_VIEWS = 16, /* lenses that are kept ready */
+    ALPASIM_QUALITY = 90,
+};
+
+/* Formats of a picture, as both contracts number them. */
+enum alpasim_format { ALPASIM_PNG = 1, ALPASIM_JPEG = 2 };
+
+struct alpasim_scene {
+    const struct scenario *scenario;
+    struct raster_layers *layers; /* NULL: nothing of it was drawn yet */
+};
+
+/* A camera that was drawn with. */
+struct alpasim_view {
+    struct rig_camera camera; /* without id */
+    struct raster_rays *rays;
+    uint64_t used;
+};
+
+/* A session of a world model. */
+struct alpasim_session {
+    char id[ALPASIM_SESSION_BYTES]; /* "": free */
+    struct alpasim_scene *scene;
+    uint64_t seed;
+    struct rig *rig;
+    uint64_t used;
+};
+
+struct alpasim {
+    const struct rig *rig;
+    uint32_t scene_count;
+    struct alpasim_scene *scenes;
+    struct alpasim_view views[ALPASIM_VIEWS];
+    struct alpasim_session sessions[ALPASIM_SESSIONS];
+    uint64_t uses, started;
+};
+
+/* View of a scene: where the camera's rig stands, and who is there. */
+struct alpasim_moment {
+    struct scenario scenario; /* the scene's, with `agents` in it */
+    struct scene scene;
+    struct agent agents[LIMIT_AGENTS];
+};
+
+/* ---- alpasim.c ---- */
+
+/* The scene of an id; NULL: *answer says that there is none. */
+struct alpasim_scene *alpasim_find(struct alpasim *alpasim, const char *id,
+                                   struct grpc_answer *answer);
+void alpasim_refuse(struct grpc_answer *answer, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Packs an answer. */
+void alpasim_answer(struct grpc_answer *answer, const ProtobufCMessage *message);
+
+/* ---- alpasim_draw.c ---- */
+
+/* A moment of a scene without anybody; its agents are filled in by the caller, who counts them in
+ * scenario.agent_count and scene.agent_count. */
+void alpasim_moment_init(struct alpasim_moment *moment, const struct alpasim_scene *scene);
+
+/* Draws a camera that stands at camera->pose on ego of the moment, as a file of a format. *file is
+ * the caller's. BAD_INPUT: its lens is not one to one; NO_MEMORY. */
+enum status alpasim_draw(struct alpasim *alpasim, struct alpasim_scene *scene,
+                         const struct alpasim_moment *moment, const struct rig_camera *camera,
+                         uint64_t seed, uint32_t format, uint32_t quality, uint8_t **file,
+                         size_t *bytes, struct error *error);
+
+/* ---- services; false: it has no such method ---- */
+
+bool alpasim_sensorsim(struct alpasim *alpasim, const char *method, const uint8_t *message,
+                       size_t bytes, struct grpc_answer *answer);
+bool alpasim_worldmodel(struct alpasim *alpasim, const char *method, const uint8_t *message,
+                        size_t bytes, struct grpc_answer *answer);
+
+#endif

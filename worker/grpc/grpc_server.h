@@ -1,0 +1,55 @@
+/*
+ * gRPC server: unary calls over HTTP/2 without TLS, through libnghttp2. One thread serves all
+ * connections; a call is answered in one piece by a function, one call at a time.
+ *
+ * Whoever can connect may call: what comes is untrusted, and bounded (connections, calls of each,
+ * bytes of a message). A call that breaks a bound is refused, or its connection closed.
+ *
+ * Source: gRPC over HTTP2 (grpc/grpc, doc/PROTOCOL-HTTP2.md); RFC 9113.
+ */
+#ifndef SWERVE_WORKER_GRPC_SERVER_H
+#define SWERVE_WORKER_GRPC_SERVER_H
+
+#include "base/status.h"
+#include "worker/grpc/grpc.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    GRPC_SERVER_CONNECTIONS = 32,
+    GRPC_SERVER_CALLS = 64,            /* of a connection at once */
+    GRPC_QUESTION_BYTES_MAX = 64 << 20 /* of one message */
+};
+
+/* gRPC's statuses that a service answers with. */
+enum { GRPC_INVALID_ARGUMENT = 3, GRPC_NOT_FOUND = 5, GRPC_UNIMPLEMENTED = 12, GRPC_INTERNAL = 13 };
+
+struct grpc_answer {
+    int code; /* GRPC_OK, or why there is no message */
+    char sentence[GRPC_MESSAGE_BYTES];
+    uint8_t *message; /* malloc'ed, handed over; NULL with 0 bytes: an empty one */
+    size_t bytes;
+    bool hang_up; /* the connection is closed instead, in mid-call */
+};
+
+/* Answers a call of "/package.Service/method"; *answer begins as an empty message. */
+typedef void grpc_service(void *context, const char *method, const uint8_t *message, size_t bytes,
+                          struct grpc_answer *answer);
+
+struct grpc_server;
+
+/* Listens on HOST:PORT (port 0: any), [IPV6]:PORT or unix:PATH. STATUS_BAD_INPUT, STATUS_IO. */
+enum status grpc_server_open(const char *address, grpc_service *service, void *context,
+                             struct grpc_server **out, struct error *error);
+
+/* The address that it listens on, with the port that it got. */
+const char *grpc_server_address(const struct grpc_server *server);
+
+/* Serves until `quit_fd` is readable or at its end. */
+enum status grpc_server_run(struct grpc_server *server, int quit_fd, struct error *error);
+
+void grpc_server_close(struct grpc_server *server); /* accepts NULL */
+
+#endif
