@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/jpeg/jpeg_encode.h"
 #include "base/png/png_encode.h"
+#include "base/rng.h"
 #include "worker/alpasim/alpasim_internal.h"
 
 #include <stdlib.h>
@@ -18,6 +19,7 @@ void alpasim_moment_init(struct alpasim_moment *moment, const struct alpasim_sce
     moment->scenario.agents = moment->agents;
     moment->scenario.agent_count = 0;
     moment->scene.conditions = scenario->conditions;
+    moment->grain = false;
 }
 
 static bool is_same(const struct rig_camera *a, const struct rig_camera *b)
@@ -46,6 +48,19 @@ static enum status view_of(struct alpasim *alpasim, const struct rig_camera *cam
     TRY(raster_rays_create(camera, 0, &oldest->rays, error));
     *out = oldest->rays;
     return STATUS_OK;
+}
+
+/* Up to two levels more or less in every colour of a picture, of the seed alone. */
+static void add_grain(uint8_t *rgb, size_t bytes, uint64_t seed)
+{
+    uint64_t state = rng_mix(seed);
+    for (size_t i = 0; i < bytes; i++) {
+        if (i % 16 == 0) {
+            state = rng_mix(state + i);
+        }
+        const int value = rgb[i] + (int)((state >> (4 * (i % 16))) & 15) % 5 - 2;
+        rgb[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+    }
 }
 
 /* A picture as a file. */
@@ -81,6 +96,9 @@ enum status alpasim_draw(struct alpasim *alpasim, struct alpasim_scene *scene,
     uint8_t *rgb = calloc((size_t)camera->width * (size_t)camera->height, 3);
     TRY(memory_check(rgb, error, "no memory for a picture"));
     raster_rays_draw(scene->layers, &moment->scenario, &moment->scene, seed, rays, rgb);
+    if (moment->grain) {
+        add_grain(rgb, (size_t)camera->width * (size_t)camera->height * 3, seed);
+    }
     enum status status = encode(rgb, camera, format, quality, file, bytes, error);
     free(rgb);
     return status;

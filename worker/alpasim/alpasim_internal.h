@@ -57,6 +57,7 @@ struct alpasim_moment {
     struct scenario scenario; /* the scene's, with `agents` in it */
     struct scene scene;
     struct agent agents[LIMIT_AGENTS];
+    bool grain; /* as of a camera: no picture of a video is the one before, to the byte */
 };
 
 /* ---- alpasim.c ---- */
