@@ -6,7 +6,6 @@
 #include "schemas/proto/egodriver.pb-c.h"
 #include "worker/run/revision.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,41 +57,6 @@ void alpasim_destroy(struct alpasim *alpasim)
     }
     free(alpasim->scenes);
     free(alpasim);
-}
-
-struct alpasim_scene *alpasim_find(struct alpasim *alpasim, const char *id,
-                                   struct grpc_answer *answer)
-{
-    for (uint32_t i = 0; i < alpasim->scene_count; i++) {
-        if (strcmp(alpasim->scenes[i].scenario->id, id) == 0) {
-            return &alpasim->scenes[i];
-        }
-    }
-    alpasim_refuse(answer, GRPC_NOT_FOUND, "no scene %.80s here; there are %u, the first %s", id,
-                   alpasim->scene_count,
-                   alpasim->scene_count > 0 ? alpasim->scenes[0].scenario->id : "none");
-    return NULL;
-}
-
-void alpasim_refuse(struct grpc_answer *answer, int code, const char *format, ...)
-{
-    va_list args;
-    answer->code = code;
-    va_start(args, format);
-    vsnprintf(answer->sentence, sizeof answer->sentence, format, args);
-    va_end(args);
-}
-
-void alpasim_answer(struct grpc_answer *answer, const ProtobufCMessage *message)
-{
-    answer->bytes = protobuf_c_message_get_packed_size(message);
-    answer->message = malloc(answer->bytes + 1);
-    if (answer->message == NULL) {
-        answer->bytes = 0;
-        alpasim_refuse(answer, GRPC_INTERNAL, "out of memory");
-        return;
-    }
-    protobuf_c_message_pack(message, answer->message);
 }
 
 /* Who this is: results that it draws are those of a revision. */

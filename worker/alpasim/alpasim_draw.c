@@ -1,11 +1,14 @@
 /*
- * Pictures of scenes from any place, for AlpaSim's services. See alpasim_internal.h.
+ * Pictures of scenes from any place, and answers, for AlpaSim's services. See alpasim_internal.h.
  */
 #include "base/check.h"
 #include "base/jpeg/jpeg_encode.h"
 #include "base/png/png_encode.h"
+#include "base/rng.h"
 #include "worker/alpasim/alpasim_internal.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +21,7 @@ void alpasim_moment_init(struct alpasim_moment *moment, const struct alpasim_sce
     moment->scenario.agents = moment->agents;
     moment->scenario.agent_count = 0;
     moment->scene.conditions = scenario->conditions;
+    moment->grain = false;
 }
 
 static bool is_same(const struct rig_camera *a, const struct rig_camera *b)
@@ -46,6 +50,19 @@ static enum status view_of(struct alpasim *alpasim, const struct rig_camera *cam
     TRY(raster_rays_create(camera, 0, &oldest->rays, error));
     *out = oldest->rays;
     return STATUS_OK;
+}
+
+/* Up to two levels more or less in every colour of a picture, of the seed alone. */
+static void add_grain(uint8_t *rgb, size_t bytes, uint64_t seed)
+{
+    uint64_t state = rng_mix(seed);
+    for (size_t i = 0; i < bytes; i++) {
+        if (i % 16 == 0) {
+            state = rng_mix(state + i);
+        }
+        const int value = rgb[i] + (int)((state >> (4 * (i % 16))) & 15) % 5 - 2;
+        rgb[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+    }
 }
 
 /* A picture as a file. */
@@ -81,7 +98,47 @@ enum status alpasim_draw(struct alpasim *alpasim, struct alpasim_scene *scene,
     uint8_t *rgb = calloc((size_t)camera->width * (size_t)camera->height, 3);
     TRY(memory_check(rgb, error, "no memory for a picture"));
     raster_rays_draw(scene->layers, &moment->scenario, &moment->scene, seed, rays, rgb);
+    if (moment->grain) {
+        add_grain(rgb, (size_t)camera->width * (size_t)camera->height * 3, seed);
+    }
     enum status status = encode(rgb, camera, format, quality, file, bytes, error);
     free(rgb);
     return status;
+}
+
+/* ---- answers ---- */
+
+struct alpasim_scene *alpasim_find(struct alpasim *alpasim, const char *id,
+                                   struct grpc_answer *answer)
+{
+    for (uint32_t i = 0; i < alpasim->scene_count; i++) {
+        if (strcmp(alpasim->scenes[i].scenario->id, id) == 0) {
+            return &alpasim->scenes[i];
+        }
+    }
+    alpasim_refuse(answer, GRPC_NOT_FOUND, "no scene %.80s here; there are %u, the first %s", id,
+                   alpasim->scene_count,
+                   alpasim->scene_count > 0 ? alpasim->scenes[0].scenario->id : "none");
+    return NULL;
+}
+
+void alpasim_refuse(struct grpc_answer *answer, int code, const char *format, ...)
+{
+    va_list args;
+    answer->code = code;
+    va_start(args, format);
+    vsnprintf(answer->sentence, sizeof answer->sentence, format, args);
+    va_end(args);
+}
+
+void alpasim_answer(struct grpc_answer *answer, const ProtobufCMessage *message)
+{
+    answer->bytes = protobuf_c_message_get_packed_size(message);
+    answer->message = malloc(answer->bytes + 1);
+    if (answer->message == NULL) {
+        answer->bytes = 0;
+        alpasim_refuse(answer, GRPC_INTERNAL, "out of memory");
+        return;
+    }
+    protobuf_c_message_pack(message, answer->message);
 }

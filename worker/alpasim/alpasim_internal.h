@@ -57,9 +57,10 @@ struct alpasim_moment {
     struct scenario scenario; /* the scene's, with `agents` in it */
     struct scene scene;
     struct agent agents[LIMIT_AGENTS];
+    bool grain; /* as of a camera: no picture of a video is the one before, to the byte */
 };
 
-/* ---- alpasim.c ---- */
+/* ---- alpasim_draw.c ---- */
 
 /* The scene of an id; NULL: *answer says that there is none. */
 struct alpasim_scene *alpasim_find(struct alpasim *alpasim, const char *id,
@@ -68,8 +69,6 @@ void alpasim_refuse(struct grpc_answer *answer, int code, const char *format, ..
     __attribute__((format(printf, 3, 4)));
 /* Packs an answer. */
 void alpasim_answer(struct grpc_answer *answer, const ProtobufCMessage *message);
-
-/* ---- alpasim_draw.c ---- */
 
 /* A moment of a scene without anybody; its agents are filled in by the caller, who counts them in
  * scenario.agent_count and scene.agent_count. */

@@ -4,6 +4,7 @@
  */
 #include "base/check.h"
 #include "base/dmath.h"
+#include "base/rng.h"
 #include "worker/alpasim/alpasim_internal.h"
 #include "worker/contract/contract_places.h"
 
@@ -232,6 +233,7 @@ static bool draw_frame(struct alpasim *alpasim, const struct alpasim_session *se
     struct rig_pose pose;
     struct error error;
     alpasim_moment_init(&record->moment, session->scene);
+    record->moment.grain = true;
     if (!contract_pose_read(at->pose, false, &pose, &reason)) {
         alpasim_refuse(answer, GRPC_INVALID_ARGUMENT, "pose %zu of the rig %s", frame, reason);
         return false;
@@ -247,8 +249,9 @@ static bool draw_frame(struct alpasim *alpasim, const struct alpasim_session *se
         wm__picture__init(picture);
         picture->format = ALPASIM_JPEG;
         if (alpasim_draw(alpasim, session->scene, &record->moment, &session->rig->cameras[c],
-                         session->seed, ALPASIM_JPEG, ALPASIM_QUALITY, &picture->data.data,
-                         &picture->data.len, &error) != STATUS_OK) {
+                         rng_mix(session->seed ^ at->timestamp_us) + c, ALPASIM_JPEG,
+                         ALPASIM_QUALITY, &picture->data.data, &picture->data.len,
+                         &error) != STATUS_OK) {
             alpasim_refuse(answer, GRPC_INVALID_ARGUMENT, "camera %s: %s",
                            session->rig->cameras[c].id, error.text);
             return false;
