@@ -54,7 +54,8 @@ struct learned_step {
 struct learned_world {
     struct world base;
     const struct model *model;
-    enum conditioning conditioning;
+    enum conditioning conditioning; /* of the network */
+    bool foresees;                  /* who was in the first frame is moved by foresee.h */
     struct page_pool *pool;
     struct backend *backend;
     struct threads *threads;    /* draw the layouts of a batch */

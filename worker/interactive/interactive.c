@@ -55,7 +55,8 @@ static enum status add_ways(struct interactive *pool, const struct interactive_o
                             struct error *error)
 {
     uint32_t last = options->model->config->steps + 1;
-    uint32_t fewest = options->conditioning == CONDITIONING_AGENTS ? 0 : 1;
+    bool drawable = conditioning_of_network(options->conditioning) == CONDITIONING_AGENTS;
+    uint32_t fewest = drawable ? 0 : 1;
     for (uint32_t i = 0; i < options->way_count; i++) {
         if (options->ways[i] >= last || options->ways[i] < fewest) {
             return error_set(error, STATUS_USAGE,
@@ -81,7 +82,7 @@ static enum status open_tiers(struct interactive *pool, const struct interactive
         for (uint32_t steps = options->model->config->steps; steps > 0; steps /= 2) {
             add_tier(pool, options->world, steps);
         }
-        if (options->conditioning == CONDITIONING_AGENTS) {
+        if (conditioning_of_network(options->conditioning) == CONDITIONING_AGENTS) {
             add_tier(pool, options->world, 0);
         }
     }
