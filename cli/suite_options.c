@@ -168,6 +168,7 @@ static enum status prepare_models(const struct suite_options *options,
     enum status status = models_parse_conditioning(options->layout, &build->conditioning, error);
     build->precision = NN_BF16;
     build->skipped_steps = (uint32_t)options->skip_steps;
+    build->previous = options->previous;
     if (strcmp(options->precision, PRECISION_AUTO) != 0) {
         THEN(status, models_parse_precision(options->precision, &build->precision, error));
     }

@@ -22,6 +22,7 @@ struct suite_options {
     const char *layout;
     const char *precision;
     int64_t skip_steps; /* of the student's sampler, in each tick */
+    const char *previous;
     const char *audit;
     const char *trust;     /* policy: the store says in which slices the student is frozen */
     const char *store_url; /* as given; for `trust` and for goldens */
@@ -76,6 +77,9 @@ enum { SEEDS_NOT_GIVEN = -1 };
         {"--skip-steps", "N",                                                                     \
          "steps of the student's sampler that each tick leaves out, on the CPU; all: drawn (0)",  \
          .number = &(options).skip_steps},                                                        \
+        {"--previous", "MODEL",                                                                   \
+         "that makes the ticks of saved drives which it made at the wheel, on the CPU",           \
+         .text = &(options).previous},                                                            \
         {"--allow-degraded", NULL, "without world models the object world answers for them",      \
          .flag = &(options).allow_degraded},                                                      \
         {"--horizon", "refuse|clip|route",                                                        \

@@ -187,6 +187,15 @@ struct deadline_choice deadline_pick(const struct deadline_pool *pool,
     return choice;
 }
 
+bool deadline_room(const struct deadline_pool *pool, const struct deadline_session *sessions,
+                   uint32_t count, uint32_t tier, int64_t now_ns)
+{
+    CHECK(count <= DEADLINE_SESSIONS_MAX);
+    int64_t end_ns = now_ns + cost_ns(pool, tier) + (int64_t)(pool->margin_ms * NS_PER_MS);
+    uint64_t late_anyway = late_from(pool, sessions, count, 0, now_ns);
+    return (late_from(pool, sessions, count, 0, end_ns) & ~late_anyway) == 0;
+}
+
 /* ---- whether it goes well ---- */
 
 void deadline_served(struct deadline_pool *pool, int64_t now_ns, bool late)

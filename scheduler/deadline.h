@@ -115,6 +115,11 @@ struct deadline_choice deadline_pick(const struct deadline_pool *pool,
                                      const struct deadline_session *sessions, uint32_t count,
                                      int64_t now_ns);
 
+/* Whether a tick that is nobody's, of this tier, may be served now: no session's next tick is late
+ * by it that would be on time without, at the lowest tiers that they accept. */
+bool deadline_room(const struct deadline_pool *pool, const struct deadline_session *sessions,
+                   uint32_t count, uint32_t tier, int64_t now_ns);
+
 /* A tick has been served. */
 void deadline_served(struct deadline_pool *pool, int64_t now_ns, bool late);
 

@@ -66,7 +66,8 @@ struct trace_tick {
     uint8_t light;
     uint8_t sensors_dark; /* enum sensor_mask */
     uint8_t guardian : 1; /* the guardian would have overridden */
-    uint8_t skipped : 7; /* steps of its sampler that a learned world left out of the tick's step */
+    uint8_t skipped : 7;  /* steps of its sampler that a learned world left out of the tick's step;
+                             more than it has: as slot_skip (engine/worlds/world.h) */
     float friction;
     float visibility_m;
     double x_m, y_m, heading_rad, speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad;

@@ -358,21 +358,20 @@ def cell(value, signed=False):
 
 
 def table(results):
-    print("| family | scenes, movers | " + " | ".join(
-        f"{h} s: straight / accel. / foreseen, m" for h in (1, 3, 5))
-        + " | 3 s: foreseen less accel. | moving IoU at 3 s: straight / foreseen | more than straight |")
-    print("|---" * 8 + "|")
+    print("| family | scenes, movers | 1 s: straight / accel. / foreseen, m | 3 s | 5 s | foreseen less "
+          "accel., 3 s | 5 s | moving IoU at 3 s: straight / foreseen | more than straight, 3 s | 5 s |")
+    print("|---" * 10 + "|")
     for name, result in results.items():
-        models, by = result["models"], {round(f["horizon_s"]): f for f in result["foresight"]}
-        cells = {}
-        for model in ("traffic_straight", "accelerating", "foreseen"):
-            cells[model] = {round(h["horizon_s"]): h["position_m"] for h in models[model]}
+        by = {round(f["horizon_s"]): f for f in result["foresight"]}
+        cells = {model: {round(h["horizon_s"]): h["position_m"] for h in result["models"][model]}
+                 for model in ("traffic_straight", "accelerating", "foreseen")}
         movers = cells["foreseen"][3]
-        print(f"| {name} | {movers['scenes']}, {movers['windows']:.0f} | " + " | ".join(
-            " / ".join(cell(cells[m][h]) for m in cells) for h in (1, 3, 5))
-            + f" | {cell(by[3]['foreseen_less_accelerating_m'], True)} | "
-            + " / ".join(cell(by[3]["moving_iou"][m]) for m in ("straight", "foreseen"))
-            + f" | {cell(by[3]['foreseen_more_than_straight'], True)} |")
+        row = [name, f"{movers['scenes']}, {movers['windows']:.0f}"]
+        row += [" / ".join(cell(cells[m][h]) for m in cells) for h in (1, 3, 5)]
+        row += [cell(by[h]["foreseen_less_accelerating_m"], True) for h in (3, 5)]
+        row += [" / ".join(cell(by[3]["moving_iou"][m]) for m in ("straight", "foreseen"))]
+        row += [cell(by[h]["foreseen_more_than_straight"], True) for h in (3, 5)]
+        print("| " + " | ".join(row) + " |")
 
 
 def main():

@@ -30,6 +30,7 @@ struct session_command {
     const char *layout;
     const char *precision;
     const char *steps;
+    const char *previous;
     int64_t threads;
     int64_t seats;
     bool allow_remote;
@@ -100,22 +101,24 @@ static void wait_for_signal(void)
 
 /* ---- the world ---- */
 
-/* "2,1,0": falling, at most so many as there are tiers. */
+/* "2,1,p1,0": falling, at most so many as there are tiers; p: of the previous model. */
 static enum status read_steps(const char *text, struct interactive_options *out,
                               struct error *error)
 {
     const char *at = text;
     do {
         char *end;
+        bool previous = *at == 'p';
+        at += previous;
         unsigned long steps = strtoul(at, &end, 10);
         if (end == at || at[0] == '-' || steps > LIMIT_SAMPLER_STEPS ||
             out->way_count == DEADLINE_TIERS_MAX || (*end != ',' && *end != '\0')) {
             return error_set(error, STATUS_USAGE,
                              "--steps: expected at most %d numbers of steps with commas between, "
-                             "the most first, found \"%s\"",
+                             "the most first, p before those of the previous model, found \"%s\"",
                              DEADLINE_TIERS_MAX, text);
         }
-        out->ways[out->way_count++] = (uint32_t)steps;
+        out->ways[out->way_count++] = (struct interactive_way){previous, (uint32_t)steps};
         at = *end == ',' ? end + 1 : end;
     } while (*at != '\0');
     return STATUS_OK;
@@ -144,11 +147,12 @@ static enum status open_model(const struct session_command *command, struct mode
     enum tier tier =
         strcmp(command->world, tier_names[TIER_TEACHER]) == 0 ? TIER_TEACHER : TIER_STUDENT;
     if (strcmp(command->world, tier_names[tier]) != 0) {
-        return command->steps == NULL && command->models == NULL
-                   ? STATUS_OK
-                   : error_set(error, STATUS_USAGE,
-                               "--world %s: --models and --steps are of student and teacher",
-                               command->world);
+        bool plain = command->steps == NULL && command->models == NULL && command->previous == NULL;
+        return plain ? STATUS_OK
+                     : error_set(error, STATUS_USAGE,
+                                 "--world %s: --models, --steps and --previous are of student and "
+                                 "teacher",
+                                 command->world);
     }
     TRY(models_parse_conditioning(command->layout, &out->conditioning, error));
     if (command->steps != NULL) {
@@ -162,14 +166,17 @@ static enum status open_model(const struct session_command *command, struct mode
     TRY(models_promoted(*models, tier, precision, &out->model, error));
     models_hold(*models, out->model);
     out->threads = (uint32_t)command->threads;
+    if (command->previous != NULL) {
+        TRY(models_named(*models, command->previous, precision, &out->previous, error));
+        models_hold(*models, out->previous);
+    }
     return STATUS_OK;
 }
 
-static void close_model(struct models *models, const struct models_model *model)
+static void close_models(struct models *models, const struct interactive_options *options)
 {
-    if (model != NULL) {
-        models_release(models, model);
-    }
+    models_release(models, options->model);
+    models_release(models, options->previous);
     models_close(models);
 }
 
@@ -233,7 +240,11 @@ static enum status serve(const struct session_command *command, const char *suit
     THEN(status, interactive_open(&options, &pool, error));
     THEN(status, make_folder(command->folder, error));
     const struct talk_options talk = {
-        .pool = pool, .world = command->world, .folder = command->folder};
+        .pool = pool,
+        .world = command->world,
+        .previous = command->previous,
+        .folder = command->folder,
+    };
     THEN(status, listen_at(command, &fd, &place, error));
     THEN(status, session_server_start(fd, &talk, &logger, &server, error));
     THEN(status, announce(&place, server, error));
@@ -245,7 +256,7 @@ static enum status serve(const struct session_command *command, const char *suit
         tell_counts(pool);
     }
     interactive_close(pool);
-    close_model(models, options.model);
+    close_models(models, &options);
     return status;
 }
 
@@ -277,9 +288,11 @@ int command_session(int argc, char **argv)
         {"--precision", "NAME", "fp32, bf16, int8, or auto (bf16)", .text = &command.precision},
         {"--steps", "N,..",
          "steps of its sampler by which a frame may be made, the most first, 0: drawn (all of "
-         "them, "
-         "half as many, .., 1, 0)",
+         "them, half as many, .., 1, 0); p1: one of the previous model's",
          .text = &command.steps},
+        {"--previous", "MODEL",
+         "of the same folder, which takes over for a tick where the promoted one is too slow",
+         .text = &command.previous},
         {"--threads", "N", "that share a tick (1)", .number = &command.threads},
     };
     const struct cli_command session = {

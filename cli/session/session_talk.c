@@ -168,6 +168,7 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
     TRY(json_member_number(message, "rate", false, 0.1, 1, &wish.rate, error));
     TRY(json_member_number(message, "deadline_ms", false, 1, 1000, &wish.limit_ms, error));
     TRY(json_member_integer(message, "steps_least", false, 0, LIMIT_SAMPLER_STEPS, &least, error));
+    TRY(json_member_bool(message, "model_alone", false, &wish.model_alone, error));
     wish.seed = (uint64_t)seed;
     wish.steps_least = (uint32_t)least;
     TRY(interactive_sit(talk->options.pool, &wish, &listener, &talk->seat, error));
@@ -349,14 +350,16 @@ static enum status save(struct talk *talk, const struct json_cursor *message, st
     char wanted[NAME_BYTES];
     char name[NAME_BYTES + 8];
     char path[LIMIT_PATH_BYTES];
-    char command[LIMIT_PATH_BYTES + 64];
+    char command[LIMIT_PATH_BYTES + 64 + LIMIT_ID_BYTES];
     TRY(name_of(message, wanted, error));
     TRY(save_scenario(talk, wanted, name, path, error));
     if (talk->seed != 0) {
         TRY(save_suite(talk, name, path, error));
     }
-    snprintf(command, sizeof command, "swerve run %s%s --world %s", path,
-             talk->seed == 0 ? " --nominal" : "", talk->options.world);
+    bool previous = talk->options.previous != NULL;
+    snprintf(command, sizeof command, "swerve run %s%s --world %s%s%s", path,
+             talk->seed == 0 ? " --nominal" : "", talk->options.world,
+             previous ? " --previous " : "", previous ? talk->options.previous : "");
     say(talk, json_pack("{s:s,s:s,s:s,s:s}", "type", "saved", "name", name, "path", path, "command",
                         command));
     return STATUS_OK;
@@ -364,7 +367,7 @@ static enum status save(struct talk *talk, const struct json_cursor *message, st
 
 /* ---- one message ---- */
 
-enum { ORDER_MEMBERS_MAX = 6 };
+enum { ORDER_MEMBERS_MAX = 7 };
 
 static const char *const order_names[] = {"begin", "act",     "go",    "pause",
                                           "back",  "outcome", "ticks", "save"};
@@ -375,7 +378,9 @@ static const struct {
     const char *members[ORDER_MEMBERS_MAX + 1];
     bool begins; /* a session; the others want one */
 } orders[] = {
-    {begin, {"type", "scenario", "seed", "rate", "deadline_ms", "steps_least"}, true},
+    {begin,
+     {"type", "scenario", "seed", "rate", "deadline_ms", "steps_least", "model_alone"},
+     true},
     {act, {"type", "accel", "steer"}, false},
     {go, {"type"}, false},
     {pause_it, {"type"}, false},

@@ -13,7 +13,8 @@ struct talk;
 struct talk_options {
     struct interactive *pool; /* borrowed */
     const char *world;
-    const char *folder; /* that saved scenarios are written to */
+    const char *previous; /* name of the model that takes over; NULL: none */
+    const char *folder;   /* that saved scenarios are written to */
 };
 
 /* The wire's messages are to be given to talk_message() with the talk as context; it is set before

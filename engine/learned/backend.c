@@ -20,11 +20,20 @@ struct backend_map {
     uint32_t references; /* 0: the number is free */
 };
 
+/* A model on the CPU, and where its memory lies in that of a page. */
+struct network {
+    const struct model *model; /* NULL: none */
+    struct workspace *workspace;
+    size_t memory_at;
+};
+
+enum { NETWORK_OWN = 0, NETWORK_PREVIOUS, NETWORKS };
+
 struct backend {
     const struct model *model;
     uint32_t batch;
     /* the CPU */
-    struct workspace *workspace;
+    struct network networks[NETWORKS];
     uint8_t *layout; /* [FRAME_BYTES] */
     struct backend_steps steps;
     /* a device */
@@ -116,6 +125,34 @@ static void create_device(struct backend *backend, const struct backend_config *
     };
 }
 
+static size_t aligned(size_t bytes)
+{
+    return (bytes + PAGE_ALIGN - 1) / PAGE_ALIGN * PAGE_ALIGN;
+}
+
+size_t backend_models_bytes(const struct model *model, const struct model *previous)
+{
+    return previous != NULL ? aligned(forward_memory_bytes(model)) + forward_memory_bytes(previous)
+                            : forward_memory_bytes(model);
+}
+
+static enum status create_networks(struct backend *backend, const struct backend_config *config,
+                                   struct error *error)
+{
+    backend->layout = aligned_alloc(PAGE_ALIGN, FRAME_BYTES);
+    TRY(memory_check(backend->layout, error, "no memory for a layout"));
+    backend->networks[NETWORK_OWN].model = config->model;
+    backend->networks[NETWORK_PREVIOUS].model = config->previous;
+    backend->networks[NETWORK_PREVIOUS].memory_at = aligned(forward_memory_bytes(config->model));
+    for (int i = 0; i < NETWORKS; i++) {
+        struct network *network = &backend->networks[i];
+        if (network->model != NULL) {
+            TRY(workspace_create(network->model, config->thread_count, &network->workspace, error));
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status backend_create(const struct backend_config *config, struct backend **out,
                            struct error *error)
 {
@@ -125,14 +162,12 @@ enum status backend_create(const struct backend_config *config, struct backend *
     enum status status = STATUS_OK;
     backend->model = config->model;
     backend->batch = 1;
-    if (config->device != NULL && config->device->ops != NULL) {
-        create_device(backend, config);
+    if (config->device == NULL || config->device->ops == NULL) {
+        status = create_networks(backend, config, error);
+    } else if (config->previous != NULL) {
+        status = error_set(error, STATUS_DEVICE, "a device has one model, two are to be driven");
     } else {
-        backend->layout = aligned_alloc(PAGE_ALIGN, FRAME_BYTES);
-        status =
-            backend->layout != NULL
-                ? workspace_create(config->model, config->thread_count, &backend->workspace, error)
-                : error_set(error, STATUS_NO_MEMORY, "no memory for a layout");
+        create_device(backend, config);
     }
     if (status != STATUS_OK) {
         backend_destroy(backend);
@@ -198,7 +233,9 @@ void backend_destroy(struct backend *backend)
         backend->device.ops->host_free(backend->fetched);
     }
     free(backend->here);
-    workspace_destroy(backend->workspace);
+    for (int i = 0; i < NETWORKS; i++) {
+        workspace_destroy(backend->networks[i].workspace);
+    }
     free(backend->layout);
     free(backend);
 }
@@ -229,7 +266,9 @@ struct backend_steps backend_steps(const struct backend *backend)
 
 size_t backend_memory_bytes(const struct backend *backend)
 {
-    return on_device(backend) ? 0 : forward_memory_bytes(backend->model);
+    return on_device(backend) ? 0
+                              : backend_models_bytes(backend->networks[NETWORK_OWN].model,
+                                                     backend->networks[NETWORK_PREVIOUS].model);
 }
 
 const struct page_backing *backend_backing(const struct backend *backend)
@@ -372,21 +411,50 @@ static void sum_slot(const struct backend *backend, struct backend_slot *slot)
     agent_measure_sum(slot->frame, backend->layout, slot->gates, slot->gate_count, slot->agents);
 }
 
+/* The network that makes a tick; *input becomes what it is given. */
+static const struct network *network_of(const struct backend *backend, struct forward_input *input)
+{
+    const uint32_t steps = model_config(backend->model)->steps;
+    if (input->skipped <= steps) {
+        return &backend->networks[NETWORK_OWN];
+    }
+    const struct network *previous = &backend->networks[NETWORK_PREVIOUS];
+    uint32_t window = model_config(previous->model)->window;
+    input->skipped -= steps + 1;
+    input->page_count = input->page_count < window ? input->page_count : window;
+    for (uint32_t i = 0; i < input->page_count; i++) {
+        input->pages[i].memory = (const uint8_t *)input->pages[i].memory + previous->memory_at;
+    }
+    return previous;
+}
+
+static void remember(const struct backend *backend, const uint8_t *frame, void *memory)
+{
+    for (int i = 0; i < NETWORKS; i++) {
+        const struct network *network = &backend->networks[i];
+        if (network->model != NULL) {
+            forward_memory(network->model, network->workspace, frame,
+                           (uint8_t *)memory + network->memory_at);
+        }
+    }
+}
+
 static void tick_cpu(struct backend *backend, struct backend_slot *slot)
 {
     struct forward_output output = {.frame = slot->frame};
     slot->input.layout_bev = backend->layout;
     slot->input.layout_cameras = backend->layout + FRAME_BEV_BYTES;
-    forward_begin(backend->model, backend->workspace, &slot->input, &output);
+    const struct network *network = network_of(backend, &slot->input);
+    forward_begin(network->model, network->workspace, &slot->input, &output);
     int64_t begin_ns = clock_now_ns(clock_system());
-    while (forward_advance(backend->workspace)) {
+    while (forward_advance(network->workspace)) {
         backend->steps.count++;
     }
     backend->steps.elapsed_ns += clock_now_ns(clock_system()) - begin_ns;
-    forward_finish(backend->workspace);
+    forward_finish(network->workspace);
     slot->counts = output.counts;
     sum_slot(backend, slot);
-    forward_memory(backend->model, backend->workspace, slot->frame, slot->memory);
+    remember(backend, slot->frame, slot->memory);
 }
 
 enum status backend_tick(struct backend *backend, struct backend_slot *slots, uint32_t count,
@@ -472,7 +540,7 @@ enum status backend_memory(struct backend *backend, uint32_t page_frame, const u
                            void *memory, struct error *error)
 {
     if (!on_device(backend)) {
-        forward_memory(backend->model, backend->workspace, frame, memory);
+        remember(backend, frame, memory);
         return STATUS_OK;
     }
     struct device_text why = {""};

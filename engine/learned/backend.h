@@ -23,14 +23,19 @@
 struct backend;
 
 struct backend_config {
-    const struct model *model;   /* borrowed, outlives the backend */
-    const struct device *device; /* borrowed during create; NULL: the CPU */
-    uint32_t thread_count;       /* of the CPU's */
+    const struct model *model;    /* borrowed, outlives the backend */
+    const struct model *previous; /* the same, see below; NULL: none */
+    const struct device *device;  /* borrowed during create; NULL: the CPU */
+    uint32_t thread_count;        /* of the CPU's */
     uint32_t slot_count;
     size_t page_bytes; /* of a page, without the model's memory; a multiple of PAGE_ALIGN */
 };
 
-/* STATUS_DEVICE: the model was not opened for devices. */
+/* Two models side by side, on the CPU: a tick of input.skipped beyond the model's steps is the
+ * previous one's, which leaves out input.skipped - steps - 1 of its own. Each remembers every
+ * frame, whichever made it: its past has no gaps when it takes over. */
+
+/* STATUS_DEVICE: the model was not opened for devices, or a device is to have two. */
 enum status backend_create(const struct backend_config *config, struct backend **out,
                            struct error *error);
 /* Before backend_backing: pinned buffers for pages on their way and for *host_pages that stay (the
@@ -53,8 +58,10 @@ struct backend_steps {
     uint64_t count;
 };
 struct backend_steps backend_steps(const struct backend *backend);
-/* Of the model's memory in a page of the pool: 0 on a device. */
+/* Of the models' memory in a page of the pool: 0 on a device. */
 size_t backend_memory_bytes(const struct backend *backend);
+/* The same before there is a backend, on the CPU or a device; `previous` may be NULL. */
+size_t backend_models_bytes(const struct model *model, const struct model *previous);
 /* For page_pool_config, after backend_buffers; NULL on the CPU. Valid until destroy. */
 const struct page_backing *backend_backing(const struct backend *backend);
 /* Place where the layout [FRAME_BYTES] of a batch's slot `index` is drawn before backend_tick;
@@ -80,7 +87,7 @@ struct backend_slot {
     bool deliver;            /* the frame is wanted now; the CPU's always is */
     uint32_t given;          /* enum device_given: what was drawn; the rest is described */
     uint8_t *frame;          /* out: [FRAME_BYTES], where it is delivered */
-    void *memory;            /* out: what forward_memory fills; NULL on a device */
+    void *memory;            /* out: what the models remember of it; NULL on a device */
     struct nn_counts counts; /* out */
     struct frame_sums sums;  /* out: of the frame, the newest page and the layout */
     uint32_t gate_count;     /* of the agents that are compared with the layout */

@@ -32,6 +32,7 @@ struct device;
 struct foreign;
 struct rig;           /* schemas/rig/rig.h */
 struct raster_layers; /* engine/sensors/raster.h */
+struct watch_tally;   /* engine/rigs/watch.h */
 
 #define WORLD_HOST_DEFAULT SIZE_MAX
 
@@ -39,6 +40,9 @@ struct world_config {
     uint32_t slot_count; /* 1..LIMIT_SLOTS */
     /* Learned worlds only. */
     const struct model *model; /* borrowed, outlives the world; its precision and sampler hold */
+    /* A model that can take over for a tick (slot_skip), on the CPU; borrowed likewise, of the same
+     * tier and precision. NULL: none. */
+    const struct model *previous;
     enum conditioning conditioning;
     const struct device *device; /* engine/learned/device.h; borrowed during open; NULL: the CPU */
     uint32_t thread_count;       /* 0 counts as 1 */
@@ -52,6 +56,11 @@ struct world_config {
     const struct spill_ops *spill; /* borrowed; NULL: none */
     const struct foreign *foreign; /* engine/worlds/foreign.h; borrowed, outlives the world */
     const struct rig *rig;         /* rig_take at once, borrowed during open; NULL: later */
+    /* Of foreign worlds that make pictures of a rig (engine/rigs/watch.h), borrowed: bounds of
+     * measures [WATCH_MEASURE_COUNT], NULL: the usual ones; and who adds every picture's, which
+     * then ends no rollout, NULL: nobody. */
+    const double *picture_bounds;
+    struct watch_tally *picture_tally;
 };
 
 /* Cost of running so far; all slots together. */
@@ -82,6 +91,7 @@ struct world_cost {
 /* Outputs that an observation call should fill; NULL members are not drawn. */
 struct observation_buffers {
     uint8_t *bev;                  /* [BEV_BYTES] */
+    bool returns_alone;            /* nobody looks at its drivable and marking: they may stay */
     uint8_t *camera[CAMERA_COUNT]; /* [CAMERA_BYTES] each */
 };
 
@@ -173,9 +183,10 @@ struct world_ops {
 
     /* Leaves out so many steps of the model's sampler in the slot's ticks from the next one on,
      * until it says otherwise or the slot is released; forks and saved states go on like that. With
-     * all of them left out a frame is drawn, not generated. STATUS_BAD_INPUT: there are not so
-     * many, or in this conditioning nothing could be drawn. STATUS_DEVICE: a device takes all of
-     * them. NULL member: a world without a sampler of ours. */
+     * all of them left out a frame is drawn, not generated; one more, and the previous model makes
+     * it, by all of its own steps, and so on down to one. STATUS_BAD_INPUT: there are not so many,
+     * or in this conditioning nothing could be drawn. STATUS_DEVICE: a device takes all of them.
+     * NULL member: a world without a sampler of ours. */
     enum status (*slot_skip)(struct world *world, uint32_t slot, uint32_t steps,
                              struct error *error);
 

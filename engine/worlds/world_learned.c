@@ -38,9 +38,9 @@ enum { PARKED_PAGES_MAX = 1 << 14 };
 enum { PAGE_HOST_BYTES = sizeof(struct page_header) + FRAME_BYTES };
 
 /* Of a page, wherever its parts lie. */
-static size_t page_bytes(const struct model *model)
+static size_t page_bytes(const struct model *model, const struct model *previous)
 {
-    size_t bytes = PAGE_HOST_BYTES + forward_memory_bytes(model);
+    size_t bytes = PAGE_HOST_BYTES + backend_models_bytes(model, previous);
     return (bytes + PAGE_ALIGN - 1) / PAGE_ALIGN * PAGE_ALIGN;
 }
 
@@ -75,7 +75,7 @@ static uint32_t host_pages(const struct world_config *config, size_t bytes_max)
     if (bytes == WORLD_HOST_DEFAULT) {
         bytes = bytes_max / 2 < HOST_BYTES_DEFAULT ? bytes_max / 2 : HOST_BYTES_DEFAULT;
     }
-    size_t pages = bytes / page_bytes(config->model);
+    size_t pages = bytes / page_bytes(config->model, config->previous);
     return pages < PARKED_PAGES_MAX ? (uint32_t)pages : PARKED_PAGES_MAX;
 }
 
@@ -85,6 +85,7 @@ static enum status create_backend(struct learned_world *self, const struct world
 {
     const struct backend_config backend_config = {
         .model = config->model,
+        .previous = config->previous,
         .device = config->device,
         .thread_count = config->thread_count > 0 ? config->thread_count : 1,
         .slot_count = config->slot_count,
@@ -94,7 +95,7 @@ static enum status create_backend(struct learned_world *self, const struct world
     /* Every slot's memory, and the pages that are being written. */
     uint32_t hot_max =
         config->slot_count * model_config(config->model)->window + backend_batch(self->backend);
-    size_t needed = hot_max * page_bytes(config->model);
+    size_t needed = hot_max * page_bytes(config->model, config->previous);
     size_t bytes_max = config->page_bytes_max != 0 ? config->page_bytes_max : needed + needed / 2;
     uint32_t host_max = host_pages(config, bytes_max);
     TRY(backend_buffers(self->backend, &host_max, error));
@@ -132,6 +133,30 @@ static enum status create_parts(struct learned_world *self, const struct world_c
     return threads_create(batch > 1 ? config->thread_count : 1, &self->threads, error);
 }
 
+/* Steps that a slot's tick can be told to leave out: all of one model, then all of the other but
+ * one. */
+static uint32_t skips_most(const struct model *model, const struct model *previous)
+{
+    return model_config(model)->steps + (previous != NULL ? model_config(previous)->steps : 0);
+}
+
+static enum status check_previous(const struct world_ops *ops, const struct world_config *config,
+                                  struct error *error)
+{
+    if (config->previous == NULL) {
+        return STATUS_OK;
+    }
+    const struct model_config *previous = model_config(config->previous);
+    uint32_t most = skips_most(config->model, config->previous);
+    if (previous->tier != ops->tier || most > LIMIT_SAMPLER_STEPS) {
+        return error_set(error, STATUS_DEVICE,
+                         "world %s: expected a previous model of its tier, and at most %d steps of "
+                         "both samplers, found %s and %u",
+                         ops->name, LIMIT_SAMPLER_STEPS, previous->name, most);
+    }
+    return STATUS_OK;
+}
+
 static enum status open_world(const struct world_ops *ops, const struct world_config *config,
                               struct world **out, struct error *error)
 {
@@ -142,10 +167,12 @@ static enum status open_world(const struct world_ops *ops, const struct world_co
                          config->model == NULL ? "none" : model_config(config->model)->name);
     }
     CHECK((unsigned)config->conditioning < CONDITIONING_CHOICES);
+    TRY(check_previous(ops, config, error));
     struct learned_world *self = calloc(1, sizeof *self);
     TRY(memory_check(self, error, "world %s: no memory", ops->name));
     self->base = (struct world){ops, config->slot_count};
     self->model = config->model;
+    self->previous = config->previous;
     self->conditioning = conditioning_of_network(config->conditioning);
     self->foresees = config->conditioning == CONDITIONING_FORESEE;
     enum status status = create_parts(self, config, error);
@@ -337,7 +364,7 @@ static void cost(const struct world *world, struct world_cost *out)
         .peak_flops = backend_backing(self->backend) == NULL ? model_peak_flops(self->model) : 0.0,
         .ticks = self->ticks,
         .pages_shared = stats.shared,
-        .page_bytes = page_bytes(self->model),
+        .page_bytes = page_bytes(self->model, self->previous),
         .pages_peak = stats.page_peak,
         .frames_peak = stats.frame_peak,
         .frames_max = stats.frame_max,
@@ -360,11 +387,12 @@ static enum status slot_skip(struct world *world, uint32_t index, uint32_t steps
     const struct learned_world *self = learned_of(world);
     struct learned_slot *slot = learned_occupied(world, index);
     const struct model_config *config = model_config(self->model);
-    if (steps > config->steps) {
+    if (steps > skips_most(self->model, self->previous)) {
         return error_set(error, STATUS_BAD_INPUT,
-                         "world %s: expected at most the sampler's %u steps to be left out, "
+                         "world %s: expected at most the sampler's %u steps to be left out%s, "
                          "found %u",
-                         world->ops->name, config->steps, steps);
+                         world->ops->name, skips_most(self->model, self->previous),
+                         self->previous == NULL ? " (there is no previous model)" : "", steps);
     }
     if (steps == config->steps && self->conditioning != CONDITIONING_AGENTS) {
         return error_set(error, STATUS_BAD_INPUT,

@@ -54,6 +54,7 @@ struct learned_step {
 struct learned_world {
     struct world base;
     const struct model *model;
+    const struct model *previous;   /* NULL: none */
     enum conditioning conditioning; /* of the network */
     bool foresees;                  /* who was in the first frame is moved by foresee.h */
     struct page_pool *pool;

@@ -133,7 +133,10 @@ static void finish(struct learned_world *self, const struct learned_step *step)
     measure(self, step, &extracted);
     learned_push(self, slot, step->page);
     self->ticks++;
-    self->flop += model_tick_flop(self->model, slot->skipped);
+    const uint32_t steps = model_config(self->model)->steps;
+    self->flop += slot->skipped <= steps
+                      ? model_tick_flop(self->model, slot->skipped)
+                      : model_tick_flop(self->previous, slot->skipped - steps - 1);
 }
 
 static void fail_batch(struct learned_world *self, uint32_t count)

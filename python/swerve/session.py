@@ -136,10 +136,11 @@ class Session:
             if message["type"] == kind:
                 return message
 
-    def begin(self, scenario, seed=0, rate=1.0, deadline_ms=100, steps_least=0):
+    def begin(self, scenario, seed=0, rate=1.0, deadline_ms=100, steps_least=0, model_alone=False):
         """A new drive, paused at its first frame, which is returned. steps_least: of a learned world's sampler, that
-        each frame is to be made by; 0: one that is drawn will do."""
-        self.send("begin", scenario=scenario, seed=seed, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least)
+        each frame is to be made by; 0: one that is drawn will do. model_alone: none by the previous model, nor drawn."""
+        self.send("begin", scenario=scenario, seed=seed, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least,
+                  model_alone=model_alone)
         self._want("begun")
         return self.frame()
 

@@ -7,12 +7,14 @@ Method: sessions of a small scenario over WebSockets, by the Python client and b
 Usage: test_session.py SWERVE SOURCE_ROOT
 """
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -163,6 +165,54 @@ def a_learned_world_says_by_what_its_frames_were_made():
     assert all(found[key] == mine[key] for key in ("verdict", "ticks", "metrics", "sampler", "model_hash")), found
     done = subprocess.run([SWERVE, "run", saved["path"], "--world", *world, "--skip-steps", "3"], text=True, capture_output=True)
     assert done.returncode != 0 and "at most 2 steps" in done.stderr, done.stderr
+
+
+def another_model(path):
+    """The shipped student with the last bits of every 16th weight turned: what it makes is as healthy, and is not the same."""
+    whole = bytearray((ROOT / "engine/models/student.safetensors").read_bytes())
+    size = 8 + struct.unpack("<Q", whole[:8])[0]
+    head = json.loads(whole[8:size])
+    for at in range(size, len(whole), 32):
+        whole[at] ^= 7
+    head["__metadata__"]["data_sha256"] = hashlib.sha256(whole[size:]).hexdigest()
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + whole[size:])
+    health = json.loads((ROOT / "engine/models/student.health.json").read_text())
+    health["model_hash"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.with_suffix(".health.json").write_text(json.dumps(health))
+
+
+def the_previous_model_takes_over_and_drives_again():
+    pathlib.Path("two").mkdir()
+    for name in ("student.safetensors", "student.health.json"):
+        shutil.copy(ROOT / "engine/models" / name, f"two/{name}")
+    another_model(pathlib.Path("two/older.safetensors"))
+    world = ("student", "--models", "two", "--previous", "older")
+    with served("--world", *world) as url, Session(url) as session:
+        assert session.tiers == [("student", 2), ("student", 1), ("previous", 2), ("previous", 1), ("drawn", 0)], session.tiers
+    with served("--world", *world, "--steps", "p1") as url, Session(url) as session:
+        try:
+            session.begin("wall", model_alone=True)
+            raise AssertionError("there is no tier of the model's own")
+        except SessionError as error:
+            assert "expected tiers of the model's own" in str(error), error
+        session.begin("wall", rate=0.2, deadline_ms=1000)
+        made = drive(session, -7.0)
+        assert made[-1]["end"] == "horizon", made[-1]
+        assert len({frame["model"] for frame in made if frame["tier"]}) == 1 and made[-1]["tier"] == "previous", made[-1]
+        mine = session.outcome()
+        model = next(frame["model"] for frame in made if frame["tier"])
+        assert mine["sampler"] == f"agents/euler1+{model[:32]}/bf16" and mine["model_hash"] != model, (mine, model)
+        saved = session.save("older")
+        assert saved["command"].endswith("--previous older"), saved
+    actions = json.loads(pathlib.Path(saved["path"]).read_text())["branches"][0]["interventions"][0]
+    assert set(actions["skipped_steps"]) == {4}, actions["skipped_steps"]
+    found = outcomes(pathlib.Path(saved["path"]), "--nominal", world=world)["wheel-1"]
+    assert all(found[key] == mine[key] for key in ("verdict", "ticks", "metrics", "model_hash")), (found, mine)
+    assert found["sampler"] == f"agents/euler2+{model[:32]}/bf16", found
+    done = subprocess.run([SWERVE, "run", saved["path"], "--nominal", "--world", *world[:3]], text=True, capture_output=True)
+    assert done.returncode != 0 and "there is no previous model" in done.stderr + done.stdout, (done.stdout, done.stderr)
 
 
 def refused(url, path, headers=""):
@@ -352,6 +402,7 @@ def sessions_side_by_side_do_not_meet():
 
 TESTS = [a_saved_drive_is_the_same_drive, a_line_that_stopped_goes_on_with_the_planner,
          ticks_come_in_time_and_say_what_they_cost, a_learned_world_says_by_what_its_frames_were_made,
+         the_previous_model_takes_over_and_drives_again,
          nobody_gets_in_without_the_key, wrong_messages_change_nothing, a_client_that_breaks_off_leaves_its_seat,
          who_is_cut_off_is_told_why, a_client_that_floods_is_held_back,
          strangers_who_say_little_keep_nobody_out, sessions_side_by_side_do_not_meet]

@@ -138,6 +138,29 @@ static void sessions_are_refused_before_ticks_are(void)
 
 /* Goal: a pool that was slow when it was last used lets somebody in again; few measurements refuse
  * nobody. */
+/* Goal: a tick that is nobody's is served where it makes nobody late: one of 15 ms before a tick of
+ * 1 ms at the lowest, due in 10 and late after 12 or after 16; where that is late anyway there is
+ * room. */
+static void what_is_nobodys_waits_for_room(void)
+{
+    struct deadline_pool pool = pool_of_four();
+    struct deadline_session session = {.period_ns = 100 * MS,
+                                       .limit_ns = 40 * MS,
+                                       .least = 3,
+                                       .goes_on = true,
+                                       .due_ns = 10 * MS,
+                                       .deadline_ns = 12 * MS};
+    EXPECT(!deadline_room(&pool, &session, 1, 1, 0));
+    EXPECT(deadline_room(&pool, &session, 1, 3, 0));
+    session.deadline_ns = 16 * MS;
+    EXPECT(deadline_room(&pool, &session, 1, 1, 0));
+    pool.margin_ms = 2;
+    EXPECT(!deadline_room(&pool, &session, 1, 1, 0));
+    EXPECT(deadline_room(&pool, &session, 1, 1, 16 * MS));
+    session.goes_on = false;
+    EXPECT(deadline_room(&pool, &session, 1, 0, 0));
+}
+
 static void an_idle_pool_forgets(void)
 {
     struct deadline_pool pool = pool_of_four();
@@ -431,6 +454,7 @@ int main(void)
     return TEST_RUN(TEST(a_tick_gets_the_best_tier_that_is_on_time),
                     TEST(who_comes_first_leaves_time_to_the_others),
                     TEST(costs_are_the_newest_ones), TEST(sessions_are_refused_before_ticks_are),
-                    TEST(an_idle_pool_forgets), TEST(who_is_let_in_is_on_time),
-                    TEST(without_shedding_ticks_are_late), TEST(a_heavy_tail_gets_a_margin));
+                    TEST(an_idle_pool_forgets), TEST(what_is_nobodys_waits_for_room),
+                    TEST(who_is_let_in_is_on_time), TEST(without_shedding_ticks_are_late),
+                    TEST(a_heavy_tail_gets_a_margin));
 }

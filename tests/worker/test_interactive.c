@@ -7,9 +7,10 @@
  * plants.
  */
 #include "base/rng.h"
+#include "kernels/cpu.h"
 #include "tests/worker/jobs.h"
 #include "worker/env/env_scene.h"
-#include "worker/interactive/interactive.h"
+#include "worker/interactive/interactive_internal.h"
 #include "worker/models/models.h"
 #include "worker/models/sampler.h"
 #include "worker/run/runner.h"
@@ -33,7 +34,9 @@ static const char road[] =
 
 static char road_path[] = "/tmp/swerve_interactive_XXXXXX";
 static struct models *models;
-static struct models_model model; /* whose frames nothing is said about: its weights are random */
+/* Frames of which nothing is said: their weights are random. */
+static struct models_model model;
+static struct models_model previous; /* of one layer and one step, with a shorter memory */
 
 static void open_model(void)
 {
@@ -42,11 +45,30 @@ static void open_model(void)
     EXPECT_OK(models_open(MODELS, NULL, &models, &error), error);
     EXPECT_OK(models_named(models, "tiny", NN_BF16, &found, &error), error);
     model = *found;
+    const struct model_config config = {
+        .name = "previous",
+        .tier = TIER_STUDENT,
+        .width = 32,
+        .layers = 1,
+        .bev_channels = 32,
+        .camera_channels = 32,
+        .window = 2,
+        .steps = 1,
+        .schedule = {0.0, 1.0},
+        .horizon_ticks = {100, 100, 100},
+    };
+    const struct model_open_options options = {.precision = NN_BF16,
+                                               .cpu_flags = cpu_flags_detect()};
+    struct model *made = NULL;
+    EXPECT_OK(model_random(&config, &options, 5, &made, &error), error);
+    previous = (struct models_model){
+        .model = made, .config = model_config(made), .hash = model_hash(made), .name = "previous"};
     for (int i = 0; i < CONDITIONING_COUNT * MEASURE_COUNT; i++) {
         int measure = i % MEASURE_COUNT;
         model.bounds.bound[i / MEASURE_COUNT][measure] =
             health_measure_kinds[measure].low_is_sick ? -HUGE_VAL : HUGE_VAL;
     }
+    previous.bounds = model.bounds;
     EXPECT_INT(model.config->steps, STEPS);
     int fd = mkstemp(road_path);
     EXPECT(fd >= 0 && write(fd, road, sizeof road - 1) == (ssize_t)(sizeof road - 1));
@@ -55,14 +77,14 @@ static void open_model(void)
 
 /* ---- replay ---- */
 
-static struct swerve_env *open_env(void)
+static struct swerve_env *open_env(const struct models_model *before)
 {
     struct swerve_env *env = NULL;
     struct error error;
     const struct swerve_env_config config = {
         SWERVE_ENV_ABI_VERSION, 1, 1, SWERVE_ENV_BEV | SWERVE_ENV_HASH, NULL, road_path,
     };
-    const struct env_learned learned = {&model, CONDITIONING_AGENTS, 1};
+    const struct env_learned learned = {&model, CONDITIONING_AGENTS, 1, before};
     EXPECT_OK(env_open_learned(&config, &learned, &env, &error), error);
     return env;
 }
@@ -74,9 +96,11 @@ static struct action action_of(uint64_t key, uint32_t tick)
                            0.02 * rng_uniform(key, RNG_STREAM_TEST, tick, 1) - 0.01};
 }
 
+enum { WAYS = STEPS + 1 + 1 }; /* by two steps, one, none, and the previous model's one */
+
 static uint32_t skipped_at(uint64_t key, uint32_t tick)
 {
-    return (uint32_t)((STEPS + 1) * rng_uniform(key, RNG_STREAM_TEST, tick, 2));
+    return (uint32_t)(WAYS * rng_uniform(key, RNG_STREAM_TEST, tick, 2));
 }
 
 static void drive(struct session *session, uint64_t key, uint32_t end)
@@ -112,8 +136,10 @@ static struct job_run *run_scenario(const struct world_ops *world, struct jobs_s
     const struct runner_config config = {
         .world = world,
         .model = world == &world_student_ops ? model.model : NULL,
+        .previous = world == &world_student_ops ? previous.model : NULL,
+        .previous_bounds = &previous.bounds,
         .bounds = &model.bounds,
-        .planner = "builtin:reference",
+        .planner = "plugin:" PLUGIN_MOODY "?echo,0,none", /* is shown the whole grid, too */
         .planner_config = {.tick_deadline_ms = 20000},
         .slot_count = 4,
         .clock = clock_system(),
@@ -128,8 +154,10 @@ static struct job_run *run_scenario(const struct world_ops *world, struct jobs_s
 static void a_session_of_mixed_steps_is_driven_again(void)
 {
     struct error error;
-    struct swerve_env *env = open_env();
+    struct swerve_env *env = open_env(&previous);
     const uint64_t key = 1;
+    char expected[LIMIT_ID_BYTES] = "agents/euler0-2/bf16";
+    sampler_add_previous(expected, previous.hash);
     struct session *session = NULL;
     struct scenario_document *document = NULL;
     struct jobs_scenario s = {0};
@@ -143,7 +171,7 @@ static void a_session_of_mixed_steps_is_driven_again(void)
     char *hash = outcome_text(session, "trace_hash");
     char *sampler = outcome_text(session, "sampler");
     char *model_hash = outcome_text(session, "model_hash");
-    EXPECT_TEXT(sampler, "agents/euler0-2/bf16");
+    EXPECT_TEXT(sampler, expected);
     EXPECT_TEXT(model_hash, model.hash);
     EXPECT_OK(session_scenario(session, "again", &text, &error), error);
     EXPECT_OK(scenario_load_text("again", text, strlen(text), &document, &error), error);
@@ -181,9 +209,10 @@ static void steps_that_there_are_not_are_refused(void)
     struct error error;
     struct session *session = NULL;
     const struct action none = {0};
-    struct swerve_env *env = open_env();
+    struct swerve_env *env = open_env(NULL);
     EXPECT_OK(session_create(env, 0, 0, 0, &session, &error), error);
     EXPECT_INT(session_step(session, &none, STEPS + 1, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "there is no previous model");
     EXPECT_INT(session_tick(session), 0);
     EXPECT_OK(session_step(session, &none, STEPS, &error), error);
     session_destroy(session);
@@ -262,27 +291,43 @@ static struct interactive *open_pool(const struct interactive_options *with,
     options.seats = 2;
     options.clock = clock;
     options.model = &model;
+    options.previous = &previous;
     EXPECT_OK(interactive_open(&options, &pool, &error), error);
     return pool;
 }
 
-/* A tick that waited so long, and what came of it: by how many steps, and late or not. */
+/* Tiers of the pool, the best first. */
+enum { TWO_STEPS = 0, ONE_STEP, BY_PREVIOUS, DRAWN, TIERS };
+
+static const struct {
+    const char *name;
+    uint32_t steps;
+} tiers[TIERS] = {{"student", 2}, {"student", 1}, {"previous", 1}, {"drawn", 0}};
+
+static const char *maker_of(int tier)
+{
+    return tier == BY_PREVIOUS ? previous.hash : tier == DRAWN ? "" : model.hash;
+}
+
+/* A tick that waited so long, and what came of it: its tier, and late or not. */
 struct rung {
     int wait_ms;
-    uint32_t steps;
+    int tier;
     bool late;
 };
 
-/* Deadline 40 ms, two steps of 15, 2 before them; drawn in 5. */
-static const double planted_ms[INTERACTIVE_MODELS][DEADLINE_PARTS] = {{2, 15, 0}, {5, 0, 0}};
+/* Deadline 40 ms, two steps of 15, 2 before them; by the previous model 10, drawn 5. */
+static const double planted_ms[INTERACTIVE_MODELS][DEADLINE_PARTS] = {
+    {2, 15, 0}, {8, 2, 0}, {5, 0, 0}};
 
-static void climb_down(uint32_t steps_least, const struct rung *rungs, uint32_t count)
+static void climb_down(const struct interactive_wish *accepts, const struct rung *rungs,
+                       uint32_t count)
 {
     struct still still = {.now_ns = NS_PER_S};
     struct seen seen = {.count = 0};
     struct error error;
     struct seat *seat = NULL;
-    uint64_t taken[STEPS + 1] = {0};
+    uint64_t taken[TIERS] = {0};
     uint64_t lates = 0;
     struct interactive_ticks ticks[DEADLINE_TIERS_MAX];
     still.clock = (struct clock){still_now_ns, still_now_ns, still_now_ns, &still};
@@ -290,39 +335,42 @@ static void climb_down(uint32_t steps_least, const struct rung *rungs, uint32_t 
     clock_condition_init(&seen.news);
     struct interactive *pool =
         open_pool(&(struct interactive_options){.planted_ms = planted_ms}, &still.clock);
-    const struct interactive_wish wish = {.rate = 1, .limit_ms = 40, .steps_least = steps_least};
+    struct interactive_wish wish = *accepts;
+    wish.rate = 1;
+    wish.limit_ms = 40;
     const struct interactive_listener listener = {see, fail, &seen};
     EXPECT_OK(interactive_sit(pool, &wish, &listener, &seat, &error), error);
     EXPECT_TEXT(seen.tier, "");
     interactive_pause(seat, false);
     wait_for_tick(&seen, 1);
     EXPECT_INT(seen.frame.steps, STEPS);
-    taken[STEPS]++;
+    taken[TWO_STEPS]++;
     for (uint32_t i = 0; i < count; i++) {
         const struct rung *rung = &rungs[i];
         atomic_store(&still.now_ns,
                      NS_PER_S + (i + 1) * 100 * NS_PER_MS + rung->wait_ms * NS_PER_MS);
         wait_for_tick(&seen, 2 + i);
         pthread_mutex_lock(&seen.lock);
-        if (seen.frame.steps != rung->steps || seen.frame.late != rung->late) {
-            TEST_FAIL("after a wait of %d ms: %u steps%s", rung->wait_ms, seen.frame.steps,
-                      seen.frame.late ? ", late" : "");
+        if (strcmp(seen.tier, tiers[rung->tier].name) != 0 ||
+            seen.frame.steps != tiers[rung->tier].steps || seen.frame.late != rung->late) {
+            TEST_FAIL("after a wait of %d ms: %s, %u steps%s", rung->wait_ms, seen.tier,
+                      seen.frame.steps, seen.frame.late ? ", late" : "");
         }
         EXPECT_NEAR(seen.frame.wait_ms, rung->wait_ms, 1e-6);
         EXPECT_NEAR(seen.frame.limit_ms, 40, 1e-6);
         EXPECT_NEAR(seen.frame.slack_ms, 40 - rung->wait_ms, 1e-6);
-        EXPECT_TEXT(seen.tier, rung->steps > 0 ? "student" : "drawn");
-        EXPECT_TEXT(seen.model, rung->steps > 0 ? model.hash : "");
+        EXPECT_TEXT(seen.model, maker_of(rung->tier));
         pthread_mutex_unlock(&seen.lock);
-        taken[rung->steps]++;
+        taken[rung->tier]++;
         lates += rung->late;
     }
     interactive_pause(seat, true); /* which waits for the tick's account */
-    EXPECT_INT(interactive_ticks(pool, seat, ticks), STEPS + 1);
-    for (uint32_t i = 0; i <= STEPS; i++) {
-        EXPECT_INT(ticks[i].steps, STEPS - i);
-        EXPECT_INT(ticks[i].ticks, taken[STEPS - i]);
-        EXPECT_INT(tick_histogram_count(&ticks[i].parts[TICK_SLACK]), taken[STEPS - i]);
+    EXPECT_INT(interactive_ticks(pool, seat, ticks), TIERS);
+    for (uint32_t i = 0; i < TIERS; i++) {
+        EXPECT_TEXT(ticks[i].tier, tiers[i].name);
+        EXPECT_INT(ticks[i].steps, tiers[i].steps);
+        EXPECT_INT(ticks[i].ticks, taken[i]);
+        EXPECT_INT(tick_histogram_count(&ticks[i].parts[TICK_SLACK]), taken[i]);
         lates -= ticks[i].lates;
     }
     EXPECT_INT(lates, 0);
@@ -334,12 +382,95 @@ static void climb_down(uint32_t steps_least, const struct rung *rungs, uint32_t 
 
 static void every_rung_is_reached(void)
 {
-    static const struct rung all[] = {{0, 2, false},  {8, 2, false},  {9, 1, false},
-                                      {15, 1, false}, {23, 1, false}, {24, 0, false},
-                                      {28, 0, false}, {60, 0, true},  {0, 2, false}};
-    static const struct rung one_step[] = {{15, 1, false}, {28, 1, false}, {60, 1, true}};
-    climb_down(0, all, COUNT_OF(all));
-    climb_down(1, one_step, COUNT_OF(one_step));
+    static const struct rung all[] = {
+        {0, TWO_STEPS, false},    {8, TWO_STEPS, false},    {9, ONE_STEP, false},
+        {15, ONE_STEP, false},    {23, ONE_STEP, false},    {24, BY_PREVIOUS, false},
+        {28, BY_PREVIOUS, false}, {30, BY_PREVIOUS, false}, {31, DRAWN, false},
+        {60, DRAWN, true},        {0, TWO_STEPS, false}};
+    static const struct rung generated[] = {
+        {15, ONE_STEP, false}, {31, BY_PREVIOUS, false}, {60, BY_PREVIOUS, true}};
+    static const struct rung own[] = {
+        {15, ONE_STEP, false}, {28, ONE_STEP, false}, {60, ONE_STEP, true}};
+    climb_down(&(struct interactive_wish){.steps_least = 0}, all, COUNT_OF(all));
+    climb_down(&(struct interactive_wish){.steps_least = 1}, generated, COUNT_OF(generated));
+    climb_down(&(struct interactive_wish){.model_alone = true}, own, COUNT_OF(own));
+}
+
+struct way_back {
+    struct seat *seat;
+    enum status status;
+};
+
+static void *go_back(void *context)
+{
+    struct way_back *way = context;
+    struct error error;
+    way->status = interactive_back(way->seat, 5, false, &error);
+    return NULL;
+}
+
+static bool is_returning(struct interactive *pool, const struct seat *seat)
+{
+    pthread_mutex_lock(&pool->lock);
+    bool returning = seat->returning;
+    pthread_mutex_unlock(&pool->lock);
+    return returning;
+}
+
+/* One goes nine ticks and five back; the other's tick is due in 10 ms, and a tick on the way back
+ * takes 32: it waits until that one is served. */
+static void a_way_back_makes_nobody_late(void)
+{
+    struct still still = {.now_ns = NS_PER_S};
+    struct seen seen[2] = {{.count = 0}, {.count = 0}};
+    struct seat *seats[2] = {NULL, NULL};
+    struct error error;
+    pthread_t thread;
+    const struct timespec pause = {0, 50 * NS_PER_MS};
+    const struct interactive_wish wish = {.rate = 1, .limit_ms = 40, .steps_least = STEPS};
+    still.clock = (struct clock){still_now_ns, still_now_ns, still_now_ns, &still};
+    struct interactive *pool =
+        open_pool(&(struct interactive_options){.planted_ms = planted_ms}, &still.clock);
+    for (int i = 0; i < 2; i++) {
+        const struct interactive_listener listener = {see, fail, &seen[i]};
+        pthread_mutex_init(&seen[i].lock, NULL);
+        clock_condition_init(&seen[i].news);
+        EXPECT_OK(interactive_sit(pool, &wish, &listener, &seats[i], &error), error);
+    }
+    interactive_pause(seats[0], false);
+    for (uint32_t tick = 1; tick <= 9; tick++) {
+        wait_for_tick(&seen[0], tick);
+        if (tick < 9) {
+            atomic_fetch_add(&still.now_ns, 100 * NS_PER_MS);
+        }
+    }
+    interactive_pause(seats[0], true);
+    interactive_pause(seats[1], false);
+    wait_for_tick(&seen[1], 1);
+    atomic_fetch_add(&still.now_ns, 90 * NS_PER_MS);
+    struct way_back way = {.seat = seats[0], .status = STATUS_BUSY};
+    EXPECT_INT(pthread_create(&thread, NULL, go_back, &way), 0);
+    int64_t begin_ns = clock_monotonic_ns();
+    while (!is_returning(pool, seats[0])) {
+        EXPECT(clock_monotonic_ns() - begin_ns < 20 * NS_PER_S);
+    }
+    nanosleep(&pause, NULL);
+    EXPECT(is_returning(pool, seats[0])); /* no tick of it has been driven: four would not fit */
+    pthread_mutex_lock(&pool->world_lock);
+    EXPECT_INT(session_returning(seats[0]->session), 4);
+    pthread_mutex_unlock(&pool->world_lock);
+    atomic_fetch_add(&still.now_ns, 10 * NS_PER_MS);
+    wait_for_tick(&seen[1], 2);
+    EXPECT_NEAR(seen[1].frame.wait_ms, 0, 1e-6);
+    pthread_join(thread, NULL);
+    EXPECT_INT(way.status, STATUS_OK);
+    EXPECT_INT(seen[0].tick, 4);
+    for (int i = 0; i < 2; i++) {
+        interactive_leave(seats[i]);
+        pthread_cond_destroy(&seen[i].news);
+        pthread_mutex_destroy(&seen[i].lock);
+    }
+    interactive_close(pool);
 }
 
 /* Costs are measured while nobody sits, and then refuse who cannot be served in time. */
@@ -366,6 +497,15 @@ static void costs_are_measured_before_anybody_sits(void)
     wish = (struct interactive_wish){.rate = 0.1, .limit_ms = 1000};
     EXPECT_OK(interactive_sit(pool, &wish, &listener, &seat, &error), error);
     EXPECT(interactive_counts(pool).load > 0.0);
+    /* Who begins anew, or is refused, takes nothing from what is known. */
+    struct interactive_wish anew = wish;
+    anew.instead = seat;
+    EXPECT_OK(interactive_sit(pool, &anew, &listener, &seat, &error), error);
+    EXPECT(interactive_counts(pool).known);
+    anew =
+        (struct interactive_wish){.rate = 1, .limit_ms = 1, .steps_least = STEPS, .instead = seat};
+    EXPECT_INT(interactive_sit(pool, &anew, &listener, &seat, &error), STATUS_BUSY);
+    EXPECT(interactive_counts(pool).known);
     interactive_leave(seat);
     interactive_close(pool);
     pthread_cond_destroy(&seen.news);
@@ -376,12 +516,13 @@ static void ways_that_there_are_not_are_refused(void)
 {
     static const struct {
         uint32_t count;
-        uint32_t ways[3];
+        struct interactive_way ways[3];
         enum conditioning conditioning;
-    } bad[] = {{1, {3}, CONDITIONING_AGENTS},
-               {3, {2, 0, 1}, CONDITIONING_AGENTS},
-               {2, {1, 1}, CONDITIONING_AGENTS},
-               {2, {2, 0}, CONDITIONING_MAP}};
+    } bad[] = {{1, {{.steps = 3}}, CONDITIONING_AGENTS},
+               {3, {{.steps = 2}, {.steps = 0}, {.steps = 1}}, CONDITIONING_AGENTS},
+               {2, {{.steps = 1}, {.steps = 1}}, CONDITIONING_AGENTS},
+               {1, {{true, 1}}, CONDITIONING_AGENTS},
+               {2, {{.steps = 2}, {.steps = 0}}, CONDITIONING_MAP}};
     struct interactive *pool = NULL;
     struct error error;
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
@@ -397,6 +538,32 @@ static void ways_that_there_are_not_are_refused(void)
         memcpy(options.ways, bad[i].ways, sizeof bad[i].ways);
         EXPECT_INT(interactive_open(&options, &pool, &error), STATUS_USAGE);
         EXPECT_CONTAINS(error.text, "expected steps of the sampler that fall");
+    }
+}
+
+static void samplers_name_the_previous_model(void)
+{
+    static const char hash[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static const char *const none[] = {"agents/euler2/bf16", "agents/theirs/exact",
+                                       "agents/euler2+0123/bf16",
+                                       "agents/euler2+0123456789ABCDEF0123456789abcdef/bf16"};
+    char sampler[LIMIT_ID_BYTES] = "agents/euler2/bf16";
+    char less[LIMIT_ID_BYTES];
+    char digits[SAMPLER_HASH_DIGITS + 1];
+    uint32_t skipped = 0;
+    struct error error;
+    sampler_add_previous(sampler, hash);
+    EXPECT_TEXT(sampler, "agents/euler2+0123456789abcdef0123456789abcdef/bf16");
+    EXPECT(sampler_previous(sampler, digits));
+    EXPECT_TEXT(digits, "0123456789abcdef0123456789abcdef");
+    memcpy(less, sampler, sizeof less);
+    EXPECT_OK(sampler_skip(less, 1, &error), error);
+    EXPECT_TEXT(less, "agents/euler1+0123456789abcdef0123456789abcdef/bf16");
+    EXPECT(sampler_skips(sampler, less, &skipped));
+    EXPECT_INT(skipped, 1);
+    EXPECT(!sampler_skips("agents/euler2/bf16", sampler, &skipped));
+    for (size_t i = 0; i < COUNT_OF(none); i++) {
+        EXPECT(!sampler_previous(none[i], digits));
     }
 }
 
@@ -454,12 +621,14 @@ static void quantiles_are_bounds(void)
 int main(void)
 {
     open_model();
-    int code = TEST_RUN(TEST(a_session_of_mixed_steps_is_driven_again),
-                        TEST(steps_that_there_are_not_are_refused), TEST(every_rung_is_reached),
-                        TEST(costs_are_measured_before_anybody_sits),
-                        TEST(ways_that_there_are_not_are_refused),
-                        TEST(samplers_are_called_after_their_steps), TEST(quantiles_are_bounds));
+    int code = TEST_RUN(
+        TEST(a_session_of_mixed_steps_is_driven_again), TEST(steps_that_there_are_not_are_refused),
+        TEST(every_rung_is_reached), TEST(a_way_back_makes_nobody_late),
+        TEST(costs_are_measured_before_anybody_sits), TEST(ways_that_there_are_not_are_refused),
+        TEST(samplers_are_called_after_their_steps), TEST(samplers_name_the_previous_model),
+        TEST(quantiles_are_bounds));
     models_close(models);
+    model_close((struct model *)previous.model);
     unlink(road_path);
     return code;
 }

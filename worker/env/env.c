@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "schemas/outcome_json.h"
+#include "worker/models/sampler.h"
 #include "worker/run/outcome_build.h"
 #include "worker/run/revision.h"
 
@@ -141,10 +142,12 @@ static enum status open_learned(struct swerve_env *env, const struct env_learned
     const struct models_model *model = learned->model;
     env->ops = world_ops_for_tier(model->config->tier);
     env->model = model;
+    env->previous = learned->previous;
     env->conditioning = learned->conditioning;
     const struct world_config config = {
         .slot_count = env->count,
         .model = model->model,
+        .previous = learned->previous != NULL ? learned->previous->model : NULL,
         .conditioning = learned->conditioning,
         .thread_count = learned->threads,
     };
@@ -550,9 +553,11 @@ static enum status outcome_env(const struct swerve_env *env, uint32_t index, cha
     outcome_build(env->drives[index].job, 0, outcome);
     if (env->model != NULL && outcome->ticks > 0) {
         const struct env_drive *drive = &env->drives[index];
-        uint32_t steps = env->model->config->steps;
-        model_sampler_taking(env->model->model, env->conditioning, steps - drive->skipped_most,
-                             steps - drive->skipped_least, outcome->sampler);
+        model_sampler_taking(env->model->model, env->conditioning, drive->steps_least,
+                             drive->steps_most, outcome->sampler);
+        if (drive->by_previous) {
+            sampler_add_previous(outcome->sampler, env->previous->hash);
+        }
     }
     snprintf(outcome->revision, sizeof outcome->revision, "%s", revision_hash);
     snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "%s",

@@ -80,8 +80,9 @@ enum status env_drive_copy(const struct swerve_env *env, const struct env_drive 
 {
     struct env_drive copy = {.touched = from->touched,
                              .skipped = from->skipped,
-                             .skipped_least = from->skipped_least,
-                             .skipped_most = from->skipped_most};
+                             .steps_least = from->steps_least,
+                             .steps_most = from->steps_most,
+                             .by_previous = from->by_previous};
     TRY(job_run_create(&from->job->lease, from->job->prepared, &copy.job, error));
     /* Of another job, and without pictures of its own. */
     struct rollout parent = *from->rollout;
@@ -128,6 +129,26 @@ static void record(struct swerve_env *env, struct env_drive *drive, const struct
     rollout->trace.bytes = 0;
 }
 
+/* Whether the tick that is being made, or was made last, is the previous model's. */
+static bool is_by_previous(const struct swerve_env *env, const struct env_drive *drive)
+{
+    return env->model != NULL && drive->skipped > env->model->config->steps;
+}
+
+static void count_steps(const struct swerve_env *env, struct env_drive *drive, bool first)
+{
+    if (env->model == NULL) {
+        return;
+    }
+    uint32_t all = env->model->config->steps;
+    bool by_previous = is_by_previous(env, drive);
+    uint32_t steps = by_previous ? env->previous->config->steps + all + 1 - drive->skipped
+                                 : all - drive->skipped;
+    drive->by_previous = by_previous || (drive->by_previous && !first);
+    drive->steps_least = first || steps < drive->steps_least ? steps : drive->steps_least;
+    drive->steps_most = first || steps > drive->steps_most ? steps : drive->steps_most;
+}
+
 void env_drive_act(struct swerve_env *env, uint32_t index)
 {
     struct env_drive *drive = &env->drives[index];
@@ -138,14 +159,8 @@ void env_drive_act(struct swerve_env *env, uint32_t index)
     rollout->action =
         actuation_drive(&rollout->actuation, &answer, scene, prepared_route(rollout->job->prepared),
                         rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
-    bool first = scene->tick == 0;
     record(env, drive, scene, rollout->action, drive->skipped);
-    if (first || drive->skipped < drive->skipped_least) {
-        drive->skipped_least = drive->skipped;
-    }
-    if (first || drive->skipped > drive->skipped_most) {
-        drive->skipped_most = drive->skipped;
-    }
+    count_steps(env, drive, scene->tick == 0);
     env->reached[index] = rollout->action;
 }
 
@@ -185,7 +200,9 @@ static bool healthy(const struct swerve_env *env, uint32_t index, const struct s
     }
     const struct frame_stats *frame_stats = env->ops->slot_frame_stats(env->world, index);
     health_world_measure(&rollout->health.world, frame_stats, statistic);
-    return health_world_judge(&rollout->health.world, frame_stats, statistic, &env->model->bounds,
+    const struct models_model *maker =
+        is_by_previous(env, &env->drives[index]) ? env->previous : env->model;
+    return health_world_judge(&rollout->health.world, frame_stats, statistic, &maker->bounds,
                               env->conditioning, out);
 }
 

@@ -17,10 +17,11 @@ struct env_drive {
     struct job_run *job;
     struct rollout *rollout;
     bool touched;
-    uint32_t skipped;       /* steps of the sampler that the next step leaves out */
-    uint32_t skipped_least; /* .. and that those so far left out .. */
-    uint32_t skipped_most;  /* .. of a drive that has been stepped */
-    bool out_of_memory;     /* in the last step */
+    uint32_t skipped;     /* steps of the sampler that the next step leaves out */
+    uint32_t steps_least; /* .. and those that were taken so far .. */
+    uint32_t steps_most;  /* .. of a drive that has been stepped */
+    bool by_previous;     /* the previous model has made a frame */
+    bool out_of_memory;   /* in the last step */
 };
 
 /* Arrays behind struct swerve_env_rows, in its order. */
@@ -45,7 +46,8 @@ struct swerve_env {
     const struct world_ops *ops;
     struct world *world;
     /* Of a learned world. */
-    const struct models_model *model; /* NULL: of no learned one; borrowed */
+    const struct models_model *model;    /* NULL: of no learned one; borrowed */
+    const struct models_model *previous; /* NULL: none */
     enum conditioning conditioning;
     struct threads *threads;
     struct suite *suite;

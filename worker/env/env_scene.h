@@ -17,7 +17,8 @@
 struct env_learned {
     const struct models_model *model; /* of ours; borrowed, outlives the environments */
     enum conditioning conditioning;
-    uint32_t threads; /* that share a tick's products; 0 counts as 1 */
+    uint32_t threads;                    /* that share a tick's products; 0 counts as 1 */
+    const struct models_model *previous; /* that can take over for a tick; NULL: none */
 };
 
 /* As swerve_env_open(), in the learned world: config->world is not looked at. */

@@ -30,8 +30,8 @@ static enum status open_env(struct interactive *pool, const struct interactive_o
         .suite = options->suite,
     };
     if (options->model != NULL) {
-        const struct env_learned learned = {options->model, options->conditioning,
-                                            options->threads};
+        const struct env_learned learned = {options->model, options->conditioning, options->threads,
+                                            options->previous};
         return env_open_learned(&config, &learned, &pool->env, error);
     }
     int number = swerve_env_open(&config, &pool->env, text, sizeof text);
@@ -40,50 +40,87 @@ static enum status open_env(struct interactive *pool, const struct interactive_o
 
 /* ---- tiers ---- */
 
-static void add_tier(struct interactive *pool, const char *name, uint32_t steps)
+static uint32_t steps_of(const struct models_model *model)
+{
+    return model != NULL ? model->config->steps : 0;
+}
+
+static void add_tier(struct interactive *pool, const char *name, struct interactive_way way)
 {
     struct deadline_pool *deadlines = &pool->deadlines;
-    struct interactive_ticks *ticks = &pool->ticks[deadlines->tier_count];
-    bool drawn = pool->model != NULL && steps == 0;
-    snprintf(ticks->tier, sizeof ticks->tier, "%s", drawn ? "drawn" : name);
-    ticks->steps = steps;
-    deadlines->tiers[deadlines->tier_count++] =
-        (struct deadline_tier){drawn ? INTERACTIVE_DRAWN : INTERACTIVE_GENERATED, steps};
+    uint32_t tier = deadlines->tier_count++;
+    struct interactive_ticks *ticks = &pool->ticks[tier];
+    bool drawn = pool->model != NULL && way.steps == 0;
+    uint32_t own = steps_of(pool->model);
+    snprintf(ticks->tier, sizeof ticks->tier, "%s",
+             drawn          ? "drawn"
+             : way.previous ? "previous"
+                            : name);
+    ticks->steps = way.steps;
+    pool->skips[tier] =
+        way.previous ? own + 1 + steps_of(pool->previous) - way.steps : own - way.steps;
+    deadlines->tiers[tier] = (struct deadline_tier){drawn          ? INTERACTIVE_DRAWN
+                                                    : way.previous ? INTERACTIVE_PREVIOUS
+                                                                   : INTERACTIVE_GENERATED,
+                                                    way.steps};
+}
+
+/* Place of a way among all: the better, the higher; drawn 0. UINT32_MAX: there is no such way. */
+static uint32_t rank_of(const struct interactive *pool, struct interactive_way way)
+{
+    const struct models_model *maker = way.previous ? pool->previous : pool->model;
+    if (way.steps > steps_of(maker) || (way.previous && way.steps == 0)) {
+        return UINT32_MAX;
+    }
+    return way.previous || way.steps == 0 ? way.steps : way.steps + steps_of(pool->previous);
 }
 
 static enum status add_ways(struct interactive *pool, const struct interactive_options *options,
                             struct error *error)
 {
-    uint32_t last = options->model->config->steps + 1;
+    uint32_t last = UINT32_MAX;
     bool drawable = conditioning_of_network(options->conditioning) == CONDITIONING_AGENTS;
     uint32_t fewest = drawable ? 0 : 1;
     for (uint32_t i = 0; i < options->way_count; i++) {
-        if (options->ways[i] >= last || options->ways[i] < fewest) {
+        uint32_t rank = rank_of(pool, options->ways[i]);
+        if (rank >= last || rank < fewest) {
             return error_set(error, STATUS_USAGE,
-                             "sessions: expected steps of the sampler that fall, from %u to %u, "
-                             "found %u",
-                             options->model->config->steps, fewest, options->ways[i]);
+                             "sessions: expected steps of the sampler that fall, from %u to %u, of "
+                             "the previous model from %u to 1 before drawn ones, found %u%s",
+                             steps_of(pool->model), fewest, steps_of(pool->previous),
+                             options->ways[i].steps,
+                             options->ways[i].previous ? " of the previous model" : "");
         }
-        last = options->ways[i];
-        add_tier(pool, options->world, last);
+        last = rank;
+        add_tier(pool, options->world, options->ways[i]);
     }
     return STATUS_OK;
+}
+
+/* All steps, half as many, .., one; with room for a way below. */
+static void add_halves(struct interactive *pool, const char *name, bool previous)
+{
+    uint32_t steps = steps_of(previous ? pool->previous : pool->model);
+    for (; steps > 0 && pool->deadlines.tier_count + 1 < DEADLINE_TIERS_MAX; steps /= 2) {
+        add_tier(pool, name, (struct interactive_way){previous, steps});
+    }
 }
 
 static enum status open_tiers(struct interactive *pool, const struct interactive_options *options,
                               struct error *error)
 {
     pool->model = options->model;
+    pool->previous = options->previous;
     if (options->model == NULL) {
-        add_tier(pool, strcmp(options->world, "replay") == 0 ? "replay" : "object", 0);
+        add_tier(pool, strcmp(options->world, "replay") == 0 ? "replay" : "object",
+                 (struct interactive_way){.steps = 0});
     } else if (options->way_count > 0) {
         TRY(add_ways(pool, options, error));
     } else {
-        for (uint32_t steps = options->model->config->steps; steps > 0; steps /= 2) {
-            add_tier(pool, options->world, steps);
-        }
+        add_halves(pool, options->world, false);
+        add_halves(pool, options->world, true);
         if (conditioning_of_network(options->conditioning) == CONDITIONING_AGENTS) {
-            add_tier(pool, options->world, 0);
+            add_tier(pool, options->world, (struct interactive_way){.steps = 0});
         }
     }
     pool->measures = options->planted_ms == NULL;
@@ -134,6 +171,7 @@ enum status interactive_open(const struct interactive_options *options, struct i
     pthread_mutex_init(&pool->world_lock, NULL);
     pthread_mutex_init(&pool->lock, NULL);
     clock_condition_init(&pool->news);
+    clock_condition_init(&pool->returned);
     pool->seats = calloc(pool->place_count, sizeof(struct seat *));
     enum status status = memory_check(pool->seats, error, "sessions: out of memory");
     THEN(status, open_tiers(pool, options, error));
@@ -173,6 +211,7 @@ void interactive_close(struct interactive *pool)
     free(pool->windscreen);
     free(pool->seats);
     pthread_cond_destroy(&pool->news);
+    pthread_cond_destroy(&pool->returned);
     pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->world_lock);
     free(pool);
@@ -233,8 +272,8 @@ static enum status check_wish(const struct interactive_wish *wish, struct error 
 }
 
 /* The lowest tier that takes so many steps. */
-static enum status find_least(const struct interactive *pool, uint32_t steps, uint32_t *out,
-                              struct error *error)
+static enum status find_least(const struct interactive *pool, uint32_t steps, bool alone,
+                              uint32_t *out, struct error *error)
 {
     const struct interactive_ticks *best = &pool->ticks[0];
     if (steps > best->steps) {
@@ -244,19 +283,16 @@ static enum status find_least(const struct interactive *pool, uint32_t steps, ui
                          best->steps, steps);
     }
     *out = pool->deadlines.tier_count - 1;
-    while (pool->ticks[*out].steps < steps) {
+    while (pool->ticks[*out].steps < steps ||
+           (alone && pool->deadlines.tiers[*out].model != INTERACTIVE_GENERATED)) {
+        if (*out == 0) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "session: expected tiers of the model's own, which is asked for "
+                             "alone, found none");
+        }
         (*out)--;
     }
     return STATUS_OK;
-}
-
-/* Costs of ticks are measured anew when the last one leaves; `lock` is held. */
-static void take_away(struct interactive *pool, const struct seat *seat)
-{
-    pool->seats[seat->place] = NULL;
-    if (interactive_is_empty(pool) && pool->measures) {
-        deadline_forget(&pool->deadlines);
-    }
 }
 
 /* Whether one more may sit; `lock` is held. */
@@ -282,7 +318,7 @@ static enum status find_place(struct interactive *pool, struct seat *seat, struc
                               struct error *error)
 {
     if (instead != NULL) {
-        take_away(pool, instead);
+        pool->seats[instead->place] = NULL;
     }
     enum status status = admit(pool, seat, error);
     if (instead != NULL) {
@@ -310,7 +346,7 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
 {
     uint32_t least = 0;
     TRY(check_wish(wish, error));
-    TRY(find_least(pool, wish->steps_least, &least, error));
+    TRY(find_least(pool, wish->steps_least, wish->model_alone, &least, error));
     struct seat *seat = calloc(1, sizeof *seat);
     TRY(memory_check(seat, error, "session: out of memory"));
     seat->pool = pool;
@@ -354,7 +390,10 @@ void interactive_leave(struct seat *seat)
     struct interactive *pool = seat->pool;
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
-    take_away(pool, seat);
+    pool->seats[seat->place] = NULL;
+    if (interactive_is_empty(pool) && pool->measures) {
+        deadline_forget(&pool->deadlines); /* costs are measured anew when the last one leaves */
+    }
     pthread_mutex_unlock(&pool->lock);
     drop_seat(seat);
     pthread_mutex_unlock(&pool->world_lock);
@@ -387,6 +426,25 @@ void interactive_pause(struct seat *seat, bool paused)
     pthread_mutex_unlock(&pool->world_lock);
 }
 
+/* The pool's thread drives what is left of the way back between the ticks of others. */
+static enum status wait_until_back(struct seat *seat, struct error *error)
+{
+    struct interactive *pool = seat->pool;
+    pthread_mutex_lock(&pool->lock);
+    seat->returning = true;
+    seat->patience_ns = interactive_now_ns(pool) + INTERACTIVE_PATIENCE_NS;
+    pthread_cond_signal(&pool->news);
+    while (seat->returning) {
+        pthread_cond_wait(&pool->returned, &pool->lock);
+    }
+    enum status status = seat->return_status;
+    if (status != STATUS_OK) {
+        *error = seat->return_error;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
 enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struct error *error)
 {
     struct interactive *pool = seat->pool;
@@ -397,12 +455,14 @@ enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struc
     seat->action = (struct action){0};
     seat->driven = (struct action){0};
     pthread_mutex_unlock(&pool->lock);
-    enum status status = session_back(seat->session, ticks, keep, error);
-    if (status == STATUS_OK) {
-        interactive_tell(seat, &frame);
-    }
+    enum status status = session_turn(seat->session, ticks, keep, error);
     pthread_mutex_unlock(&pool->world_lock);
-    return status;
+    TRY(status);
+    TRY(wait_until_back(seat, error));
+    pthread_mutex_lock(&pool->world_lock);
+    interactive_tell(seat, &frame);
+    pthread_mutex_unlock(&pool->world_lock);
+    return STATUS_OK;
 }
 
 enum status interactive_outcome(struct seat *seat, char json[SWERVE_ENV_OUTCOME_BYTES],

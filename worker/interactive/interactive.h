@@ -24,6 +24,12 @@
 
 enum { WINDSCREEN_WIDTH = 640, WINDSCREEN_HEIGHT = 360 };
 
+/* Way in which a frame of a learned world is made. */
+struct interactive_way {
+    bool previous;  /* by the previous model */
+    uint32_t steps; /* of the sampler; 0: drawn, by none */
+};
+
 struct interactive;
 struct seat; /* a session in the pool */
 
@@ -36,17 +42,18 @@ struct interactive_options {
     const struct models_model
         *model; /* of ours; borrowed, outlives the pool; NULL: another world */
     enum conditioning conditioning;
-    uint32_t threads; /* that share a tick's products; 0 counts as 1 */
-    /* Steps of its sampler by which a frame may be made, falling; 0: drawn. None: all of them, half
-     * as many, .., one, and drawn where the conditioning is `agents`. */
+    uint32_t threads;                    /* that share a tick's products; 0 counts as 1 */
+    const struct models_model *previous; /* takes over where it is too slow; borrowed; NULL: none */
+    /* Ways of it, steps falling, then of the previous model, then drawn. None: all steps, half as
+     * many, .., one, of both, and drawn where the conditioning is `agents`. */
     uint32_t way_count;
-    uint32_t ways[DEADLINE_TIERS_MAX];
+    struct interactive_way ways[DEADLINE_TIERS_MAX];
     /* Costs that are believed in place of measured ones, for tests; NULL: they are measured. */
     const double (*planted_ms)[DEADLINE_PARTS]; /* [INTERACTIVE_MODELS] */
 };
 
-/* Costs are kept apart for frames that are generated and for those that are drawn. */
-enum { INTERACTIVE_GENERATED = 0, INTERACTIVE_DRAWN, INTERACTIVE_MODELS };
+/* Costs are kept apart for frames by who makes them. */
+enum { INTERACTIVE_GENERATED = 0, INTERACTIVE_PREVIOUS, INTERACTIVE_DRAWN, INTERACTIVE_MODELS };
 
 /* State after a tick, or after an order. Borrowed during the call. */
 struct interactive_frame {
@@ -112,7 +119,8 @@ struct interactive_wish {
     double rate;     /* of time, 1: real time; 0.1 to 1 */
     double limit_ms; /* from a tick's moment to its deadline, 1 to 1,000 */
     uint32_t
-        steps_least; /* of the sampler, that it accepts; 0: a drawn frame, where there are any */
+        steps_least;  /* of the sampler, that it accepts; 0: a drawn frame, where there are any */
+    bool model_alone; /* nothing below the model's own tiers: not the previous one's, nor drawn */
     struct seat *instead; /* the holder's, which is left once this one is there; NULL: none */
 };
 

@@ -8,11 +8,15 @@
 #ifndef SWERVE_WORKER_INTERACTIVE_INTERACTIVE_INTERNAL_H
 #define SWERVE_WORKER_INTERACTIVE_INTERACTIVE_INTERNAL_H
 
+#include "base/units.h"
 #include "engine/sensors/raster.h"
 #include "worker/env/env_scene.h"
 #include "worker/interactive/interactive.h"
 
 #include <pthread.h>
+
+/* A tick on the way back waits so long for room between the ticks of others. */
+#define INTERACTIVE_PATIENCE_NS NS_PER_S
 
 struct seat {
     struct interactive *pool;
@@ -22,16 +26,22 @@ struct seat {
     int64_t period_ns, limit_ns;
     uint32_t least; /* tier */
     bool paused;
-    int64_t due_ns;       /* moment of the next tick */
-    struct action action; /* newest control input */
-    struct action driven; /* of the last tick */
+    bool returning;      /* its session goes back, and whoever told it to waits: it is paused */
+    int64_t patience_ns; /* moment from which its next tick back no longer waits for room */
+    enum status return_status; /* of what came of it .. */
+    struct error return_error; /* .. not OK: why */
+    int64_t due_ns;            /* moment of the next tick */
+    struct action action;      /* newest control input */
+    struct action driven;      /* of the last tick */
     struct interactive_ticks ticks[DEADLINE_TIERS_MAX];
 };
 
 struct interactive {
     struct swerve_env *env;
-    const struct models_model *model; /* NULL: the world is of no learned one */
-    struct raster_rays *rays;         /* of the windscreen */
+    const struct models_model *model;    /* NULL: the world is of no learned one */
+    const struct models_model *previous; /* NULL: none */
+    uint32_t skips[DEADLINE_TIERS_MAX];  /* by tier, as of env_skip() */
+    struct raster_rays *rays;            /* of the windscreen */
     uint8_t *windscreen; /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
     const struct clock *clock;
     uint32_t seat_count;
@@ -39,6 +49,7 @@ struct interactive {
     pthread_mutex_t world_lock;
     pthread_mutex_t lock;
     pthread_cond_t news;
+    pthread_cond_t returned; /* a seat is back */
     pthread_t thread;
     bool running;
     bool stopping;

@@ -62,10 +62,9 @@ static enum status step(const struct interactive *pool, struct session *session,
                         const struct action *action, uint32_t tier, struct spent *spent,
                         struct error *error)
 {
-    uint32_t all = pool->model != NULL ? pool->model->config->steps : 0;
     struct world_cost before = env_cost(pool->env);
     int64_t begin_ns = interactive_now_ns(pool);
-    TRY(session_step(session, action, all - pool->ticks[tier].steps, error));
+    TRY(session_step(session, action, pool->skips[tier], error));
     spent->compute_ms = (double)(interactive_now_ns(pool) - begin_ns) / NS_PER_MS;
     struct world_cost after = env_cost(pool->env);
     spent->steps = after.steps - before.steps;
@@ -121,6 +120,14 @@ static void account(struct interactive *pool, struct seat *seat, uint32_t tier,
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Hash of the model that makes a tier's frames; "": none does. */
+static const char *maker_of(const struct interactive *pool, uint32_t tier)
+{
+    return pool->ticks[tier].steps == 0                                ? ""
+           : pool->deadlines.tiers[tier].model == INTERACTIVE_PREVIOUS ? pool->previous->hash
+                                                                       : pool->model->hash;
+}
+
 /* Drives and tells one tick of a seat by a tier; both locks are held on the way in, world_lock on
  * the way out. False: it cannot go on. */
 static bool serve(struct interactive *pool, struct seat *seat, uint32_t tier,
@@ -141,7 +148,7 @@ static bool serve(struct interactive *pool, struct seat *seat, uint32_t tier,
     seat->driven = action;
     frame->tier = pool->ticks[tier].tier;
     frame->steps = pool->ticks[tier].steps;
-    frame->model = frame->steps > 0 ? pool->model->hash : "";
+    frame->model = maker_of(pool, tier);
     frame->limit_ms = (double)seat->limit_ns / NS_PER_MS;
     frame->wait_ms = (double)(begin_ns - due_ns) / NS_PER_MS;
     frame->compute_ms = (double)(stepped_ns - begin_ns) / NS_PER_MS;
@@ -180,6 +187,71 @@ static bool serve_one(struct interactive *pool)
     pthread_mutex_unlock(&pool->lock);
     pthread_mutex_unlock(&pool->world_lock);
     return true;
+}
+
+/* ---- ways back ---- */
+
+/* The tier that leaves out so many steps: that by which the tick was made. */
+static uint32_t tier_of(const struct interactive *pool, uint32_t skipped)
+{
+    uint32_t tier = 0;
+    while (pool->skips[tier] != skipped) {
+        tier++;
+        CHECK(tier < pool->deadlines.tier_count);
+    }
+    return tier;
+}
+
+/* A seat whose session has a tick to drive on its way back, and room for it now; NULL: none. Those
+ * that are there are told so. Both locks are held. */
+static struct seat *next_back(struct interactive *pool)
+{
+    uint32_t places[DEADLINE_SESSIONS_MAX];
+    struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
+    int64_t now_ns = interactive_now_ns(pool);
+    uint32_t count = interactive_look(pool, places, sessions);
+    for (uint32_t i = 0; i < count; i++) {
+        struct seat *seat = pool->seats[places[i]];
+        if (!seat->returning) {
+            continue;
+        }
+        if (session_returning(seat->session) == 0) {
+            seat->returning = false;
+            seat->return_status = STATUS_OK;
+            pthread_cond_broadcast(&pool->returned);
+            continue;
+        }
+        uint32_t tier = tier_of(pool, session_return_skips(seat->session));
+        if (now_ns >= seat->patience_ns ||
+            deadline_room(&pool->deadlines, sessions, count, tier, now_ns)) {
+            return seat;
+        }
+    }
+    return NULL;
+}
+
+/* One tick of a session's way back; false: there is none to drive, or no room for it now. */
+static bool return_one(struct interactive *pool)
+{
+    pthread_mutex_lock(&pool->world_lock);
+    pthread_mutex_lock(&pool->lock);
+    struct seat *seat = next_back(pool);
+    pthread_mutex_unlock(&pool->lock);
+    if (seat != NULL) {
+        struct error error;
+        enum status status = session_return(seat->session, &error);
+        pthread_mutex_lock(&pool->lock);
+        seat->patience_ns = interactive_now_ns(pool) + INTERACTIVE_PATIENCE_NS;
+        if (status != STATUS_OK) {
+            seat->returning = false;
+            seat->return_status = status;
+            seat->return_error = error;
+            pthread_cond_broadcast(&pool->returned);
+        }
+        pthread_mutex_unlock(&pool->lock);
+    }
+    pthread_mutex_unlock(&pool->world_lock);
+    return seat != NULL;
 }
 
 /* ---- costs, while nobody sits ---- */
@@ -247,8 +319,12 @@ static void wait_for_news(struct interactive *pool)
     int64_t left_ns = NS_PER_S;
     for (uint32_t i = 0; i < pool->place_count; i++) {
         const struct seat *seat = pool->seats[i];
-        if (seat != NULL && !seat->paused && seat->due_ns - interactive_now_ns(pool) < left_ns) {
-            left_ns = seat->due_ns - interactive_now_ns(pool);
+        if (seat == NULL || (seat->paused && !seat->returning)) {
+            continue;
+        }
+        int64_t moment_ns = seat->returning ? seat->patience_ns : seat->due_ns;
+        if (moment_ns - interactive_now_ns(pool) < left_ns) {
+            left_ns = moment_ns - interactive_now_ns(pool);
         }
     }
     if (!pool->stopping && left_ns > 0) {
@@ -270,7 +346,7 @@ void *interactive_run(void *context)
 {
     struct interactive *pool = context;
     while (!is_stopping(pool)) {
-        if (!serve_one(pool) && !measure_one(pool)) {
+        if (!return_one(pool) && !serve_one(pool) && !measure_one(pool)) {
             wait_for_news(pool);
         }
     }

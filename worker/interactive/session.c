@@ -32,6 +32,7 @@ struct session {
     uint32_t index;
     uint32_t scenario;
     uint32_t horizon_ticks;
+    uint32_t target; /* tick to return to, where it is after this one */
     bool touched;
     struct driven *driven; /* [horizon_ticks], of the line that goes on */
     /* States at ticks 0, SESSION_KEEP_TICKS, .. of the line that goes on. */
@@ -176,11 +177,12 @@ static enum status leave_line(struct session *session, struct error *error)
     return STATUS_OK;
 }
 
-enum status session_back(struct session *session, uint32_t ticks, bool keep, struct error *error)
+enum status session_turn(struct session *session, uint32_t ticks, bool keep, struct error *error)
 {
     char text[256];
     uint32_t now = session_tick(session);
     uint32_t target = now > ticks ? now - ticks : 0;
+    CHECK(session_returning(session) == 0);
     if (keep && now > 0) {
         TRY(leave_line(session, error));
     }
@@ -191,10 +193,35 @@ enum status session_back(struct session *session, uint32_t ticks, bool keep, str
         text, error));
     session->touched = session->touches[at];
     drop_states(session, at + 1);
-    for (uint32_t tick = session_tick(session); tick < target; tick++) {
-        TRY(step(session, &session->driven[tick], error));
-    }
+    session->target = target;
     return STATUS_OK;
+}
+
+uint32_t session_returning(const struct session *session)
+{
+    uint32_t tick = session_tick(session);
+    return session->target > tick ? session->target - tick : 0;
+}
+
+uint32_t session_return_skips(const struct session *session)
+{
+    CHECK(session_returning(session) > 0);
+    return session->driven[session_tick(session)].skipped;
+}
+
+enum status session_return(struct session *session, struct error *error)
+{
+    CHECK(session_returning(session) > 0);
+    return step(session, &session->driven[session_tick(session)], error);
+}
+
+enum status session_back(struct session *session, uint32_t ticks, bool keep, struct error *error)
+{
+    enum status status = session_turn(session, ticks, keep, error);
+    while (status == STATUS_OK && session_returning(session) > 0) {
+        status = session_return(session, error);
+    }
+    return status;
 }
 
 uint32_t session_tick(const struct session *session)

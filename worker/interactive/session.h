@@ -44,6 +44,14 @@ enum status session_step(struct session *session, const struct action *action, u
  * left is kept, with `keep`; LIMIT: there are as many as a session may have. */
 enum status session_back(struct session *session, uint32_t ticks, bool keep, struct error *error);
 
+/* The same in parts, for who serves others meanwhile: to the kept state before that tick, then tick
+ * by tick while there are some (session_returning), which are driven as they were. */
+enum status session_turn(struct session *session, uint32_t ticks, bool keep, struct error *error);
+uint32_t session_returning(const struct session *session); /* ticks that are left */
+/* Steps that the next of them leaves out; there is one. */
+uint32_t session_return_skips(const struct session *session);
+enum status session_return(struct session *session, struct error *error);
+
 uint32_t session_tick(const struct session *session);
 /* Lines, the one that goes on included. */
 uint32_t session_lines(const struct session *session);

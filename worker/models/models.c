@@ -20,9 +20,6 @@
 #define MODELS_INSTALLED "/usr/share/swerve/models"
 #define MODELS_EXTENSION ".safetensors"
 
-#define SAMPLER_EXACT "exact"
-#define SAMPLER_VARIES "varies"
-
 enum { MODELS_LENT_MAX = 4, FILES_MAX = 1024 };
 
 struct models_entry {
@@ -309,7 +306,7 @@ static const struct models_model *find_open(struct models *models, const char *n
         struct models_entry *entry = &models->entries[i];
         if (entry->model != NULL && entry->precision == precision &&
             (name == NULL || strcmp(entry->view.name, name) == 0) &&
-            (hash == NULL || strcmp(entry->view.hash, hash) == 0)) {
+            (hash == NULL || strncmp(entry->view.hash, hash, strlen(hash)) == 0)) {
             entry->last_use = ++models->uses;
             return &entry->view;
         }
@@ -481,7 +478,7 @@ static bool file_hash(const char *path, char out[SHA256_HEX_BYTES])
 static bool is_file_of(const char *path, const char *hash)
 {
     char found[SHA256_HEX_BYTES];
-    return file_hash(path, found) && strcmp(found, hash) == 0;
+    return file_hash(path, found) && strncmp(found, hash, strlen(hash)) == 0;
 }
 
 /* The name of the file of that hash in the directory; "" when there is none. */
@@ -576,7 +573,7 @@ static enum status locate(struct models *models, const char *hash, enum nn_preci
     *out = (struct located){.directory = models->registry.directory};
     search_directory(out->directory, hash, out->name);
     bool found = out->name[0] != '\0';
-    if (!found && models->source[0] != '\0' && hash[0] != '\0') {
+    if (!found && models->source[0] != '\0' && strlen(hash) == SHA256_HEX_BYTES - 1) {
         TRY(locate_source(models, hash, precision, out, &found, &why, error));
     }
     if (hash[0] == '\0' || !found) {
@@ -607,7 +604,7 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
     /* Not by name: the file may have been another one when the name was last asked for. */
     TRY(open_entry(models, located.directory, located.name, precision,
                    located.bounded ? located.bounds_hash : NULL, &found, error));
-    if (strcmp(found->hash, hash) != 0) {
+    if (strncmp(found->hash, hash, strlen(hash)) != 0) {
         return error_set(error, STATUS_DEVICE, "model %s: its file changed while it was opened",
                          located.name);
     }
@@ -688,7 +685,7 @@ enum status models_parse_sampler(const char *sampler, enum conditioning *conditi
                          "sampler \"%.60s\": expected conditioning/eulerN/precision", sampler);
     }
     snprintf(first, sizeof first, "%.*s", (int)(slash - sampler), sampler);
-    bool foreign = strcmp(last + 1, SAMPLER_EXACT) == 0 || strcmp(last + 1, SAMPLER_VARIES) == 0;
+    bool foreign = outcome_world_option(sampler)[0] != '\0';
     if (models_parse_conditioning(first, &found_conditioning, error) != STATUS_OK ||
         (!foreign && models_parse_precision(last + 1, &found_precision, error) != STATUS_OK)) {
         return error_set(error, STATUS_BAD_INPUT,

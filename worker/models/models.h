@@ -59,7 +59,7 @@ enum status models_open(const char *given, const struct model_loader *loader, st
 void models_close(struct models *models); /* accepts NULL */
 
 /* Whoever drives a model holds it meanwhile: it stays open until it is released as often. */
-void models_hold(struct models *models, const struct models_model *model);
+void models_hold(struct models *models, const struct models_model *model);    /* accepts NULL */
 void models_release(struct models *models, const struct models_model *model); /* accepts NULL */
 
 /* A foreign world answers for a tier from now on, in place of what is promoted. Borrowed until
@@ -121,7 +121,8 @@ bool models_available(const struct models *models, enum tier tier);
 enum status models_promoted(struct models *models, enum tier tier, enum nn_precision precision,
                             const struct models_model **out, struct error *error);
 
-/* The model of a hash, wherever in the directory it is. STATUS_DEVICE: this worker has none.
+/* The model of a hash, or of its first digits, wherever in the directory it is; a second directory
+ * is looked into for whole hashes alone. STATUS_DEVICE: this worker has none.
  * STATUS_BUSY, here and where a model is asked for otherwise: as many as may be open are held. */
 enum status models_find(struct models *models, const char *hash, enum nn_precision precision,
                         const struct models_model **out, struct error *error);

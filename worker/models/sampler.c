@@ -3,6 +3,7 @@
  */
 #include "worker/models/sampler.h"
 
+#include "base/check.h"
 #include "engine/sensors/conditioning.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define EULER "/euler"
+#define PREVIOUS '+'
 
 /* Parts of a name around its number of steps; false: it has none. */
 static bool take_apart(const char *sampler, size_t *before, uint32_t *steps, const char **behind)
@@ -23,7 +25,7 @@ static bool take_apart(const char *sampler, size_t *before, uint32_t *steps, con
     *before = (size_t)(at - sampler) + strlen(EULER);
     *steps = (uint32_t)number;
     *behind = end;
-    return number <= LIMIT_SAMPLER_STEPS && *end == '/';
+    return number <= LIMIT_SAMPLER_STEPS && (*end == '/' || *end == PREVIOUS);
 }
 
 enum status sampler_skip(char sampler[LIMIT_ID_BYTES], uint32_t skipped, struct error *error)
@@ -48,6 +50,31 @@ enum status sampler_skip(char sampler[LIMIT_ID_BYTES], uint32_t skipped, struct 
     snprintf(out, sizeof out, "%.*s%u%s", (int)before, sampler, steps - skipped, behind);
     memcpy(sampler, out, sizeof out);
     return STATUS_OK;
+}
+
+void sampler_add_previous(char sampler[LIMIT_ID_BYTES], const char *hash)
+{
+    char out[LIMIT_ID_BYTES];
+    const char *last = strrchr(sampler, '/');
+    CHECK(last != NULL && strlen(hash) >= SAMPLER_HASH_DIGITS);
+    int bytes = snprintf(out, sizeof out, "%.*s%c%.*s%s", (int)(last - sampler), sampler, PREVIOUS,
+                         SAMPLER_HASH_DIGITS, hash, last);
+    CHECK(bytes < LIMIT_ID_BYTES);
+    memcpy(sampler, out, sizeof out);
+}
+
+bool sampler_previous(const char *sampler, char digits[SAMPLER_HASH_DIGITS + 1])
+{
+    size_t before;
+    uint32_t steps;
+    const char *behind;
+    if (!take_apart(sampler, &before, &steps, &behind) || *behind != PREVIOUS) {
+        return false;
+    }
+    size_t count = strcspn(behind + 1, "/");
+    snprintf(digits, SAMPLER_HASH_DIGITS + 1, "%s", behind + 1);
+    return count == SAMPLER_HASH_DIGITS &&
+           strspn(digits, "0123456789abcdef") == SAMPLER_HASH_DIGITS;
 }
 
 bool sampler_skips(const char *own, const char *asked, uint32_t *skipped)

@@ -89,12 +89,15 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     const struct world_config world_config = {
         .slot_count = config->slot_count,
         .model = config->model,
+        .previous = config->previous,
         .conditioning = config->conditioning,
         .device = config->device,
         .thread_count = config->thread_count,
         .host_bytes_max = WORLD_HOST_DEFAULT,
         .spill = config->spill,
         .foreign = config->foreign,
+        .picture_bounds = runner->config.bounds->pictures,
+        .picture_tally = config->picture_tally,
     };
     runner->on_device = config->device != NULL && config->device->ops != NULL;
     if (runner->on_device && config->world->views_open != NULL) {
@@ -395,8 +398,8 @@ static bool healthy(struct runner *runner, struct rollout *rollout, const struct
         runner->config.observe_health(runner->config.observe_context, frame_stats, statistic);
         return true;
     }
-    return health_world_judge(&rollout->health.world, frame_stats, statistic, runner->config.bounds,
-                              runner->config.conditioning, out);
+    return health_world_judge(&rollout->health.world, frame_stats, statistic,
+                              runner_bounds(runner, rollout), runner->config.conditioning, out);
 }
 
 /* Whether what happens is still within what the models hold for; the first fault stays. */

@@ -37,18 +37,21 @@ struct runner_config {
     uint32_t slot_count;
     /* Learned worlds; see struct world_config. */
     const struct model *model;     /* borrowed */
+    const struct model *previous;  /* borrowed; NULL: none */
     const struct foreign *foreign; /* borrowed; a world of the user's in place of a model */
     enum conditioning conditioning;
     uint32_t skipped;            /* steps of its sampler that every tick leaves out */
     const struct device *device; /* borrowed during create; NULL: the CPU */
     uint32_t thread_count;
     const struct spill_ops *spill;
-    const struct health_bounds *bounds; /* borrowed; NULL: the built-in ones */
+    const struct health_bounds *bounds;          /* borrowed; NULL: the built-in ones */
+    const struct health_bounds *previous_bounds; /* of frames that the previous model makes */
     /* Given every tick's frame statistics and statistics [MEASURE_COUNT]; then nothing is flagged
      * by them (calibration). */
     void (*observe_health)(void *context, const struct frame_stats *frame_stats,
                            const double *statistic);
     void *observe_context;
+    struct watch_tally *picture_tally; /* of struct world_config */
     bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */
     const struct clock *clock;
     const struct logger *logger; /* may be NULL */

@@ -48,6 +48,15 @@ void runner_share_cost(struct runner *runner)
     }
 }
 
+const struct health_bounds *runner_bounds(const struct runner *runner,
+                                          const struct rollout *rollout)
+{
+    const struct runner_config *config = &runner->config;
+    return config->previous != NULL && rollout->skipped > model_config(config->model)->steps
+               ? config->previous_bounds
+               : config->bounds;
+}
+
 void runner_commit(struct runner *runner, struct rollout *rollout, uint32_t tick)
 {
     const struct world_ops *ops = runner_ops(runner);

@@ -129,6 +129,9 @@ void runner_fork_due(struct runner *runner, uint32_t slot);
 /* Before the step of a tick: tells the world what ego is to do, which may change rollout->action,
  * and which steps of its sampler it leaves out, where it has one of ours. */
 void runner_commit(struct runner *runner, struct rollout *rollout, uint32_t tick);
+/* Bounds of the model that made the rollout's newest frame. */
+const struct health_bounds *runner_bounds(const struct runner *runner,
+                                          const struct rollout *rollout);
 
 /* Operations that the world counted since the last time, shared by the rollouts that it stepped:
  * every tick of a model costs the same. How full its pages were they all had alike. */

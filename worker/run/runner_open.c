@@ -17,11 +17,11 @@ static bool learned(enum tier tier)
 
 /* The model that the job names. Whatever is wrong with it, its file or its bounds, is wrong here:
  * the job has only named it. */
-static enum status find_model(const struct runner_source *source, const struct job_spec *spec,
+static enum status find_model(const struct runner_source *source, const char *hash,
                               enum nn_precision precision, const struct models_model **out,
                               struct error *error)
 {
-    enum status status = models_find(source->models, spec->model_hash, precision, out, error);
+    enum status status = models_find(source->models, hash, precision, out, error);
     bool passes = status == STATUS_BUSY || status == STATUS_TIMEOUT || status == STATUS_NO_MEMORY ||
                   status == STATUS_IO;
     if (status != STATUS_OK && !passes) {
@@ -30,22 +30,48 @@ static enum status find_model(const struct runner_source *source, const struct j
     return status;
 }
 
+/* The previous model that the job's sampler names, which the model's own then names too. */
+static enum status choose_previous(const struct runner_source *source, const struct job_spec *spec,
+                                   enum nn_precision precision, char sampler[LIMIT_ID_BYTES],
+                                   struct runner_config *config, const struct models_model **out,
+                                   struct error *error)
+{
+    char digits[SAMPLER_HASH_DIGITS + 1];
+    if (!sampler_previous(spec->sampler, digits)) {
+        return STATUS_OK;
+    }
+    TRY(find_model(source, digits, precision, out, error));
+    if ((*out)->foreign != NULL) {
+        return error_set(error, STATUS_DEVICE, "sampler %s: its previous model is none of ours",
+                         spec->sampler);
+    }
+    sampler_add_previous(sampler, (*out)->hash);
+    config->previous = (*out)->model;
+    config->previous_bounds = &(*out)->bounds;
+    return STATUS_OK;
+}
+
 /* Fills the model's part of the configuration, after checking that it is what the job names. */
 static enum status choose_model(const struct runner_source *source, const struct job_spec *spec,
                                 struct runner_config *config, const struct models_model **out,
-                                struct error *error)
+                                const struct models_model **previous, struct error *error)
 {
     enum conditioning conditioning = CONDITIONING_AGENTS;
     enum nn_precision precision = NN_BF16;
     const struct models_model *model = NULL;
+    const struct models_model *before = NULL;
     char sampler[LIMIT_ID_BYTES];
     if (source->models == NULL) {
         return error_set(error, STATUS_DEVICE, "tier %s: this process has no models",
                          tier_names[spec->tier]);
     }
     TRY(models_parse_sampler(spec->sampler, &conditioning, &precision, error));
-    TRY(find_model(source, spec, precision, &model, error));
+    TRY(find_model(source, spec->model_hash, precision, &model, error));
     models_sampler(source->models, model, conditioning, sampler);
+    models_hold(source->models, model); /* while the other one is opened */
+    enum status status = choose_previous(source, spec, precision, sampler, config, &before, error);
+    models_release(source->models, model);
+    TRY(status);
     bool may = model->foreign != NULL || model->config->tier == spec->tier;
     if (!may || !sampler_skips(sampler, spec->sampler, &config->skipped)) {
         return error_set(error, STATUS_DEVICE,
@@ -62,6 +88,7 @@ static enum status choose_model(const struct runner_source *source, const struct
     config->conditioning = conditioning;
     config->bounds = &model->bounds;
     *out = model;
+    *previous = before;
     return STATUS_OK;
 }
 
@@ -97,6 +124,7 @@ enum status runner_open(const struct runner_source *source, const struct job_spe
         .always_solo = source->always_solo,
         .observe_health = source->observe_health,
         .observe_context = source->observe_context,
+        .picture_tally = source->picture_tally,
         .clock = source->clock,
         .logger = source->logger,
     };
@@ -109,9 +137,10 @@ enum status runner_open(const struct runner_source *source, const struct job_spe
     enum status status = STATUS_OK;
     struct device device;
     if (learned(spec->tier)) {
-        status = choose_model(source, spec, &config, &opened.model, error);
+        status = choose_model(source, spec, &config, &opened.model, &opened.previous, error);
         if (status == STATUS_OK) {
             models_hold(source->models, opened.model);
+            models_hold(source->models, opened.previous);
             opened.models = source->models;
             status = choose_device(source, spec, &device, error);
             config.device = &device;
@@ -135,5 +164,6 @@ void runner_close(struct open_runner *open)
     runner_destroy(open->runner);
     spill_destroy(open->spill); /* the world's pages refer to it until it is closed */
     models_release(open->models, open->model);
+    models_release(open->models, open->previous);
     *open = (struct open_runner){0};
 }

@@ -26,13 +26,15 @@ struct runner_source {
     void (*observe_health)(void *context, const struct frame_stats *frame_stats,
                            const double *statistic);
     void *observe_context;
+    struct watch_tally *picture_tally; /* of struct world_config */
 };
 
 struct open_runner {
     struct runner *runner; /* NULL: none */
     struct spill *spill;
-    struct models *models;            /* borrowed, where a model is held: */
-    const struct models_model *model; /* NULL: none */
+    struct models *models;               /* borrowed, where a model is held: */
+    const struct models_model *model;    /* NULL: none */
+    const struct models_model *previous; /* held too; NULL: none */
 };
 
 /* Of the spec: tier, planner, planner_hash ("" for any), model_hash, sampler, rig, backend ("" is

@@ -54,14 +54,37 @@ static enum status set_model(struct models *models, enum conditioning conditioni
     return STATUS_OK;
 }
 
+static bool is_on_cpu(const struct job_spec *spec)
+{
+    return spec->backend[0] == '\0' || strcmp(spec->backend, "cpu") == 0;
+}
+
 static enum status skip_steps(uint32_t steps, struct job_spec *spec, struct error *error)
 {
-    if (spec->backend[0] != '\0' && strcmp(spec->backend, "cpu") != 0) {
+    return is_on_cpu(spec)
+               ? sampler_skip(spec->sampler, steps, error)
+               : error_set(error, STATUS_USAGE,
+                           "steps of a sampler are left out on the CPU alone, found device %s",
+                           spec->backend);
+}
+
+/* No other version than these two answers. */
+static enum status set_previous(const struct submission_options *options, struct job_spec *spec,
+                                struct error *error)
+{
+    const struct models_model *previous = NULL;
+    if (!is_on_cpu(spec) || strstr(spec->sampler, "/euler") == NULL) {
         return error_set(error, STATUS_USAGE,
-                         "steps of a sampler are left out on the CPU alone, found device %s",
-                         spec->backend);
+                         "a previous model takes over from one of ours on the CPU alone, found "
+                         "device %s, sampler %s",
+                         spec->backend, spec->sampler);
     }
-    return sampler_skip(spec->sampler, steps, error);
+    TRY(models_named(options->models, options->previous,
+                     models_precision(options->models, spec->tier, options->precision), &previous,
+                     error));
+    sampler_add_previous(spec->sampler, previous->hash);
+    spec->follows = 0;
+    return STATUS_OK;
 }
 
 static enum status tier_horizon(struct models *models, enum tier tier,
@@ -360,6 +383,9 @@ static enum status add_work(struct submission *out, const struct asked *question
     describe(question, options, planner, &spec);
     if (is_learned(spec.tier)) {
         TRY(set_model(options->models, options->conditioning, options->precision, &spec, error));
+    }
+    if (spec.tier == TIER_STUDENT && options->previous != NULL) {
+        TRY(set_previous(options, &spec, error));
     }
     if (spec.tier == TIER_STUDENT && options->skipped_steps > 0) {
         TRY(skip_steps(options->skipped_steps, &spec, error));

@@ -30,7 +30,9 @@ struct submission_options {
     struct models *models; /* borrowed; may be NULL when the policy has none available */
     enum conditioning conditioning;
     enum nn_precision precision;
-    uint32_t skipped_steps;   /* of the student's sampler, that each tick leaves out; on the CPU */
+    uint32_t skipped_steps; /* of the student's sampler, that each tick leaves out; on the CPU */
+    const char *previous; /* model that makes the student's ticks which say so; likewise; NULL: none
+                           */
     enum route_beyond beyond; /* the horizon for which these models are trusted */
     /* Slices in which the student that answers is frozen, borrowed. */
     const struct trust_slice *frozen;
