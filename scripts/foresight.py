@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How far `foresee` sees: vehicles foreseen on maps of several families, beside base lines.
+"""Foresight on drawn maps: vehicles that `foresee` moves, beside what became of them and base lines.
 
     scripts/foresight.py build/worker/swerve [--scenes N] [--seed N] [--keep FOLDER] [--json]
 
