@@ -26,6 +26,7 @@ struct agreement_command {
     int64_t before_day;
     bool by_day;
     bool gate;
+    bool gate_health;
     bool json;
 };
 
@@ -107,7 +108,9 @@ static int agree(struct agreement_command *agreement)
         decisions_print(&pairs.decisions, stdout);
     }
     uint32_t holding = decisions_holding(&pairs.decisions, NULL);
-    code = code == 0 && agreement->gate && table.frozen + table.sounding + holding > 0 ? 1 : code;
+    bool alarmed = agreement->gate && table.frozen + table.sounding + holding > 0;
+    bool drifts = agreement->gate_health && alarm_count > 0;
+    code = code == 0 && (alarmed || drifts) ? 1 : code;
     free(alarms);
     table_finish(&table);
     pairs_finish(&pairs);
@@ -129,6 +132,8 @@ int command_agreement(int argc, char **argv)
         {"--before", "DATE", "days before this one, such as 2026-11-27", .text = &agreement.before},
         {"--gate", NULL, "exit 1 when a slice is frozen, or a rate of flags sounds",
          .flag = &agreement.gate},
+        {"--gate-health", NULL, "exit 1 when a measure of health drifts",
+         .flag = &agreement.gate_health},
         {"--json", NULL, "print one JSON object", .flag = &agreement.json},
     };
     const struct cli_command command = {

@@ -70,7 +70,7 @@ enum { SEEDS_NOT_GIVEN = -1 };
         {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},            \
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",               \
          .text = &(options).models},                                                              \
-        {"--layout", "CONDITIONING", "what a world model is given: agents, map or none (agents)", \
+        {"--layout", "CONDITIONING", "given to the model: agents, map, none or foresee (agents)", \
          .text = &(options).layout},                                                              \
         {"--precision", "NAME", "of a world model: fp32, bf16, int8, or auto (bf16)",             \
          .text = &(options).precision},                                                           \

@@ -28,6 +28,8 @@ struct agent_state {
     bool present;
 };
 
+#define SCENE_FORESEEN_TICKS 50 /* for which agents are trusted that a world foresees */
+
 /* Fixed size so that it can be a slot, a trace frame or a stack value. Agent i is agents[i] of the
  * scenario; sizes and kinds are there. */
 struct scene {

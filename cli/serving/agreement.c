@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP_OUTCOMES = 4000, STUDENTS_MAX = 100, PAUSE_TIMES = 9 };
+enum { STEP_OUTCOMES = 4000, STUDENTS_MAX = 100, DRIFTS_MAX = 200, PAUSE_TIMES = 9 };
 
 struct shown {
     json_t *document;   /* table_json() and "up_to", its rows in the order of what matters */
@@ -47,10 +47,11 @@ static int concern(const struct table_row *row)
 
 /* Rows that matter come first. */
 static json_t *document_of(const struct table *table, const struct decisions *decisions,
-                           int64_t up_to, uint32_t *order)
+                           json_t *drift, int64_t up_to, uint32_t *order)
 {
     json_t *json = table_json(table, false);
-    if (json_object_set_new(json, "freezes", decisions_json(decisions)) != 0) {
+    if (json_object_set_new(json, "freezes", decisions_json(decisions)) != 0 ||
+        json_object_set(json, "health_drift", drift) != 0) {
         json_decref(json);
         return NULL;
     }
@@ -76,6 +77,9 @@ static json_t *document_of(const struct table *table, const struct decisions *de
     while (json_array_size(students) > STUDENTS_MAX) {
         json_array_remove(students, 0); /* the first that drove */
     }
+    while (json_array_size(drift) > DRIFTS_MAX) {
+        json_array_remove(drift, 0);
+    }
     return json;
 }
 
@@ -86,15 +90,16 @@ static void shown_finish(struct shown *shown)
     free(shown->order);
 }
 
-/* Takes the table over, on failure too. */
-static enum status shown_make(struct table *table, const struct decisions *decisions, int64_t up_to,
-                              struct shown *out, struct error *error)
+/* Takes table and drift over, on failure too. */
+static enum status shown_make(struct table *table, const struct decisions *decisions, json_t *drift,
+                              int64_t up_to, struct shown *out, struct error *error)
 {
     struct shown shown = {.table = *table};
     shown.order = calloc((size_t)table->count + 1, sizeof *shown.order);
     if (shown.order != NULL) {
-        shown.document = document_of(&shown.table, decisions, up_to, shown.order);
+        shown.document = document_of(&shown.table, decisions, drift, up_to, shown.order);
     }
+    json_decref(drift);
     if (shown.document == NULL) {
         shown_finish(&shown);
         return error_set(error, STATUS_NO_MEMORY, "agreement: out of memory");
@@ -116,7 +121,8 @@ enum status agreement_open(const char *policy_path, struct agreement **out, stru
     }
     THEN(status, decisions_policy_hash(policy_path, agreement->policy_hash, error));
     THEN(status, follow_create(policy, &agreement->follow, error));
-    THEN(status, shown_make(&none, &(struct decisions){.count = 0}, 0, &agreement->shown, error));
+    THEN(status, shown_make(&none, &(struct decisions){.count = 0}, json_array(), 0,
+                            &agreement->shown, error));
     if (status == STATUS_OK) {
         agreement->decides = policy_path != NULL;
         agreement->floor = policy->audit_floor;
@@ -156,10 +162,16 @@ static enum status make(struct agreement *agreement, struct error *error)
 {
     struct table table = {.count = 0};
     struct shown shown;
+    json_t *drift = NULL;
     int64_t began_ns = clock_now_ns(clock_system());
-    TRY(follow_table(agreement->follow, &table, error));
-    TRY(shown_make(&table, follow_decisions(agreement->follow), follow_up_to(agreement->follow),
-                   &shown, error));
+    TRY(follow_drift(agreement->follow, &drift, error));
+    enum status status = follow_table(agreement->follow, &table, error);
+    if (status != STATUS_OK) {
+        json_decref(drift);
+        return status;
+    }
+    TRY(shown_make(&table, follow_decisions(agreement->follow), drift,
+                   follow_up_to(agreement->follow), &shown, error));
     int64_t now_ns = clock_now_ns(clock_system());
     agreement->made_up_to = follow_up_to(agreement->follow);
     agreement->made_event = last_event(agreement);

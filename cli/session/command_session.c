@@ -283,7 +283,7 @@ int command_session(int argc, char **argv)
         {"--verbose", NULL, "say what is going on", .flag = &command.verbose},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &command.models, .group = "A learned world, on the CPU"},
-        {"--layout", "CONDITIONING", "what it is given: agents, map or none (agents)",
+        {"--layout", "CONDITIONING", "what it is given: agents, map, none, foresee (agents)",
          .text = &command.layout},
         {"--precision", "NAME", "fp32, bf16, int8, or auto (bf16)", .text = &command.precision},
         {"--steps", "N,..",

@@ -306,7 +306,7 @@ int command_world(int argc, char **argv)
          "check: its first scenario with agents is driven (smoke); calibrate: all of it",
          .text = &world.suite},
         {"--ticks", "N", "check: of a rollout, 8 to 200 (24)", .number = &world.ticks},
-        {"--layout", "CONDITIONING", "check: what it is given, agents, map or none (agents)",
+        {"--layout", "CONDITIONING", "check: what it is given, agents, map, none, foresee (agents)",
          .text = &world.layout},
         {"--rig", "FILE", "whose cameras a world of the form RIG makes (the built-in rig)",
          .text = &world.rig_file},

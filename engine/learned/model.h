@@ -73,6 +73,9 @@ void model_sampler_taking(const struct model *model, enum conditioning condition
 /* Multiplications and additions of one tick of one slot that leaves out so many steps, from the
  * shapes. */
 double model_tick_flop(const struct model *model, uint32_t skipped);
+/* Trusted horizon of a model in a conditioning; foreseen agents end it where they are no longer
+ * trusted themselves. */
+uint32_t model_horizon_ticks(const struct model_config *config, enum conditioning conditioning);
 /* Tokens of a frame. */
 uint32_t model_tokens(const struct model_config *config);
 /* True: tokens or heads are such that the plain C kernels alone have them. */

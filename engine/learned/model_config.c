@@ -3,6 +3,7 @@
  * that what was trained and what is run cannot differ by a word that one side ignored.
  */
 #include "engine/learned/model_internal.h"
+#include "schemas/scene.h"
 
 #include <string.h>
 
@@ -317,4 +318,11 @@ enum status model_config_check(const char *source, const struct model_config *co
         }
     }
     return STATUS_OK;
+}
+
+uint32_t model_horizon_ticks(const struct model_config *config, enum conditioning conditioning)
+{
+    uint32_t ticks = config->horizon_ticks[conditioning_of_network(conditioning)];
+    bool foresees = conditioning == CONDITIONING_FORESEE && ticks > SCENE_FORESEEN_TICKS;
+    return foresees ? SCENE_FORESEEN_TICKS : ticks;
 }

@@ -9,8 +9,19 @@ enum conditioning {
     CONDITIONING_AGENTS = 0,
     CONDITIONING_MAP,
     CONDITIONING_NONE,
-    CONDITIONING_COUNT
+    CONDITIONING_COUNT, /* of those that networks are trained in, with horizons and bounds */
+    /* The network draws agents as in `agents`; they are those of the first frame, driven on by
+     * engine/sensors/foresee.h. */
+    CONDITIONING_FORESEE = CONDITIONING_COUNT,
+    CONDITIONING_CHOICES
 };
-extern const char *const conditioning_names[CONDITIONING_COUNT]; /* "agents", "map", "none" */
+extern const char
+    *const conditioning_names[CONDITIONING_CHOICES]; /* "agents", "map", "none", "foresee" */
+
+/* Conditioning that the network is given, and whose bounds hold. */
+static inline enum conditioning conditioning_of_network(enum conditioning conditioning)
+{
+    return conditioning == CONDITIONING_FORESEE ? CONDITIONING_AGENTS : conditioning;
+}
 
 #endif

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *const conditioning_names[CONDITIONING_COUNT] = {"agents", "map", "none"};
+const char *const conditioning_names[CONDITIONING_CHOICES] = {"agents", "map", "none", "foresee"};
 
 #define WINDOW_M (WINDOW_PATCHES * WINDOW_PATCH_M)
 #define LOOK_AHEAD_M 32.0

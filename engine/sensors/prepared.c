@@ -1,8 +1,9 @@
 /*
  * Prepared scenario: a scenario prepared once for all its rollouts: roadmap, ego's route, the
- * agents' paths, raster layers. Immutable after creation and shared by reference; the last
- * reference frees it.
+ * agents' paths, raster layers. Immutable after creation, but for the foresight that is added once,
+ * and shared by reference; the last reference frees it.
  */
+#include "engine/sensors/foresee.h"
 #include "engine/sensors/prepared_internal.h"
 #include "engine/traffic/route_internal.h"
 
@@ -36,6 +37,7 @@ enum status prepared_create_like(const struct scenario *scenario, struct prepare
     struct prepared *prepared = calloc(1, sizeof *prepared);
     TRY(memory_check(prepared, error, "no memory for scenario %s", scenario->id));
     atomic_init(&prepared->references, 1);
+    atomic_init(&prepared->foresight, NULL);
     prepared->scenario = scenario;
     enum status status = roadmap_create(&scenario->map, &prepared->roadmap, error);
     THEN(status, route_create(prepared->roadmap, scenario->ego.route, scenario->ego.route_count,
@@ -64,6 +66,7 @@ void prepared_unref(struct prepared *prepared)
         atomic_fetch_sub_explicit(&prepared->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
+    foresight_destroy(atomic_load_explicit(&prepared->foresight, memory_order_acquire));
     raster_layers_destroy(prepared->layers);
     traffic_plan_destroy(prepared->traffic);
     route_destroy(prepared->route);

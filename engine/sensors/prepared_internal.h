@@ -12,8 +12,11 @@
 
 #include <stdatomic.h>
 
+struct foresight;
+
 struct prepared {
     atomic_uint references;
+    _Atomic(struct foresight *) foresight; /* NULL until somebody asks (foresee.h) */
     const struct scenario *scenario;
     struct roadmap *roadmap;
     struct route *route; /* ego's */

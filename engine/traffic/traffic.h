@@ -130,7 +130,10 @@ struct agent_motion {
     uint32_t halt_tick;
     double speed_factor; /* seed variation of the desired speed */
     double headway_factor;
-    double ux; /* unit vector of the heading */
+    double
+        habit_mps2;   /* what a driver adds to IDM's acceleration, dying out; see traffic_observe */
+    uint8_t observed; /* habit_mps2 is still the whole acceleration that was seen */
+    double ux;        /* unit vector of the heading */
     double uy;
 };
 
@@ -251,6 +254,14 @@ void traffic_script_update(const struct traffic_plan *plan, uint32_t self, uint6
 /* Friction that the surface under a body gives to its tyres or soles, in every direction. */
 double traffic_grip_mps2(const struct traffic_plan *plan, const struct scene *scene,
                          struct pose pose);
+
+/* Tells a reactive agent's acceleration as it was seen: what IDM does not explain of it dies out
+ * over HABIT_S. */
+#define HABIT_S 5.0
+void traffic_observe(struct agent_motion *motion, double accel_mps2);
+
+/* The acceleration of a driver to whom IDM says accel_mps2. */
+double traffic_habit(struct agent_motion *motion, double accel_mps2);
 
 /* Begins a lateral programme from the present offset; it takes longer than duration_s where the
  * grip does not suffice for that. */

@@ -50,3 +50,20 @@ void traffic_change_track(const struct traffic_plan *plan, struct agent_motion *
     motion->shift_duration_s = 0.0;
     motion->heading_error_rad = dmath_wrap_angle(state->pose.heading_rad - heading);
 }
+
+void traffic_observe(struct agent_motion *motion, double accel_mps2)
+{
+    motion->habit_mps2 = accel_mps2;
+    motion->observed = 1;
+}
+
+double traffic_habit(struct agent_motion *motion, double accel_mps2)
+{
+    if (motion->observed) {
+        motion->habit_mps2 -= accel_mps2;
+        motion->observed = 0;
+    }
+    double out = accel_mps2 + motion->habit_mps2;
+    motion->habit_mps2 *= 1.0 - TICK_S / HABIT_S;
+    return out;
+}

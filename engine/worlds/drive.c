@@ -40,6 +40,28 @@ void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, 
     }
 }
 
+enum status drive_foresee(struct drive *drive, struct error *error)
+{
+    TRY(foresight_of(drive->prepared, &drive->scene, &drive->foresight, error));
+    foresee_reset(drive->foresight, drive->seed, &drive->scene, drive->motion);
+    return STATUS_OK;
+}
+
+/* Agents act on what was. */
+static void step_agents(struct drive *drive)
+{
+    const struct prepared *prepared = drive->prepared;
+    if (drive->foresight != NULL) {
+        foresee_step(drive->foresight, drive->seed, &drive->scene, drive->motion);
+        return;
+    }
+    traffic_step(prepared->traffic, drive->seed, &drive->scene, drive->motion);
+    if (prepared->scenario->storyboard != NULL) {
+        story_step(prepared->scenario, &drive->scene, &drive->story);
+        face_actors(drive);
+    }
+}
+
 void drive_step(struct drive *drive, const struct action *action, bool traffic)
 {
     const struct prepared *prepared = drive->prepared;
@@ -47,11 +69,7 @@ void drive_step(struct drive *drive, const struct action *action, bool traffic)
     struct vec2 place = {ego->pose.x_m, ego->pose.y_m};
     double friction = roadmap_friction(prepared->roadmap, place, drive->scene.conditions.friction);
     if (traffic) {
-        traffic_step(prepared->traffic, drive->seed, &drive->scene, drive->motion);
-        if (prepared->scenario->storyboard != NULL) {
-            story_step(prepared->scenario, &drive->scene, &drive->story);
-            face_actors(drive);
-        }
+        step_agents(drive);
     }
     ego_motion_step(ego, &drive->ego, &prepared->scenario->ego, action, friction);
     drive->scene.tick++;
@@ -69,6 +87,10 @@ enum status drive_intervene(struct drive *drive, const struct intervention *inte
         signals_hold(&drive->prepared->scenario->map, intervention->signal, intervention->light,
                      &drive->scene);
         return STATUS_OK;
+    }
+    if (drive->foresight != NULL) {
+        return foresee_intervene(drive->foresight, intervention, &drive->scene, drive->motion,
+                                 error);
     }
     const struct scenario *scenario = drive->prepared->scenario;
     if (scenario->storyboard != NULL && intervention->kind == INTERVENE_AGENT_BRAKE &&

@@ -7,6 +7,7 @@
 #ifndef SWERVE_ENGINE_WORLDS_DRIVE_H
 #define SWERVE_ENGINE_WORLDS_DRIVE_H
 
+#include "engine/sensors/foresee.h"
 #include "engine/sensors/prepared_internal.h"
 #include "engine/story/story.h"
 #include "engine/traffic/ego_model.h"
@@ -16,7 +17,8 @@
 #include <stdint.h>
 
 struct drive {
-    struct prepared *prepared; /* a reference of its own; NULL: the slot is free */
+    struct prepared *prepared;         /* a reference of its own; NULL: the slot is free */
+    const struct foresight *foresight; /* the prepared scenario's; NULL: agents do as it says */
     uint64_t seed;
     struct ego_motion ego;
     struct scene scene;
@@ -31,6 +33,10 @@ struct drive {
 /* The scenario's start, on a free drive. Takes a reference on the prepared scenario. follow_logs:
  * see traffic_reset. */
 void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, bool follow_logs);
+
+/* From now on, tick 0, the agents that are present in the scene do what is foreseen of them
+ * (engine/sensors/foresee.h), not what the scenario has them do; the others are out of it. */
+enum status drive_foresee(struct drive *drive, struct error *error);
 
 /* One tick: agents (if `traffic`) act on what was, then ego moves. */
 void drive_step(struct drive *drive, const struct action *action, bool traffic);

@@ -109,7 +109,8 @@ static enum status open_world(const struct world_ops *ops, const struct foreign 
     TRY(memory_check(self, error, "world: no memory"));
     self->base = (struct world){ops, config->slot_count};
     self->foreign = foreign;
-    self->conditioning = config->conditioning;
+    self->conditioning = conditioning_of_network(config->conditioning);
+    self->foresees = config->conditioning == CONDITIONING_FORESEE;
     self->memory_fd = -1;
     self->thread_count = config->thread_count > 0 ? config->thread_count : 1;
     self->layout = foreign_layout_of((enum swerve_world_form)foreign->declared.form);
@@ -128,7 +129,7 @@ static enum status open_tier(const struct world_ops *ops, const struct world_con
 {
     const struct foreign *foreign = config->foreign;
     TRY(world_check_slots(ops->name, config->slot_count, error));
-    CHECK(foreign != NULL && (unsigned)config->conditioning < CONDITIONING_COUNT);
+    CHECK(foreign != NULL && (unsigned)config->conditioning < CONDITIONING_CHOICES);
     if (!foreign_drives_in(foreign, config->conditioning)) {
         return error_set(error, STATUS_DEVICE,
                          "world %s: in conditioning \"%s\" somebody must say where agents are: "
@@ -192,6 +193,9 @@ static void draw_first(struct foreign_world *self, struct foreign_slot *slot)
     memcpy(foreign_memory(self, slot->cell) + self->layout.raster, cell->shown,
            (size_t)self->layout.bev_bytes + self->layout.cameras_bytes);
     slot->frame_stats.horizon_ticks = self->declared.horizon_ticks;
+    if (self->foresees && slot->frame_stats.horizon_ticks > SCENE_FORESEEN_TICKS) {
+        slot->frame_stats.horizon_ticks = SCENE_FORESEEN_TICKS;
+    }
     frame_measure(&(struct frame_measure_input){.conditioning = self->conditioning, .frame = frame},
                   &slot->frame_stats);
 }
@@ -218,9 +222,13 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     slot->cell = foreign_take_cell(self);
     draw_first(self, slot);
     struct window window = self->cells[slot->cell].window;
-    if (self->conditioning != CONDITIONING_AGENTS) {
+    if (self->conditioning != CONDITIONING_AGENTS || self->foresees) {
         extract_start(prepared, &slot->anchor, window, self->expected, &slot->drive.scene,
                       slot->tracks);
+    }
+    if (self->foresees && drive_foresee(&slot->drive, error) != STATUS_OK) {
+        leave_slot(self, slot);
+        return error_prefix(error, "world %s", self->declared.name);
     }
     foreign_give(self, slot, window, &slot->drive.scene.ego, &(struct action){0}, &given);
     if (self->foreign->ops->reset(self->instance, &given, text, sizeof text) != 0) {

@@ -55,7 +55,7 @@ static inline bool foreign_drives_controls(const struct foreign *foreign)
 /* Whether somebody says where agents are in a conditioning; else no world of it opens. */
 static inline bool foreign_drives_in(const struct foreign *foreign, enum conditioning conditioning)
 {
-    return conditioning == CONDITIONING_AGENTS ||
+    return conditioning_of_network(conditioning) == CONDITIONING_AGENTS ||
            foreign->declared.form == SWERVE_WORLD_FORM_WINDOW ||
            (foreign->declared.flags & SWERVE_WORLD_MOVES_AGENTS) != 0;
 }

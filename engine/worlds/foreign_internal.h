@@ -68,9 +68,10 @@ struct foreign_world {
     struct world base;
     const struct foreign *foreign;
     struct swerve_world_declared declared;
-    enum conditioning conditioning;
-    void *instance;      /* NULL: closed after a fault */
-    uint32_t generation; /* of the instance; those before took their states with them */
+    enum conditioning conditioning; /* that it is given */
+    bool foresees;                  /* who was in the first frame is moved by foresee.h */
+    void *instance;                 /* NULL: closed after a fault */
+    uint32_t generation;            /* of the instance; those before took their states with them */
     uint32_t thread_count;
     struct threads *threads;
     struct foreign_layout layout;

@@ -4,9 +4,10 @@
  * past frames, which lie in shared immutable pages (engine/learned/pages.h).
  *
  * Who moves the agents depends on the conditioning of the layout. In `agents` the object world's
- * traffic does, exactly as in the object tier, and slot_scene is the truth. In `map` and `none` the
- * model does, and slot_scene is where they are found in the generated frames
- * (engine/sensors/extract.h).
+ * traffic does, exactly as in the object tier, and slot_scene is the truth. In `foresee` default
+ * drivers move those that the first frame shows (engine/sensors/foresee.h), and slot_scene is where
+ * they have them. In `map` and `none` the model does, and slot_scene is where they are found in the
+ * generated frames (engine/sensors/extract.h).
  *
  * A tick's bits depend on the rollout's seed, tick and past alone: slots are stepped in batches
  * that the backend (engine/learned/backend.h) takes, and noise is counted by (seed, tick). The
@@ -165,14 +166,15 @@ static enum status open_world(const struct world_ops *ops, const struct world_co
                          ops->name,
                          config->model == NULL ? "none" : model_config(config->model)->name);
     }
-    CHECK((unsigned)config->conditioning < CONDITIONING_COUNT);
+    CHECK((unsigned)config->conditioning < CONDITIONING_CHOICES);
     TRY(check_previous(ops, config, error));
     struct learned_world *self = calloc(1, sizeof *self);
     TRY(memory_check(self, error, "world %s: no memory", ops->name));
     self->base = (struct world){ops, config->slot_count};
     self->model = config->model;
     self->previous = config->previous;
-    self->conditioning = config->conditioning;
+    self->conditioning = conditioning_of_network(config->conditioning);
+    self->foresees = config->conditioning == CONDITIONING_FORESEE;
     enum status status = create_parts(self, config, error);
     if (status != STATUS_OK) {
         close_world(&self->base);
@@ -279,6 +281,17 @@ static void leave_slot(const struct learned_world *self, struct learned_slot *sl
     memset((char *)slot + first, 0, offsetof(struct learned_slot, tracks) - first);
 }
 
+/* The first page shows the true scene; who is in it is all that is known of the agents. */
+static enum status find_agents(struct learned_world *self, struct learned_slot *slot,
+                               struct error *error)
+{
+    if (self->conditioning != CONDITIONING_AGENTS || self->foresees) {
+        extract_start(slot->drive.prepared, &slot->anchor, learned_newest(self, slot)->window,
+                      self->expected, &slot->drive.scene, slot->tracks);
+    }
+    return self->foresees ? drive_foresee(&slot->drive, error) : STATUS_OK;
+}
+
 static enum status slot_reset(struct world *world, uint32_t index, struct prepared *prepared,
                               uint64_t seed, struct error *error)
 {
@@ -304,11 +317,14 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
         return error_set(error, status, "world %s: %s", world->ops->name, self->fault.text);
     }
     learned_push(self, slot, page);
-    if (self->conditioning != CONDITIONING_AGENTS) { /* the first page shows the true scene */
-        extract_start(prepared, &slot->anchor, learned_newest(self, slot)->window, self->expected,
-                      &slot->drive.scene, slot->tracks);
+    status = find_agents(self, slot, error);
+    if (status != STATUS_OK) {
+        page_table_release(self->pool, &slot->pages);
+        leave_slot(self, slot);
+        return error_prefix(error, "world %s", world->ops->name);
     }
-    slot->frame_stats.horizon_ticks = model_config(self->model)->horizon_ticks[self->conditioning];
+    slot->frame_stats.horizon_ticks = model_horizon_ticks(
+        model_config(self->model), self->foresees ? CONDITIONING_FORESEE : self->conditioning);
     frame_measure(
         &(struct frame_measure_input){
             .conditioning = self->conditioning,

@@ -54,8 +54,9 @@ struct learned_step {
 struct learned_world {
     struct world base;
     const struct model *model;
-    const struct model *previous; /* NULL: none */
-    enum conditioning conditioning;
+    const struct model *previous;   /* NULL: none */
+    enum conditioning conditioning; /* of the network */
+    bool foresees;                  /* who was in the first frame is moved by foresee.h */
     struct page_pool *pool;
     struct backend *backend;
     struct threads *threads;    /* draw the layouts of a batch */

@@ -5,6 +5,7 @@
 
 #include "engine/traffic/ego_model.h"
 #include "engine/worlds/world.h"
+#include "report/correlate/correlate_foresight.h"
 #include "report/correlate/correlate_realism.h"
 
 #include <math.h>
@@ -20,15 +21,10 @@
 
 enum { WINDOW_EVERY_TICKS = 10, HORIZON_MOST_TICKS = 50 };
 
-const char *const correlate_names[CORRELATE_MODEL_COUNT] = {"kinematic", "single_track", "straight",
-                                                            "traffic", "traffic_straight"};
+const char *const correlate_names[CORRELATE_MODEL_COUNT] = {
+    "kinematic",        "single_track", "straight",    "traffic",
+    "traffic_straight", "foreseen",     "accelerating"};
 const double correlate_horizons_s[CORRELATE_HORIZONS] = {1, 2, 3, 5};
-
-/* A recording at the ticks of the simulation. */
-struct recording {
-    uint32_t count;
-    struct trajectory_point *ticks; /* owned */
-};
 
 /* ---- errors ---- */
 
@@ -39,6 +35,13 @@ static void close_scene(struct correlate *correlate)
             correlate_error_close(&correlate->cells[m][h].position_m);
             correlate_error_close(&correlate->cells[m][h].along_m);
             correlate_error_close(&correlate->cells[m][h].speed_mps);
+        }
+    }
+    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+        correlate_error_close(&correlate->foreseen_less_m[h]);
+        correlate_error_close(&correlate->moving_iou_more[h]);
+        for (int c = 0; c < CORRELATE_CELLS_COUNT; c++) {
+            correlate_error_close(&correlate->moving_iou[c][h]);
         }
     }
 }
@@ -117,9 +120,9 @@ static struct action input_at(const struct recording *recording, uint32_t tick, 
                            .steer_rad = steer_at(recording, tick, wheelbase_m)};
 }
 
-static void compare(struct correlate *correlate, enum correlate_model model, int horizon,
-                    const struct trajectory_point *recorded, double x_m, double y_m,
-                    double speed_mps)
+void correlate_compare(struct correlate *correlate, enum correlate_model model, int horizon,
+                       const struct trajectory_point *recorded, double x_m, double y_m,
+                       double speed_mps)
 {
     struct correlate_cell *cell = &correlate->cells[model][horizon];
     double dx_m = x_m - recorded->x_m;
@@ -162,8 +165,8 @@ static void drive_window(struct correlate *correlate, const struct recording *re
         ego_motion_step(&ego, &motion, &record, &input, friction);
         int horizon = horizon_at(k + 1);
         if (horizon >= 0) {
-            compare(correlate, model, horizon, &recording->ticks[first + k + 1], ego.pose.x_m,
-                    ego.pose.y_m, ego.speed_mps);
+            correlate_compare(correlate, model, horizon, &recording->ticks[first + k + 1],
+                              ego.pose.x_m, ego.pose.y_m, ego.speed_mps);
         }
     }
 }
@@ -176,9 +179,9 @@ static void go_straight(struct correlate *correlate, enum correlate_model model,
         uint32_t ticks = (uint32_t)lround(correlate_horizons_s[h] / TICK_S);
         double way_m = start->speed_mps * correlate_horizons_s[h];
         if (first + ticks < recording->count) {
-            compare(correlate, model, h, &recording->ticks[first + ticks],
-                    start->x_m + way_m * cos(start->heading_rad),
-                    start->y_m + way_m * sin(start->heading_rad), start->speed_mps);
+            correlate_compare(correlate, model, h, &recording->ticks[first + ticks],
+                              start->x_m + way_m * cos(start->heading_rad),
+                              start->y_m + way_m * sin(start->heading_rad), start->speed_mps);
         }
     }
 }
@@ -208,12 +211,8 @@ struct scene_run {
     struct prepared *prepared;
     struct world *world;
     struct traffic_states states;
+    struct foreseen *foreseen;
 };
-
-static bool is_from_start(const struct recording *recording)
-{
-    return recording->count > 0 && recording->ticks[0].t_s < TICK_S / 2;
-}
 
 static void note_traffic(struct scene_run *run, uint32_t tick)
 {
@@ -222,12 +221,12 @@ static void note_traffic(struct scene_run *run, uint32_t tick)
     uint32_t agents = run->scenario->agent_count;
     for (uint32_t i = 0; i < agents; i++) {
         const struct recording *recording = &run->agents[i];
-        uint32_t count = is_from_start(recording) ? recording->count : 0;
+        uint32_t count = recording_from_start(recording) ? recording->count : 0;
         run->states.object[i].evaluated = count > 0;
         traffic_states_note(&run->states, roadmap, i, tick, scene->agents[i].pose,
                             scene->agents[i].present, recording->ticks, count);
     }
-    uint32_t count = is_from_start(&run->ego) ? run->ego.count : 0;
+    uint32_t count = recording_from_start(&run->ego) ? run->ego.count : 0;
     traffic_states_note(&run->states, roadmap, agents, tick, scene->ego.pose, true, run->ego.ticks,
                         count);
 }
@@ -239,9 +238,9 @@ static void compare_traffic(struct correlate *correlate, const struct scene_run 
     for (uint32_t i = 0; i < run->scenario->agent_count; i++) {
         const struct recording *recording = &run->agents[i];
         const struct agent_state *at = &scene->agents[i];
-        if (is_from_start(recording) && tick < recording->count && at->present) {
-            compare(correlate, CORRELATE_TRAFFIC, horizon, &recording->ticks[tick], at->pose.x_m,
-                    at->pose.y_m, at->speed_mps);
+        if (recording_from_start(recording) && tick < recording->count && at->present) {
+            correlate_compare(correlate, CORRELATE_TRAFFIC, horizon, &recording->ticks[tick],
+                              at->pose.x_m, at->pose.y_m, at->speed_mps);
         }
     }
 }
@@ -257,20 +256,25 @@ static enum status run_traffic(struct correlate *correlate, struct scene_run *ru
     TRY(ops->slot_reset(run->world, 0, run->prepared, 0, error));
     TRY(traffic_states_create(run->scenario, HORIZON_MOST_TICKS + 1, &run->states, error));
     note_traffic(run, 0);
+    TRY(foreseen_create(run->prepared, ops->slot_scene(run->world, 0), &run->foreseen, error));
     for (uint32_t tick = 0; tick < HORIZON_MOST_TICKS; tick++) {
         struct action action = {0};
         if (tick + 1 < run->ego.count) {
             action = input_at(&run->ego, tick, run->scenario->ego.wheelbase_m);
         }
+        foreseen_step(run->foreseen);
         ops->step(run->world, &action, &active);
+        foreseen_see(run->foreseen, ops->slot_scene(run->world, 0));
         note_traffic(run, tick + 1);
         int horizon = horizon_at(tick + 1);
         if (horizon >= 0) {
             compare_traffic(correlate, run, horizon, tick + 1);
+            TRY(foreseen_compare(run->foreseen, run->scenario, run->agents, horizon, correlate,
+                                 error));
         }
     }
     for (uint32_t i = 0; i < run->scenario->agent_count; i++) {
-        if (is_from_start(&run->agents[i])) {
+        if (recording_from_start(&run->agents[i])) {
             go_straight(correlate, CORRELATE_TRAFFIC_STRAIGHT, &run->agents[i], 0);
         }
     }
@@ -328,6 +332,7 @@ enum status correlate_scene(struct correlate *correlate, const struct scenario *
     world_object_ops.close(run.world);
     prepared_unref(run.prepared);
     traffic_states_destroy(&run.states);
+    foreseen_destroy(run.foreseen);
     for (uint32_t i = 0; i < scenario->agent_count; i++) {
         free(run.agents[i].ticks);
     }

@@ -10,6 +10,11 @@
  *
  * How likely the recording is under that run is its realism (realism.h).
  *
+ * Foresight: the same start, driven on by what is foreseen of those who are there
+ * (engine/sensors/foresee.h), beside going on with the acceleration and the rate of turn of the
+ * recording's first tick. Moving IoU is that of the cells under the vehicles that move, of the size
+ * of the grid's: foreseen and recorded ones.
+ *
  * Errors are compared at whole horizons; a recording that ends before one says nothing of it. What
  * the interval takes for drawn are scenes: windows of one scene resemble each other.
  */
@@ -30,7 +35,17 @@ enum correlate_model {
     CORRELATE_STRAIGHT, /* base line of both: constant speed and heading */
     CORRELATE_TRAFFIC,  /* reactive agents */
     CORRELATE_TRAFFIC_STRAIGHT,
+    CORRELATE_FORESEEN,
+    CORRELATE_ACCELERATING, /* base line: constant acceleration and rate of turn */
     CORRELATE_MODEL_COUNT
+};
+
+/* Whose moving cells are compared. */
+enum correlate_cells {
+    CORRELATE_CELLS_FORESEEN = 0,
+    CORRELATE_CELLS_STRAIGHT,
+    CORRELATE_CELLS_ACCELERATING,
+    CORRELATE_CELLS_COUNT
 };
 
 enum { CORRELATE_HORIZONS = 4 };
@@ -69,6 +84,11 @@ struct correlate {
     uint32_t recordings; /* vehicles in them that move */
     uint32_t empty;      /* scenarios without a recording */
     struct correlate_cell cells[CORRELATE_MODEL_COUNT][CORRELATE_HORIZONS];
+    /* Position error of foreseen vehicles less that of accelerating ones, by vehicle. */
+    struct correlate_error foreseen_less_m[CORRELATE_HORIZONS];
+    /* Moving IoU, a value per scene; and that of foreseen vehicles less that of straight ones. */
+    struct correlate_error moving_iou[CORRELATE_CELLS_COUNT][CORRELATE_HORIZONS];
+    struct correlate_error moving_iou_more[CORRELATE_HORIZONS];
     /* Of traffic, and of standing in for it by going straight on: likelihoods, a value per scene.
      */
     struct correlate_error realism[2][REALISM_FEATURES + 1]; /* the last one is the weighted mean */

@@ -13,8 +13,8 @@
 enum { CELL_BYTES = 48 };
 
 static const char *const model_texts[CORRELATE_MODEL_COUNT] = {
-    "ego, kinematic", "ego, single-track", "  going straight on", "reactive traffic",
-    "  going straight on"};
+    "ego, kinematic",      "ego, single-track", "  going straight on",    "reactive traffic",
+    "  going straight on", "foreseen traffic",  "  accelerating, turning"};
 
 static const char *cell_text(const struct correlate_error *errors, char out[CELL_BYTES])
 {
@@ -26,6 +26,20 @@ static const char *cell_text(const struct correlate_error *errors, char out[CELL
     } else {
         snprintf(out, CELL_BYTES, "%.2f [%.2f-%.*f]", at.mean, fmax(at.low, 0),
                  at.high < WIDE ? 2 : 0, at.high);
+    }
+    return out;
+}
+
+/* Of a difference. */
+static const char *signed_text(const struct correlate_error *errors, char out[CELL_BYTES])
+{
+    struct correlate_estimate at = correlate_estimate(errors);
+    if (isnan(at.mean)) {
+        snprintf(out, CELL_BYTES, "-");
+    } else if (isnan(at.low)) {
+        snprintf(out, CELL_BYTES, "%+.2f", at.mean);
+    } else {
+        snprintf(out, CELL_BYTES, "%+.2f [%+.2f, %+.2f]", at.mean, at.low, at.high);
     }
     return out;
 }
@@ -47,6 +61,34 @@ static void print_errors(const struct correlate *correlate, const char *title, b
         }
         text_print(out, "\n");
     }
+}
+
+static const char *const cells_names[CORRELATE_CELLS_COUNT] = {"foreseen", "straight",
+                                                               "accelerating"};
+
+static void print_foresight(const struct correlate *correlate, FILE *out)
+{
+    static const char *const names[CORRELATE_CELLS_COUNT] = {
+        "foreseen traffic", "  going straight on", "  accelerating, turning"};
+    char text[CELL_BYTES];
+    text_print(out, "%-24s\n", "foresight");
+    text_print(out, "  %-22s", "error, m, less accel.");
+    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+        text_print(out, " %19s", signed_text(&correlate->foreseen_less_m[h], text));
+    }
+    text_print(out, "\n%-24s\n", "moving IoU");
+    for (int c = 0; c < CORRELATE_CELLS_COUNT; c++) {
+        text_print(out, "  %-22s", names[c]);
+        for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+            text_print(out, " %19s", cell_text(&correlate->moving_iou[c][h], text));
+        }
+        text_print(out, "\n");
+    }
+    text_print(out, "  %-22s", "more than straight on");
+    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+        text_print(out, " %19s", signed_text(&correlate->moving_iou_more[h], text));
+    }
+    text_print(out, "\n");
 }
 
 static void print_realism(const struct correlate *correlate, FILE *out)
@@ -73,6 +115,7 @@ void correlate_print(const struct correlate *correlate, FILE *out)
                correlate->empty == 1 ? "" : "s");
     print_errors(correlate, "position, m", false, out);
     print_errors(correlate, "speed, m/s", true, out);
+    print_foresight(correlate, out);
     print_realism(correlate, out);
     text_print(out, "realism: how likely the recording is under the run, 0 to 1, 1 is best "
                     "(docs/correlation.md)\n");
@@ -113,6 +156,19 @@ json_t *correlate_json(const struct correlate *correlate)
         }
         json_object_set_new(models, correlate_names[m], horizons);
     }
+    json_t *foresight = json_array();
+    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+        json_t *iou = json_object();
+        for (int c = 0; c < CORRELATE_CELLS_COUNT; c++) {
+            json_object_set_new(iou, cells_names[c], error_json(&correlate->moving_iou[c][h]));
+        }
+        json_array_append_new(foresight,
+                              json_pack("{s:f, s:o, s:o, s:o}", "horizon_s",
+                                        correlate_horizons_s[h], "foreseen_less_accelerating_m",
+                                        error_json(&correlate->foreseen_less_m[h]), "moving_iou",
+                                        iou, "foreseen_more_than_straight",
+                                        error_json(&correlate->moving_iou_more[h])));
+    }
     json_t *realism = json_object();
     for (int row = 0; row < 2; row++) {
         json_t *features = json_object();
@@ -122,7 +178,7 @@ json_t *correlate_json(const struct correlate *correlate)
         }
         json_object_set_new(realism, correlate_names[CORRELATE_TRAFFIC + row], features);
     }
-    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "recordings", (int)correlate->recordings,
+    return json_pack("{s:i, s:i, s:i, s:o, s:o, s:o}", "recordings", (int)correlate->recordings,
                      "scenes", (int)correlate->scenes, "without_recording", (int)correlate->empty,
-                     "models", models, "realism", realism);
+                     "models", models, "realism", realism, "foresight", foresight);
 }

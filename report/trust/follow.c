@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "report/trust/arbiter.h"
+#include "report/trust/measures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ enum status follow_create(const struct trust_policy *policy, struct follow **out
         return status;
     }
     follow->policy = *policy;
+    follow->pairs.drives.keeps_measures = true;
     follow->redrives = -1;
     *out = follow;
     return STATUS_OK;
@@ -129,7 +131,7 @@ static enum status look_for_redrives(struct follow *follow, struct store *store,
         struct decisions decisions = follow->pairs.decisions;
         follow->pairs.decisions = (struct decisions){.count = 0};
         pairs_finish(&follow->pairs);
-        follow->pairs = (struct pairs){.decisions = decisions};
+        follow->pairs = (struct pairs){.decisions = decisions, .drives.keeps_measures = true};
         arbiter_clear(follow->arbiter);
         follow->waiting_count = 0;
         follow->up_to = 0;
@@ -172,6 +174,17 @@ enum status follow_step(struct follow *follow, struct store *store, uint32_t out
         follow->pairs.decisions = decisions;
     }
     return status;
+}
+
+enum status follow_drift(const struct follow *follow, json_t **out, struct error *error)
+{
+    const struct drives *drives = &follow->pairs.drives;
+    struct measures_alarm *alarms = NULL;
+    uint32_t count = 0;
+    TRY(measures_alarms(drives, &follow->policy, &alarms, &count, error));
+    *out = measures_json(drives, alarms, count);
+    free(alarms);
+    return memory_check(*out, error, "agreement: out of memory");
 }
 
 enum status follow_table(const struct follow *follow, struct table *out, struct error *error)

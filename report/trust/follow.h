@@ -33,6 +33,9 @@ int64_t follow_up_to(const struct follow *follow);
 /* Decisions of the store, as of the last step that came to its end. */
 const struct decisions *follow_decisions(const struct follow *follow);
 
+/* Measures that got worse, as measures_json() has them, of the drives that are counted. */
+enum status follow_drift(const struct follow *follow, json_t **out, struct error *error);
+
 /* The table of what is counted; *out is to be finished. */
 enum status follow_table(const struct follow *follow, struct table *out, struct error *error);
 

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/units.h"
+#include "schemas/scene.h"
 #include "store/door/invariants.h"
 #include "store/sql/models.h"
 #include "store/sql/records.h"
@@ -262,6 +263,9 @@ static enum status has_audit(struct sql_store *store, int64_t suite, const char 
 /* Ticks for which a version is trusted in the conditioning of a job's sampler. */
 static int64_t trusted_ticks(const struct model_version *version, const char *sampler)
 {
+    if (strncmp(sampler, "foresee/", 8) == 0 && version->agents_ticks > SCENE_FORESEEN_TICKS) {
+        return SCENE_FORESEEN_TICKS;
+    }
     return strncmp(sampler, "map/", 4) == 0    ? version->map_ticks
            : strncmp(sampler, "none/", 5) == 0 ? version->none_ticks
                                                : version->agents_ticks;

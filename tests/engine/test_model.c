@@ -6,6 +6,7 @@
  */
 #include "engine/learned/model_internal.h"
 #include "kernels/cpu.h"
+#include "schemas/scene.h"
 #include "tests/harness.h"
 
 #include <fcntl.h>
@@ -100,6 +101,8 @@ static void tiny_says_what_it_is(void)
     EXPECT_NEAR(config->schedule[1], 0.4, 1e-15);
     EXPECT(config->joint[0] && !config->joint[1]);
     EXPECT_INT(config->horizon_ticks[CONDITIONING_MAP], 10);
+    EXPECT_INT(model_horizon_ticks(config, CONDITIONING_MAP), 10);
+    EXPECT_INT(model_horizon_ticks(config, CONDITIONING_FORESEE), SCENE_FORESEEN_TICKS);
     char hash[SHA256_HEX_BYTES];
     sha256_hex(tiny, tiny_bytes, hash);
     EXPECT_TEXT(model_hash(model), hash);

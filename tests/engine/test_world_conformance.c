@@ -640,7 +640,7 @@ static bool create_model(char **arguments, struct model **model)
     }
     base_config.model = *model;
     scale = &short_rollouts;
-    for (int i = 0; i < CONDITIONING_COUNT; i++) {
+    for (int i = 0; i < CONDITIONING_CHOICES; i++) {
         if (strcmp(arguments[1], conditioning_names[i]) == 0) {
             base_config.conditioning = (enum conditioning)i;
         }

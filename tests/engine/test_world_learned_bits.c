@@ -176,7 +176,7 @@ static void run_alone(const struct how *how, uint32_t seed, char hex[SHA256_HEX_
 /* Reference for every other way: one slot, one thread; computed once. */
 static const char *reference(uint32_t model, enum conditioning conditioning)
 {
-    static char known[MODELS][CONDITIONING_COUNT][SHA256_HEX_BYTES];
+    static char known[MODELS][CONDITIONING_CHOICES][SHA256_HEX_BYTES];
     char *hex = known[model][conditioning];
     if (hex[0] == '\0') {
         run_alone(&(struct how){.model = model, .conditioning = conditioning, .slots = 1}, KEY,
@@ -420,7 +420,7 @@ static void the_digest_tells_rollouts_apart(void)
 
 static void freer_conditionings_keep_their_bits_too(void)
 {
-    for (int conditioning = CONDITIONING_MAP; conditioning < CONDITIONING_COUNT; conditioning++) {
+    for (int conditioning = CONDITIONING_MAP; conditioning < CONDITIONING_CHOICES; conditioning++) {
         char hex[SHA256_HEX_BYTES];
         struct how how = {
             .model = NN_BF16,

@@ -79,7 +79,8 @@ static enum status add_ways(struct interactive *pool, const struct interactive_o
                             struct error *error)
 {
     uint32_t last = UINT32_MAX;
-    uint32_t fewest = options->conditioning == CONDITIONING_AGENTS ? 0 : 1;
+    bool drawable = conditioning_of_network(options->conditioning) == CONDITIONING_AGENTS;
+    uint32_t fewest = drawable ? 0 : 1;
     for (uint32_t i = 0; i < options->way_count; i++) {
         uint32_t rank = rank_of(pool, options->ways[i]);
         if (rank >= last || rank < fewest) {
@@ -118,7 +119,7 @@ static enum status open_tiers(struct interactive *pool, const struct interactive
     } else {
         add_halves(pool, options->world, false);
         add_halves(pool, options->world, true);
-        if (options->conditioning == CONDITIONING_AGENTS) {
+        if (conditioning_of_network(options->conditioning) == CONDITIONING_AGENTS) {
             add_tier(pool, options->world, (struct interactive_way){.steps = 0});
         }
     }

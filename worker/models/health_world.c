@@ -238,7 +238,7 @@ bool health_world_judge(const struct health_world *state, const struct frame_sta
         return false;
     }
     for (int i = 0; i < MEASURE_COUNT; i++) {
-        double bound = bounds->bound[conditioning][i];
+        double bound = bounds->bound[conditioning_of_network(conditioning)][i];
         bool sick =
             health_measure_kinds[i].low_is_sick ? statistic[i] < bound : statistic[i] > bound;
         if (sick) { /* never for NAN */

@@ -662,14 +662,14 @@ enum status models_parse_precision(const char *name, enum nn_precision *out, str
 
 enum status models_parse_conditioning(const char *name, enum conditioning *out, struct error *error)
 {
-    for (int i = 0; i < CONDITIONING_COUNT; i++) {
+    for (int i = 0; i < CONDITIONING_CHOICES; i++) {
         if (strcmp(name, conditioning_names[i]) == 0) {
             *out = (enum conditioning)i;
             return STATUS_OK;
         }
     }
-    return error_set(error, STATUS_USAGE, "layout: expected agents, map or none, found \"%.60s\"",
-                     name);
+    return error_set(error, STATUS_USAGE,
+                     "layout: expected agents, map, none or foresee, found \"%.60s\"", name);
 }
 
 enum status models_parse_sampler(const char *sampler, enum conditioning *conditioning,

@@ -39,8 +39,9 @@ enum status sampler_skip(char sampler[LIMIT_ID_BYTES], uint32_t skipped, struct 
                          "sampler %s: no steps can be left out of a world that is none of ours",
                          sampler);
     }
-    bool drawable =
-        strncmp(sampler, conditioning_names[CONDITIONING_AGENTS], before - strlen(EULER)) == 0;
+    size_t length = before - strlen(EULER);
+    bool drawable = strncmp(sampler, conditioning_names[CONDITIONING_AGENTS], length) == 0 ||
+                    strncmp(sampler, conditioning_names[CONDITIONING_FORESEE], length) == 0;
     if (skipped > steps || (skipped == steps && !drawable)) {
         return error_set(error, STATUS_BAD_INPUT,
                          "sampler %s: expected at most %u steps to be left out, found %u", sampler,

@@ -97,7 +97,7 @@ static enum status tier_horizon(struct models *models, enum tier tier,
         return STATUS_OK;
     }
     TRY(models_promoted(models, tier, precision, &model, error));
-    *ticks = model->config->horizon_ticks[conditioning];
+    *ticks = model_horizon_ticks(model->config, conditioning);
     return STATUS_OK;
 }
 

@@ -84,6 +84,18 @@ const studentColumns = [
   ['Input drift', '', (s) => (s.drifted ? el('span', {class: 'bad'}, driftText(s)) : 'none known')],
 ];
 
+/* Measures that got worse than in earlier drives of the same scenarios. */
+const healthColumns = [
+  ['Slice', 'suite', (d) => sliceText(d.slice)],
+  ['Measure', '', (d) => el('b', {class: 'bad'}, words(d.measure))],
+  ['Heard', '', (d) => el('span', {}, `after ${count(d.alarm_drives)} drives, at `,
+    el('a', {href: '#/outcome/' + d.alarm_outcome}, 'rollout ' + d.alarm_outcome),
+    ', ', d.alarm_at_ms ? when(d.alarm_at_ms / 1000) : 'time not known')],
+  ['Main lines', 'n', (d) => count(d.drives)],
+  ['Student', 'nowrap', (d) => short(d.student)],
+  ['Sampler', 'nowrap', (d) => d.sampler],
+];
+
 /* Asks and draws until the rows have every outcome: each question reads on. */
 async function askOn(context, query, draw) {
   for (let read = -1; ;) {
@@ -107,9 +119,11 @@ export function trustTile(context) {
   const draw = (data) => {
     // A policy's freezes are the store's too as soon as its server has recorded them; others are made by hand.
     const frozen = Math.max(data.frozen, holding(data.freezes || []));
-    const alarms = frozen + data.sounding_flags;
+    const drifts = (data.health_drift || []).length;
+    const alarms = frozen + data.sounding_flags + drifts;
     const label = data.rows.length === 0 && data.whole && frozen === 0 ? 'slices frozen: nothing was audited'
       : data.whole ? 'slices frozen' + (data.sounding_flags ? ', ' + count(data.sounding_flags) + ' alarms of flags' : '')
+        + (drifts ? ', ' + count(drifts) + ' drifts of health' : '')
         : 'slices frozen, counted so far';
     place.replaceChildren(el('b', {}, el('a', {href: '#/trust', class: alarms ? 'bad' : false}, count(frozen))), el('span', {}, label));
     place.hidden = false;
@@ -170,18 +184,22 @@ async function drawEvents(context, place) {
 function drawAgreement(data, from, go, choose, place) {
   const alarms = data.rows.filter((r) => sounds(r.monitor) || sounds(r.flags)).length;
   const freezes = (data.freezes || []).slice().reverse();
+  const drifts = data.health_drift || [];
   place.replaceChildren(
     el('div', {class: 'tiles'},
       tile(count(data.frozen), 'slices that the policy freezes'),
       freezes.length > 0 && tile(count(holding(freezes)), 'freezes that the store holds'),
       tile(count(alarms) + (data.next && alarms === data.rows.length ? ' or more' : ''), 'slices with an alarm, on this page'),
       tile(count(data.sounding_flags), 'alarms of flags'),
+      drifts.length > 0 && tile(count(drifts.length), 'drifts of health'),
       data.missing > 0 && tile(count(data.missing), 'audited rollouts without the student\u2019s side')),
     data.whole ? '' : el('p', {class: 'soft', id: 'behind'}, `Counted so far: outcomes up to ${count(data.up_to)}, read up to ${count(data.read)}`),
     el('div', {class: 'card'}, table(rowColumns(choose), data.rows,
       from > 0 ? 'No further slices.' : data.whole ? 'No job was audited: nothing is known of whether a student agrees with its teacher.' : 'Nothing is counted yet.')),
     from > 0 || data.next ? pager(`slices ${from + 1} to ${from + data.rows.length}; what matters comes first`,
       from > 0 ? Math.max(0, from - PAGE_ROWS) : null, data.next ?? null, go) : '',
+    drifts.length > 0 ? el('h2', {}, 'Drift of health') : '',
+    drifts.length > 0 ? el('div', {class: 'card', id: 'health-drift'}, table(healthColumns, drifts, '')) : '',
     freezes.length > 0 ? el('h2', {}, 'Freezes of the store') : '',
     freezes.length > 0 ? el('div', {class: 'card', id: 'freezes'}, table(freezeColumns, freezes, '')) : '',
     data.students.length > 0 ? el('h2', {}, 'Students') : '',

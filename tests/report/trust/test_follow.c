@@ -8,6 +8,7 @@
 #include "report/trust/follow.h"
 
 #include "base/check.h"
+#include "report/trust/measures.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -21,6 +22,7 @@ static int64_t memo_of[2 * JOBS]; /* by job: whose result it took over; 0: its o
 static uint64_t state;
 static bool failing; /* some questions fail */
 static int64_t redrives;
+static size_t drifts_heard; /* by followers, over all comparisons */
 
 static uint32_t draw(uint32_t below)
 {
@@ -91,6 +93,11 @@ static void add(int64_t job, uint32_t scenario, uint32_t branch, enum tier tier,
                  tier == TIER_STUDENT ? scenario % 2 : 0);
         snprintf(outcome->sampler, sizeof outcome->sampler, "agents/euler2");
     }
+    outcome->health.measured_ticks = tier == TIER_STUDENT ? 60 : 0;
+    for (int m = 0; m < MEASURE_COUNT; m++) { /* worse in the second half */
+        outcome->health.mean[m] =
+            (double)(made_count * 7919u % 997u) / 997.0 + (made_count > JOBS ? 1.0 : 0.0);
+    }
     outcome->metrics.progress_m = draw(100);
     outcome->at_ms = draw(10) == 0 ? 0 : (19000 * 24 + outcome->id) * 3600000;
 }
@@ -151,6 +158,23 @@ static char *text_of(struct table *table)
     return text;
 }
 
+static void expect_same_drift(const struct follow *follow, const struct pairs *pairs,
+                              const struct trust_policy *policy)
+{
+    struct error error;
+    struct measures_alarm *alarms = NULL;
+    uint32_t count = 0;
+    json_t *found = NULL;
+    EXPECT_OK(measures_alarms(&pairs->drives, policy, &alarms, &count, &error), error);
+    EXPECT_OK(follow_drift(follow, &found, &error), error);
+    json_t *expected = measures_json(&pairs->drives, alarms, count);
+    EXPECT(json_equal(found, expected));
+    drifts_heard += json_array_size(found);
+    json_decref(found);
+    json_decref(expected);
+    free(alarms);
+}
+
 static void expect_same(const struct follow *follow, const struct trust_policy *policy)
 {
     struct error error;
@@ -166,6 +190,7 @@ static void expect_same(const struct follow *follow, const struct trust_policy *
     EXPECT_TEXT(found, expected);
     free(expected);
     free(found);
+    expect_same_drift(follow, &pairs, policy);
     pairs_finish(&pairs);
 }
 
@@ -248,6 +273,7 @@ static void following_comes_to_what_reading_gives(void)
         EXPECT(compared > 2 && made_count > 2 * JOBS / 2);
         follow_destroy(follow);
     }
+    EXPECT(drifts_heard > 0);
     free(made);
     free(policy);
 }
