@@ -155,6 +155,10 @@ static bool serve(struct interactive *pool, struct seat *seat, uint32_t tier,
     frame->slack_ms = (double)(due_ns + seat->limit_ns - stepped_ns) / NS_PER_MS;
     frame->late = frame->slack_ms < 0;
     interactive_tell(seat, frame);
+    const char *unkept = session_unkept(seat->session);
+    if (unkept != NULL) {
+        seat->listener.failed(seat->listener.context, unkept);
+    }
     account(pool, seat, tier, &spent, frame, stepped_ns);
     return frame->end == SWERVE_ENV_GOES_ON;
 }
