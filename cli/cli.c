@@ -136,6 +136,18 @@ bool cli_is_run_of(const char *id, const char *name)
            (id[bytes + 1 + NAMED_DIGITS] == '\0' || id[bytes + 1 + NAMED_DIGITS] == '-');
 }
 
+void cli_run_name(const char *id, char out[LIMIT_ID_BYTES])
+{
+    snprintf(out, LIMIT_ID_BYTES, "%s", id);
+    for (char *at = strrchr(out, '-'); at != NULL; at = strrchr(out, '-')) {
+        *at = '\0';
+        if (cli_is_run_of(id, out)) {
+            return;
+        }
+    }
+    snprintf(out, LIMIT_ID_BYTES, "%s", id);
+}
+
 struct baseline_search {
     const char *name;
     char *id; /* [LIMIT_ID_BYTES] */
@@ -201,6 +213,38 @@ enum status cli_suites_named(struct store *store, const char *name, char (*ids)[
         *count = ids[0][0] != '\0' ? 1 : 0;
     }
     return STATUS_OK;
+}
+
+enum { RUNS_LOOKED_AT = 8 };
+
+enum status cli_tell_other_revision(struct store *store, const char *suite_id,
+                                    const struct job_spec *spec, struct error *error)
+{
+    struct store_outcome_filter filter = {.limit = 1};
+    char name[LIMIT_ID_BYTES];
+    char ids[RUNS_LOOKED_AT][LIMIT_ID_BYTES];
+    struct outcome *outcome = malloc(sizeof *outcome);
+    uint32_t runs = 0;
+    bool found = false;
+    cli_run_name(suite_id, name);
+    enum status status = memory_check(outcome, error, "suites: out of memory");
+    THEN(status, runs_named(store, name, ids, RUNS_LOOKED_AT, &runs, error));
+    for (uint32_t i = 0; status == STATUS_OK && i < runs && !found; i++) {
+        uint32_t count = 0;
+        memcpy(filter.suite_id, ids[i], sizeof filter.suite_id);
+        status = store->ops->outcomes(store, &filter, outcome, &count, error);
+        found = status == STATUS_OK && count == 1 &&
+                strcmp(outcome->planner_hash, spec->planner_hash) == 0 &&
+                strcmp(outcome->revision, spec->revision) != 0;
+    }
+    if (found) {
+        text_print(stderr,
+                   "swerve: results of this planner in suite %s are of simulation revision %.12s, "
+                   "this program's is %.12s: bits may differ, so everything is driven anew\n",
+                   filter.suite_id, outcome->revision, spec->revision);
+    }
+    free(outcome);
+    return status;
 }
 
 enum status cli_suite_id(struct store *store, const char *url, const char *given,

@@ -70,10 +70,19 @@ enum status cli_baseline_find(struct store *store, const char *name, char id[LIM
  * ("nightly-78370180"). */
 bool cli_is_run_of(const char *id, const char *name);
 
+/* Name of the run that a suite is: "nightly" of "nightly-78370180"; of other ids the whole. */
+void cli_run_name(const char *id, char out[LIMIT_ID_BYTES]);
+
 /* Suites that a name stands for: the suite with that id, else the runs of that name, newest first,
  * else the baseline of that name. *count <= max. */
 enum status cli_suites_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
                              uint32_t max, uint32_t *count, struct error *error);
+
+/* Says on stderr of results that a job's planner has in runs of the suite's name, and that another
+ * simulation made, that they are not taken over: else whoever installed a new program takes hours
+ * of driving for a fault. */
+enum status cli_tell_other_revision(struct store *store, const char *suite_id,
+                                    const struct job_spec *spec, struct error *error);
 
 /* The id of the suite that was given, by id or name; NULL: of the store's newest. NOT_FOUND names
  * the store, as the user does, in `url`. */

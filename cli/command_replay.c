@@ -57,6 +57,7 @@ struct replay {
     struct debug_dump dump; /* folder NULL: none */
     int64_t same;
     int64_t different;
+    int64_t of_others; /* of these, recorded by another revision: no promise is broken */
     int64_t missing;
     int64_t last_job; /* the highest job that an outcome was seen of */
     json_t *results;
@@ -200,12 +201,17 @@ static void report_author(const struct replay *replay, const struct outcome *out
     free(job);
 }
 
+static bool is_of_another(const struct outcome *outcome)
+{
+    return strcmp(outcome->revision, revision_hash) != 0;
+}
+
 static void report_text(const struct replay *replay, const struct outcome *outcome,
                         const struct rollout_result *found, const char *fault)
 {
-    text_print(stdout, "outcome %" PRId64 ": DIFFERENT (%s%s%s, seed %" PRIu64 ")\n", outcome->id,
-               outcome->scenario_id, outcome->branch_id[0] != '\0' ? ", branch " : "",
-               outcome->branch_id, outcome->seed);
+    text_print(stdout, "outcome %" PRId64 ": %s (%s%s%s, seed %" PRIu64 ")\n", outcome->id,
+               is_of_another(outcome) ? "OF ANOTHER REVISION" : "DIFFERENT", outcome->scenario_id,
+               outcome->branch_id[0] != '\0' ? ", branch " : "", outcome->branch_id, outcome->seed);
     report_author(replay, outcome);
     if (found == NULL) {
         text_print(stdout, "  the replay broke: %s\n", fault);
@@ -220,7 +226,7 @@ static void report_text(const struct replay *replay, const struct outcome *outco
                    "  recorded with another version of the planner (hash %.12s, now %.12s)\n",
                    outcome->planner_hash, replay->planner.hash);
     }
-    if (strcmp(outcome->revision, revision_hash) != 0) {
+    if (is_of_another(outcome)) {
         text_print(stdout, "  recorded by simulation revision %.12s, this is %.12s\n",
                    outcome->revision, revision_hash);
     }
@@ -247,6 +253,7 @@ static enum status compare(struct replay *replay, const struct outcome *outcome,
     bool same = found != NULL && replay->differences.count == 0;
     replay->same += same;
     replay->different += !same;
+    replay->of_others += !same && is_of_another(outcome);
     if (replay->json) {
         report_json(replay, outcome, found, job->error);
     } else if (!same) {
@@ -477,16 +484,21 @@ static int finish(struct replay *replay, enum status status, const struct error 
     bool same = replay->different == 0 && replay->missing == 0;
     if (replay->json) {
         int code = cli_print_json(
-            json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "identical", (json_int_t)replay->same,
-                      "different", (json_int_t)replay->different, "missing",
-                      (json_int_t)replay->missing, "passed_over", (json_int_t)replay->passed_over,
-                      "outcomes", replay->results, "missing_outcomes", replay->missing_results));
+            json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "identical", (json_int_t)replay->same,
+                      "different", (json_int_t)replay->different, "of_another_revision",
+                      (json_int_t)replay->of_others, "missing", (json_int_t)replay->missing,
+                      "passed_over", (json_int_t)replay->passed_over, "outcomes", replay->results,
+                      "missing_outcomes", replay->missing_results));
         return code != 0 || same ? code : status_exit_code(STATUS_MISMATCH);
     }
     json_decref(replay->results);
     json_decref(replay->missing_results);
     text_print(stdout, "%" PRId64 " identical, %" PRId64 " different", replay->same,
-               replay->different);
+               replay->different - replay->of_others);
+    if (replay->of_others > 0) {
+        text_print(stdout, ", %" PRId64 " of another revision, which may differ",
+                   replay->of_others);
+    }
     if (replay->missing > 0) {
         text_print(stdout, ", %" PRId64 " missing", replay->missing);
     }

@@ -525,6 +525,9 @@ static int run(const struct run_options *options, const char *path)
     kept_finish(&kept);
     struct store_suite_status before = {0};
     THEN(status, store->ops->suite_status(store, submission.suite_id, &before, &error));
+    if (before.jobs[JOB_DONE] == 0 && submission.kind_count > 0) {
+        THEN(status, cli_tell_other_revision(store, submission.suite_id, submission.kinds, &error));
+    }
     THEN(status, run_jobs(options, store, &submission, &logger, &error));
     if (status != STATUS_OK && submission.kind_count > 0) {
         explain_world(options, &submission.kinds[0], &error);

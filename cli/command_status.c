@@ -181,9 +181,9 @@ static void rate_line(const char *planner, enum tier tier, const struct store_ma
     if (mains->scenarios + lacking(mains) == 0) {
         return;
     }
-    text_print(stdout, "  %s%s%s: main lines of %lld scenarios, of %lld logical", planner,
+    text_print(stdout, "  %s%s%s: main lines of %lld scenario%s, of %lld logical", planner,
                planner[0] != '\0' ? ", " : "", tier_names[tier], (long long)mains->scenarios,
-               (long long)mains->logical);
+               mains->scenarios == 1 ? "" : "s", (long long)mains->logical);
     if (mains->scenarios > 0) {
         text_print(stdout, ", pass in %.1f%%", 100 * mains->rate);
     }
@@ -336,19 +336,6 @@ struct trend_row {
     bool printed;
 };
 
-/* "NAME-78370180" is a run of NAME; of other ids the whole. */
-static void run_name(const char *id, char out[LIMIT_ID_BYTES])
-{
-    snprintf(out, LIMIT_ID_BYTES, "%s", id);
-    for (char *at = strrchr(out, '-'); at != NULL; at = strrchr(out, '-')) {
-        *at = '\0';
-        if (cli_is_run_of(id, out)) {
-            return;
-        }
-    }
-    snprintf(out, LIMIT_ID_BYTES, "%s", id);
-}
-
 static enum status add_row(struct trend *trend, const char *suite_id,
                            const struct store_suite_status *status, const char *planner,
                            enum tier tier, const struct store_mains *mains, struct error *error)
@@ -360,7 +347,7 @@ static enum status add_row(struct trend *trend, const char *suite_id,
     struct trend_row *row = &trend->rows[trend->count++];
     *row = (struct trend_row){.submitted_s = status->submitted_s, .tier = tier, .mains = *mains};
     snprintf(row->suite, sizeof row->suite, "%s", suite_id);
-    run_name(suite_id, row->name);
+    cli_run_name(suite_id, row->name);
     snprintf(row->planner, sizeof row->planner, "%s", planner);
     memcpy(row->planner_hash, status->planner_hash, sizeof row->planner_hash);
     memcpy(row->rig, status->rig, sizeof row->rig);

@@ -54,6 +54,10 @@ static int submit(const struct suite_options *options, const struct label_option
         THEN(status, submission_send(&submission, store, (uint32_t)options->weight, &error));
         THEN(status, label_options_send(labels, store, submission.suite_id, &error));
         THEN(status, kept_send(&kept, store, submission.suite_id, &error));
+        if (submission.memoised_count == 0 && submission.kind_count > 0) {
+            THEN(status,
+                 cli_tell_other_revision(store, submission.suite_id, submission.kinds, &error));
+        }
         store->ops->close(store);
     }
     kept_finish(&kept);

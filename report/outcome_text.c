@@ -267,8 +267,8 @@ static void put_next(FILE *stream, const struct outcome_text *text, const struct
         text_print(stream,
                    "%-9s swerve show %lld --store %s --video %lld.mp4   the drive as a film\n",
                    "next", id, store, id);
-        text_print(stream, "%-9s swerve debug %lld --store %s   the same drive, and you in it\n",
-                   "", id, store);
+        text_print(stream, "%-9s swerve debug %lld --store %s%s   the same drive, and you in it\n",
+                   "", id, store, outcome_world_option(outcome->sampler));
     }
     bool unsafe = !careful_is_safe(outcome->verdict, outcome->reasons, &outcome->metrics);
     if (outcome->verdict == VERDICT_FAIL && unsafe && outcome->branch_id[0] == '\0') {

@@ -288,8 +288,8 @@ static enum status card(struct report *report, const struct report_job *job, str
     }
     branch_links(report, job);
     html_raw(html, "<p>");
-    report_command(report, "replay", outcome->id);
-    report_command(report, "show", outcome->id);
+    report_command(report, "replay", outcome->id, outcome_world_option(outcome->sampler));
+    report_command(report, "show", outcome->id, "");
     html_raw(html, "</p></div>");
     if (there) {
         charts(report, rollout, &moment);

@@ -320,7 +320,7 @@ static void branch_row(struct report *report, const struct fanout *fanout,
                 outcome->ticks - outcome->prefix_ticks, outcome->prefix_ticks);
     own_cost(report, outcome);
     html_raw(html, "</p><p>");
-    report_command(report, "replay", outcome->id);
+    report_command(report, "replay", outcome->id, outcome_world_option(outcome->sampler));
     html_raw(html, "</p></div>");
     if (drawn) {
         frames(report, fanout, outcome, branch);

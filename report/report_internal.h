@@ -100,8 +100,9 @@ void report_key_figures(struct html *html, const struct kept_outcome *outcome);
 void report_criteria(struct page *page, const struct scenario *scenario,
                      const struct kept_outcome *outcome);
 
-/* <code> with a command that works on the report's store: `swerve WHAT ID [--store ..]`. */
-void report_command(struct report *report, const char *what, int64_t id);
+/* <code> with a command that works on the report's store: `swerve WHAT ID [--store ..]`, and behind
+ * it an option or "". */
+void report_command(struct report *report, const char *what, int64_t id, const char *option);
 
 /* Name of the place where a job with a fanout card shows this outcome; returns out. */
 enum { REPORT_ANCHOR_BYTES = 32 };

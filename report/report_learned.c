@@ -220,7 +220,8 @@ void report_flags(struct report *report)
     html_format(html,
                 "<p class=\"soft\">Every generated frame is checked while it is driven. A rollout "
                 "that fails a check is discarded, never counted, and its whole job goes to the "
-                "teacher: %lld of %lld rollouts in learned worlds. The pictures show the frame in "
+                "teacher, where one was asked: %lld of %lld rollouts in learned worlds. The "
+                "pictures show the frame in "
                 "which the check fired.</p>",
                 (long long)summary->total.caught, (long long)summary->total.learned);
     flag_rates(report);
@@ -290,7 +291,7 @@ static void disagreements(struct report *report)
         report_chips(html, &sides[0]);
         html_raw(html, " teacher ");
         report_chips(html, &sides[1]);
-        report_command(report, "show", pair->teacher->id);
+        report_command(report, "show", pair->teacher->id, "");
         html_raw(html, "</li>");
     }
     html_raw(html, shown > 0 ? "</ul>" : "<p>Every verdict was the same.</p>");

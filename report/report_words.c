@@ -245,7 +245,7 @@ void report_criteria(struct page *page, const struct scenario *scenario,
 
 /* ---- commands, errors, drives ---- */
 
-void report_command(struct report *report, const char *what, int64_t id)
+void report_command(struct report *report, const char *what, int64_t id, const char *option)
 {
     struct html *html = &report->html;
     html_format(html, "<code>swerve %s %lld", what, (long long)id);
@@ -257,7 +257,7 @@ void report_command(struct report *report, const char *what, int64_t id)
         html_text(html, report->store_url);
         html_raw(html, plain ? "" : "'");
     }
-    html_raw(html, "</code> ");
+    html_format(html, "%s</code> ", option);
 }
 
 const char *report_anchor(const struct report_job *job, const struct kept_outcome *outcome,

@@ -141,15 +141,19 @@ static void print_freezes(const struct summary *summary, FILE *stream)
 static void print_flags(const struct summary *summary, FILE *stream)
 {
     int64_t boxes = 0; /* flagged in a world without a model */
+    int64_t open = 0;  /* .. in one with a model, and nobody has answered */
     for (uint32_t i = 0; i < summary->flag_count; i++) {
-        boxes += summary->outcomes[summary->flags[i].outcome].tier < TIER_STUDENT;
+        bool box = summary->outcomes[summary->flags[i].outcome].tier < TIER_STUDENT;
+        boxes += box;
+        open += !box && summary->flags[i].answer < 0;
     }
     if (summary->flag_count > boxes) {
-        text_print(stream,
-                   "\nflagged: %lld of %lld rollout%s in learned worlds, discarded and run "
-                   "again by the teacher\n",
+        text_print(stream, "\nflagged: %lld of %lld rollout%s in learned worlds, discarded%s\n",
                    (long long)summary->total.caught, (long long)summary->total.learned,
-                   summary_plural(summary->total.learned));
+                   summary_plural(summary->total.learned),
+                   open == 0                             ? " and run again by the teacher"
+                   : open == summary->flag_count - boxes ? "; nobody has answered instead"
+                                                         : "; the teacher has answered for some");
     }
     if (boxes > 0) {
         text_print(

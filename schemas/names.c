@@ -7,6 +7,7 @@
 #include "schemas/scenario_json.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *const tier_names[TIER_COUNT] = {"replay", "object", "student", "teacher", "golden"};
 
@@ -49,6 +50,14 @@ const char *reasons_text(uint32_t reasons, const char *separator, char out[REASO
         }
     }
     return out;
+}
+
+const char *outcome_world_option(const char *sampler)
+{
+    const char *last = strrchr(sampler, '/');
+    bool theirs = last != NULL &&
+                  (strcmp(last + 1, SAMPLER_EXACT) == 0 || strcmp(last + 1, SAMPLER_VARIES) == 0);
+    return theirs ? " --world SPEC" : "";
 }
 
 const char *const collision_kind_names[COLLISION_KIND_COUNT] = {

@@ -216,6 +216,16 @@ extern const char *const reason_names[REASON_BIT_COUNT];
 enum { REASONS_TEXT_BYTES = 256 };
 const char *reasons_text(uint32_t reasons, const char *separator, char out[REASONS_TEXT_BYTES]);
 
+/* Last part of the sampler of a world of the user's: one that declares to be deterministic, and
+ * another. */
+#define SAMPLER_EXACT "exact"
+#define SAMPLER_VARIES "varies"
+
+/* Option that a command which drives an outcome of this sampler again needs besides, as it is
+ * shown: " --world SPEC" where a world of the user's answered, which the store does not name, else
+ * "". */
+const char *outcome_world_option(const char *sampler);
+
 extern const char *const collision_kind_names[COLLISION_KIND_COUNT];
 
 #endif

@@ -54,16 +54,33 @@ enum status replay_planner_open_kept(const struct runner_source *here, const str
     return kept_leave(back, status, error);
 }
 
-/* The planner is another one now, and the store has no files of it. */
-static void tell_changed(const struct replay_planner *planner, const struct outcome *outcome,
-                         const char *store_url)
+/* Place of the program of an exec planner on this machine. */
+static bool program_of(const char *text, char path[LIMIT_PATH_BYTES])
 {
-    text_print(stderr,
-               "NOTE: the planner's files have changed since outcome %lld (%.12s, now %.12s): this "
-               "drives them as they are now; swerve show %lld --video FILE.png --store %s shows "
-               "what was recorded\n",
-               (long long)outcome->id, outcome->planner_hash, planner->hash, (long long)outcome->id,
-               store_url);
+    struct planner_spec spec;
+    struct planner_argv words;
+    struct error unneeded;
+    return planner_spec_parse(text, &spec, &unneeded) == STATUS_OK &&
+           spec.kind == PLANNER_SPEC_EXEC &&
+           planner_argv_parse(spec.target, &words, &unneeded) == STATUS_OK &&
+           planner_program_find(words.argv[0], path, &unneeded) == STATUS_OK;
+}
+
+/* The planner is another one now, and the store has no files of it. Its hash does not say which
+ * part of it changed, so all parts are named, the program by its place. */
+static void tell_changed(const struct replay_planner *planner, const struct job_spec *spec,
+                         const struct outcome *outcome, const char *store_url)
+{
+    char program[LIMIT_PATH_BYTES];
+    bool found = program_of(spec->planner, program);
+    text_print(
+        stderr,
+        "NOTE: the planner is not the one of outcome %lld (%.12s, now %.12s): its files, "
+        "what they import%s%s%s changed since; this drives it as it is now, swerve show %lld "
+        "--video FILE.png --store %s shows what was recorded\n",
+        (long long)outcome->id, outcome->planner_hash, planner->hash,
+        found ? " or its program (here " : "", found ? program : "", found ? ")" : "",
+        (long long)outcome->id, store_url);
 }
 
 enum status replay_planner_open(const struct runner_source *source, const struct job_spec *spec,
@@ -87,17 +104,18 @@ enum status replay_planner_open(const struct runner_source *source, const struct
     }
     if (!found) {
         if (opened == STATUS_OK) {
-            tell_changed(out, outcome, files->url);
+            tell_changed(out, spec, outcome, files->url);
         }
         return opened;
     }
     runner_close(&out->open);
     TRY(replay_planner_open_kept(source, spec, rig, files->confinement, out, error));
     if (!replay_planner_is(out, outcome)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "the planner's files that the store kept are another planner here (%.12s, "
-                         "expected %.12s): what it imports beside them has changed",
-                         out->hash, outcome->planner_hash);
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "the planner's files that the store kept are another planner here (%.12s, "
+            "expected %.12s): its program, or what it imports beside them, has changed",
+            out->hash, outcome->planner_hash);
     }
     text_print(stderr,
                "NOTE: the planner's files have changed since outcome %lld: it is driven by those "

@@ -279,6 +279,7 @@ static enum status calibrate_model(struct model_command *command, struct error *
 {
     const struct models_model *model = NULL;
     struct calibrate_result result;
+    char found[LIMIT_PATH_BYTES];
     if (command->suite == NULL) {
         return error_set(error, STATUS_USAGE, "calibrate: expected --suite FILE");
     }
@@ -291,7 +292,7 @@ static enum status calibrate_model(struct model_command *command, struct error *
         .models = command->models,
         .model = model,
         .precision = command->parsed_precision,
-        .suite = command->suite,
+        .suite = cli_suite_path(command->suite, found),
         .planner = command->planner,
         .seed_count = (uint32_t)command->seeds,
     };
@@ -373,7 +374,7 @@ static enum status prove_model(struct model_command *command, struct error *erro
     TRY(models_named(command->models, command->name, command->parsed_precision, &model, error));
     models_hold(command->models, model);
     enum status status = models_named(command->models, command->name, NN_FP32, &exact, error);
-    THEN(status, suite_load(command->suite, &suite, error));
+    THEN(status, cli_suite_load(command->suite, &suite, error));
     THEN(status, compare_layers(command, suite, model, exact, error));
     suite_destroy(suite);
     models_release(command->models, model);

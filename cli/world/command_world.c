@@ -24,7 +24,7 @@ struct world_command {
     const char *suite;
     const char *layout;
     const char *models;
-    const char *rig_file; /* check; NULL: the built-in rig */
+    const char *rig_file; /* NULL: the built-in rig */
     const char *planner;  /* calibrate */
     int64_t seeds;        /* calibrate; 0: the suite's */
     int64_t ticks;
@@ -97,6 +97,7 @@ static enum status take_world(struct world_command *command, struct world_check_
     options->ops = foreign_world_ops(foreign, TIER_STUDENT);
     options->config.foreign = foreign;
     options->exact = (foreign->declared.flags & SWERVE_WORLD_DETERMINISTIC) != 0;
+    options->config.picture_bounds = command->bounds.pictures;
     return find_bounds(command, error);
 }
 
@@ -217,10 +218,9 @@ static enum status calibrate(struct world_command *command, struct error *error)
 {
     struct calibrate_result result;
     char name[LIMIT_ID_BYTES];
-    struct calibrate_options options = {.suite = command->suite,
-                                        .planner = command->planner,
-                                        .precision = NN_BF16,
-                                        .seed_count = (uint32_t)command->seeds};
+    char found[LIMIT_PATH_BYTES];
+    struct calibrate_options options = {
+        .planner = command->planner, .precision = NN_BF16, .seed_count = (uint32_t)command->seeds};
     if (!world_spec_is(command->spec)) {
         return error_set(error, STATUS_USAGE,
                          "world calibrate: expected a world of yours, found \"%s\"; models are "
@@ -230,15 +230,24 @@ static enum status calibrate(struct world_command *command, struct error *error)
     if (command->suite == NULL) {
         return error_set(error, STATUS_USAGE, "world calibrate: expected --suite FILE");
     }
+    options.suite = cli_suite_path(command->suite, found);
     TRY(models_open(command->models, NULL, &command->opened, error));
     TRY(world_source_lend(command->spec, NULL, &command->how, command->opened, error));
     TRY(models_promoted(command->opened, TIER_STUDENT, NN_BF16, &options.model, error));
     options.models = command->opened;
-    if (options.model->foreign->declared.form == SWERVE_WORLD_FORM_RIG) {
+    const bool pictures = options.model->foreign->declared.form == SWERVE_WORLD_FORM_RIG;
+    if (command->rig_file != NULL && !pictures) {
         return error_set(error, STATUS_USAGE,
-                         "world calibrate: expected a world with bounds of its own, found %s of "
-                         "the form RIG, whose pictures are judged by their first second",
-                         options.model->foreign->declared.name);
+                         "--rig: expected a world of the form RIG, found %s of the form %s",
+                         options.model->foreign->declared.name,
+                         form_titles[options.model->foreign->declared.form]);
+    }
+    if (command->rig_file != NULL) {
+        TRY(rig_read(command->rig_file, &command->rig, NULL, error));
+        options.rig = &command->rig;
+    }
+    if (options.planner == NULL) { /* one that looks at nothing drives by any rig */
+        options.planner = pictures ? "builtin:maintain" : "builtin:reference";
     }
     TRY(calibrate_run(&options, &result, error));
     if (command->json) {
@@ -288,7 +297,6 @@ int command_world(int argc, char **argv)
 {
     struct world_command world = {
         .layout = "agents",
-        .planner = "builtin:reference",
         .ticks = TICKS_DEFAULT,
         .threads = 1,
         .confinement = CONFINEMENT_OPTIONS_DEFAULT,
@@ -300,10 +308,12 @@ int command_world(int argc, char **argv)
         {"--ticks", "N", "check: of a rollout, 8 to 200 (24)", .number = &world.ticks},
         {"--layout", "CONDITIONING", "check: what it is given, agents, map or none (agents)",
          .text = &world.layout},
-        {"--rig", "FILE", "check: whose cameras a world of the form RIG makes (the built-in rig)",
+        {"--rig", "FILE", "whose cameras a world of the form RIG makes (the built-in rig)",
          .text = &world.rig_file},
         {"--threads", "N", "check: that it may use, 1 to 64 (1)", .number = &world.threads},
-        {"--planner", "SPEC", "calibrate: who drives (builtin:reference)", .text = &world.planner},
+        {"--planner", "SPEC",
+         "calibrate: who drives (builtin:reference; of the form RIG builtin:maintain)",
+         .text = &world.planner},
         {"--seeds", "N", "calibrate: seeds 1 to N instead of the suite's", .number = &world.seeds},
         {"--deadline-ms", "MS", "longest answer of a process (10000; to start it has 60000)",
          .number = &world.deadline_ms},

@@ -7,17 +7,27 @@
 #include "schemas/rig/rig.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #define FIRST_S 1.0
-#define MOVED_M 0.05    /* ego in a picture: less need not show */
-#define FLAT_SHARE 0.98 /* of the pixels black or white */
-#define RATIO_MAX 5.0
+#define RATIO_SHOWN_MAX 1000.0
+#define MOVED_M 0.5 /* ego, while a picture stays the same: less need not show */
 /* Below these a first second says nothing: fog, or a wall. */
 #define CONTRAST_MIN 20.0
 #define SHARPNESS_MIN 0.2
 
+/* Repeats in a row: a view to the side of a plain world can be the same by chance, once. */
+enum { FROZEN_PICTURES = 3 };
+
 const char *const watch_fault_names[WATCH_FAULT_COUNT] = {
     "fine", "missing", "size", "frozen", "dark", "bright", "contrast", "sharpness",
+};
+
+const struct watch_bound_info watch_bounds[WATCH_MEASURE_COUNT] = {
+    [WATCH_DARK_SHARE] = {"dark", WATCH_DARK, 0.98, 0.5, 0.998, 0.05},
+    [WATCH_BRIGHT_SHARE] = {"bright", WATCH_BRIGHT, 0.98, 0.5, 0.998, 0.05},
+    [WATCH_CONTRAST_RATIO] = {"contrast", WATCH_CONTRAST, 5.0, 1.5, 25.0, 0.5},
+    [WATCH_SHARPNESS_RATIO] = {"sharpness", WATCH_SHARPNESS, 5.0, 1.5, 25.0, 0.5},
 };
 
 static uint32_t step_between(int32_t a, int32_t b)
@@ -116,45 +126,47 @@ static double sharpness_of(const struct watch_sums *sums)
     return (double)sums->steps / (double)sums->pixels;
 }
 
-/* Whether a measure left what it was in the first second; that must have been worth something. */
-static bool has_left(double found, double first, double least)
+/* How far a value is from the first second's, which must have been worth something. */
+static double ratio_to(double value, double first, double least)
 {
-    return first >= least && (found * RATIO_MAX < first || found > first * RATIO_MAX);
+    if (first < least) {
+        return 1.0;
+    }
+    const double ratio = value < first ? first / (value > 0.0 ? value : 1e-9) : value / first;
+    return ratio < RATIO_SHOWN_MAX ? ratio : RATIO_SHOWN_MAX;
 }
 
-static enum watch_fault judge(const struct watch *watch, const struct watch_sums *sums,
-                              double time_s, double ego_moved_m, double *found, double *expected)
+static void measure(const struct watch_camera *watch, const struct watch_sums *sums, double time_s,
+                    double out[WATCH_MEASURE_COUNT])
 {
-    double dark = (double)sums->dark / (double)sums->pixels;
-    double bright = (double)sums->bright / (double)sums->pixels;
-    *expected = FLAT_SHARE;
-    if (dark > FLAT_SHARE) {
-        *found = dark;
-        return WATCH_DARK;
-    }
-    if (bright > FLAT_SHARE) {
-        *found = bright;
-        return WATCH_BRIGHT;
-    }
-    if (watch->pictures > 0 && ego_moved_m > MOVED_M && sums->hash == watch->last_hash) {
-        *found = 0.0;
-        *expected = ego_moved_m;
-        return WATCH_FROZEN;
-    }
-    *found = contrast_of(sums);
-    *expected = watch->contrast;
-    if (time_s > FIRST_S && has_left(*found, *expected, CONTRAST_MIN)) {
-        return WATCH_CONTRAST;
-    }
-    *found = sharpness_of(sums);
-    *expected = watch->sharpness;
-    return time_s > FIRST_S && has_left(*found, *expected, SHARPNESS_MIN) ? WATCH_SHARPNESS
-                                                                          : WATCH_FINE;
+    const bool judged = time_s > FIRST_S;
+    out[WATCH_DARK_SHARE] = (double)sums->dark / (double)sums->pixels;
+    out[WATCH_BRIGHT_SHARE] = (double)sums->bright / (double)sums->pixels;
+    out[WATCH_CONTRAST_RATIO] =
+        judged ? ratio_to(contrast_of(sums), watch->contrast, CONTRAST_MIN) : 1.0;
+    out[WATCH_SHARPNESS_RATIO] =
+        judged ? ratio_to(sharpness_of(sums), watch->sharpness, SHARPNESS_MIN) : 1.0;
 }
 
-enum watch_fault watch_picture(struct watch *watch, const uint8_t *rgb, size_t bytes, double time_s,
-                               double ego_moved_m, double *found, double *expected)
+/* Follows how long the picture stays the same; whether that is too long. */
+static bool stands(struct watch_camera *watch, uint64_t hash, double ego_moved_m)
 {
+    const bool same = watch->pictures > 0 && hash == watch->last_hash;
+    watch->same = same ? watch->same + 1 : 0;
+    watch->still_m = same ? watch->still_m + ego_moved_m : 0.0;
+    watch->last_hash = hash;
+    watch->pictures++;
+    return watch->same >= FROZEN_PICTURES && watch->still_m > MOVED_M;
+}
+
+enum watch_fault watch_picture(struct watch_camera *watch, const uint8_t *rgb, size_t bytes,
+                               double time_s, double ego_moved_m,
+                               const double bound[WATCH_MEASURE_COUNT],
+                               double measures[WATCH_MEASURE_COUNT], double *found,
+                               double *expected)
+{
+    double own[WATCH_MEASURE_COUNT];
+    struct watch_sums sums;
     CHECK(watch->width > 0 && watch->height > 0);
     *found = (double)bytes;
     *expected = (double)watch->width * watch->height * 3.0;
@@ -164,15 +176,37 @@ enum watch_fault watch_picture(struct watch *watch, const uint8_t *rgb, size_t b
     if (*found != *expected) {
         return WATCH_SIZE;
     }
-    struct watch_sums sums;
     watch_measure(rgb, watch->width, watch->height, &sums);
-    enum watch_fault fault = judge(watch, &sums, time_s, ego_moved_m, found, expected);
-    if (time_s <= FIRST_S && fault != WATCH_DARK && fault != WATCH_BRIGHT) {
+    measure(watch, &sums, time_s, own);
+    const bool frozen = stands(watch, sums.hash, ego_moved_m);
+    if (measures != NULL) {
+        memcpy(measures, own, sizeof own);
+    }
+    for (int i = 0; i < WATCH_MEASURE_COUNT; i++) {
+        *found = own[i];
+        *expected = bound != NULL ? bound[i] : watch_bounds[i].usual;
+        if (own[i] > *expected) {
+            return watch_bounds[i].fault;
+        }
+    }
+    if (time_s <= FIRST_S) {
         double count = ++watch->first_pictures;
         watch->contrast += (contrast_of(&sums) - watch->contrast) / count;
         watch->sharpness += (sharpness_of(&sums) - watch->sharpness) / count;
     }
-    watch->pictures++;
-    watch->last_hash = sums.hash;
-    return fault;
+    *found = watch->still_m;
+    *expected = MOVED_M;
+    return frozen ? WATCH_FROZEN : WATCH_FINE;
+}
+
+void watch_tally_add(struct watch_tally *tally, const double measures[WATCH_MEASURE_COUNT])
+{
+    tally->pictures++;
+    for (int i = 0; i < WATCH_MEASURE_COUNT; i++) {
+        const double value = measures[i];
+        const bool first = tally->pictures == 1;
+        tally->least[i] = first || value < tally->least[i] ? value : tally->least[i];
+        tally->most[i] = first || value > tally->most[i] ? value : tally->most[i];
+        tally->mean[i] += (value - tally->mean[i]) / (double)tally->pictures;
+    }
 }

@@ -40,6 +40,10 @@ bool raster_layers_have(const struct raster_layers *layers, const struct raster_
 void raster_bev(const struct raster_layers *layers, const struct scenario *scenario,
                 const struct scene *scene, uint64_t seed, uint8_t *out);
 
+/* Occupancy and unseen of it alone. */
+void raster_returns(const struct raster_layers *layers, const struct scenario *scenario,
+                    const struct scene *scene, uint64_t seed, uint8_t *out);
+
 /* A pinhole camera that looks level: square pixels, the horizon in the middle of the image. */
 struct raster_level {
     struct camera_calibration calibration; /* schemas/observation.h; hfov below 180 degrees */

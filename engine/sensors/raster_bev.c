@@ -134,11 +134,18 @@ struct raster_view raster_view_ego(const struct pose *ego)
 void raster_bev(const struct raster_layers *layers, const struct scenario *scenario,
                 const struct scene *scene, uint64_t seed, uint8_t *out)
 {
-    uint8_t *occupancy = out + BEV_OCCUPANCY * BEV_CELLS;
-    uint8_t *unseen = out + BEV_UNSEEN * BEV_CELLS;
     struct raster_view view = raster_view_ego(&scene->ego.pose);
     raster_map(layers, &view, out + BEV_DRIVABLE * BEV_CELLS, out + BEV_MARKING * BEV_CELLS);
     raster_stop_lines(layers, scene, &view, out + BEV_MARKING * BEV_CELLS);
+    raster_returns(layers, scenario, scene, seed, out);
+}
+
+void raster_returns(const struct raster_layers *layers, const struct scenario *scenario,
+                    const struct scene *scene, uint64_t seed, uint8_t *out)
+{
+    uint8_t *occupancy = out + BEV_OCCUPANCY * BEV_CELLS;
+    uint8_t *unseen = out + BEV_UNSEEN * BEV_CELLS;
+    struct raster_view view = raster_view_ego(&scene->ego.pose);
     raster_lidar(&layers->kernels, scenario, scene, &view,
                  &(struct raster_planes){.occupancy = occupancy, .unseen = unseen});
     if (scene->conditions.weather != WEATHER_CLEAR) {

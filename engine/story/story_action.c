@@ -258,6 +258,9 @@ void story_action_start(const struct story_run *run, uint32_t index)
     run->state->actions[index] =
         (struct story_action_state){.start_s = run->time_s, .end_s = -1.0, .running = 1};
     if (self == NULL || action->kind == STORY_DO_WAIT) {
+        if (action->kind == STORY_DO_SET) {
+            complete(run, index, run->time_s); /* conditions look at when it began */
+        }
         return;
     }
     if (of_speed(action->kind)) {
@@ -317,6 +320,7 @@ void story_action_start(const struct story_run *run, uint32_t index)
         }
         break;
     case STORY_DO_WAIT:
+    case STORY_DO_SET:
     case STORY_ACTION_COUNT:
         return;
     }

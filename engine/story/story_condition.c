@@ -410,10 +410,27 @@ static bool entity_holds(const struct story_run *run, const struct story_conditi
     case STORY_STATE:
     case STORY_CONSTANT:
     case STORY_CLEARANCE:
+    case STORY_VARIABLE:
     case STORY_CONDITION_COUNT:
         break;
     }
     return false;
+}
+
+/* Value that the action which set it last gave; of several of one moment the last one's. */
+static double variable_of(const struct story_run *run, int32_t variable)
+{
+    double value = run->board->variables[variable];
+    double since_s = 0.0;
+    for (uint32_t i = 0; i < run->board->action_count; i++) {
+        const struct story_action *action = &run->board->actions[i];
+        double start_s = run->state->actions[i].start_s; /* -1: not yet */
+        if (action->kind == STORY_DO_SET && action->variable == variable && start_s >= since_s) {
+            since_s = start_s;
+            value = action->set_to;
+        }
+    }
+    return value;
 }
 
 static bool holds_now(const struct story_run *run, const struct story_condition *condition)
@@ -425,6 +442,8 @@ static bool holds_now(const struct story_run *run, const struct story_condition 
         return state_holds(run, condition);
     case STORY_CONSTANT:
         return condition->value != 0.0;
+    case STORY_VARIABLE:
+        return compare(variable_of(run, condition->variable), condition->rule, condition->value);
     default:
         return entity_holds(run, condition);
     }

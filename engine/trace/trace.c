@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "engine/trace/trace_output.h"
 #include "engine/trace/trace_plan.h"
+#include "kernels/digest.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -281,6 +282,13 @@ uint64_t trace_digest(uint64_t seed, const uint8_t *data, size_t bytes)
         digest ^= digest >> 32;
     }
     return digest;
+}
+
+_Static_assert(BEV_OCCUPANCY == 0 && BEV_UNSEEN == 1, "what a lidar finds begins the grid");
+
+uint64_t trace_digest_returns(const uint8_t *bev)
+{
+    return digest_wide(1, bev, (size_t)2 * BEV_CELLS);
 }
 
 /* ---- reading ---- */

@@ -86,6 +86,8 @@ uint32_t trace_keyframes_period_ticks(const struct scenario *scenario);
 
 /* Order-sensitive 64-bit digest of an observation buffer (not cryptographic). */
 uint64_t trace_digest(uint64_t seed, const uint8_t *data, size_t bytes);
+/* Of a grid [BEV_BYTES] of which occupancy and unseen alone were shown: of these two planes. */
+uint64_t trace_digest_returns(const uint8_t *bev);
 
 /* ---- reading ---- */
 

@@ -116,6 +116,8 @@ static enum status open_tier(const struct world_ops *ops, const struct world_con
     self->foreign = foreign;
     self->declared = foreign->declared;
     self->memory_fd = -1;
+    self->picture_bounds = config->picture_bounds;
+    self->picture_tally = config->picture_tally;
     self->thread_count = config->thread_count > 0 ? config->thread_count : 1;
     self->tick_frames = foreign->declared.rate_hz / FOREIGN_TICK_HZ;
     self->cell_count = 2 * config->slot_count + PARKED_MAX;

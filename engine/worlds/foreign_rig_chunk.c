@@ -74,9 +74,13 @@ static void judge(const struct rig_world *self, struct rig_slot *slot, uint32_t 
             const struct swerve_world_pose *from = &chunk->poses[i > 0 ? i - 1 : 1];
             moved_m = between(pose->x_m - from->x_m, pose->y_m - from->y_m);
         }
-        enum watch_fault fault = watch_picture(&slot->watches[c], frames + i * bytes, bytes,
-                                               pose->time_s, moved_m, &found, &expected);
-        if (fault != WATCH_FINE) {
+        double measures[WATCH_MEASURE_COUNT];
+        enum watch_fault fault =
+            watch_picture(&slot->watches[c], frames + i * bytes, bytes, pose->time_s, moved_m,
+                          self->picture_bounds, measures, &found, &expected);
+        if (self->picture_tally != NULL) {
+            watch_tally_add(self->picture_tally, measures);
+        } else if (fault != WATCH_FINE) {
             rig_lose(self, slot, "camera %s, frame %u: %s, found %.3g, expected %.3g", camera->id,
                      chunk->first_frame + i, watch_fault_names[fault], found, expected);
             return;
@@ -138,7 +142,9 @@ static void take_chunk(struct rig_world *self, struct rig_slot *slot, uint32_t p
         return;
     }
     memcpy(reel->bytes, memory, chunk->frame_count * self->frame_bytes);
-    look_again(self, slot, reel);
+    if (self->picture_tally == NULL) {
+        look_again(self, slot, reel);
+    }
     rig_reel_leave(slot->before);
     slot->before = slot->reel;
     slot->reel = reel;

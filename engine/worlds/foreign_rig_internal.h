@@ -58,7 +58,7 @@ struct rig_slot {
     uint32_t wanted_for;      /* tick + 1 of the step that `wanted` and `now` are for; 0: none */
     struct action committed, wanted, now;
     struct frame_stats frame_stats; /* fault: not "", the rollout is lost */
-    struct watch watches[RIG_CAMERAS_MAX];
+    struct watch_camera watches[RIG_CAMERAS_MAX];
     struct actors_seen seen[RIG_CAMERAS_MAX];
 };
 
@@ -93,6 +93,8 @@ struct rig_world {
     struct swerve_world_chunk *chunks; /* [slot_count] */
     struct swerve_world_made *made;    /* [slot_count] */
     struct drive ahead;
+    const double *picture_bounds; /* as in struct world_config */
+    struct watch_tally *picture_tally;
     struct scene scenes[2];
     uint64_t uses, ticks, forks_shared;
     int64_t step_ns; /* in the world's own step */

@@ -32,6 +32,7 @@ struct device;
 struct foreign;
 struct rig;           /* schemas/rig/rig.h */
 struct raster_layers; /* engine/sensors/raster.h */
+struct watch_tally;   /* engine/rigs/watch.h */
 
 #define WORLD_HOST_DEFAULT SIZE_MAX
 
@@ -55,6 +56,11 @@ struct world_config {
     const struct spill_ops *spill; /* borrowed; NULL: none */
     const struct foreign *foreign; /* engine/worlds/foreign.h; borrowed, outlives the world */
     const struct rig *rig;         /* rig_take at once, borrowed during open; NULL: later */
+    /* Of foreign worlds that make pictures of a rig (engine/rigs/watch.h), borrowed: bounds of
+     * measures [WATCH_MEASURE_COUNT], NULL: the usual ones; and who adds every picture's, which
+     * then ends no rollout, NULL: nobody. */
+    const double *picture_bounds;
+    struct watch_tally *picture_tally;
 };
 
 /* Cost of running so far; all slots together. */
@@ -85,6 +91,7 @@ struct world_cost {
 /* Outputs that an observation call should fill; NULL members are not drawn. */
 struct observation_buffers {
     uint8_t *bev;                  /* [BEV_BYTES] */
+    bool returns_alone;            /* nobody looks at its drivable and marking: they may stay */
     uint8_t *camera[CAMERA_COUNT]; /* [CAMERA_BYTES] each */
 };
 

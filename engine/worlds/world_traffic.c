@@ -145,7 +145,8 @@ static void slot_observe(const struct world *world, uint32_t index,
     const struct drive *slot = occupied(world, index);
     const struct prepared *prepared = slot->prepared;
     if (buffers->bev != NULL) {
-        raster_bev(prepared->layers, prepared->scenario, &slot->scene, slot->seed, buffers->bev);
+        (buffers->returns_alone ? raster_returns : raster_bev)(
+            prepared->layers, prepared->scenario, &slot->scene, slot->seed, buffers->bev);
     }
     for (int camera = 0; camera < CAMERA_COUNT; camera++) {
         if (buffers->camera[camera] != NULL) {

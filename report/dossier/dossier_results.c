@@ -232,10 +232,11 @@ static void write_not_passed(const struct dossier_request *request)
             page_table(&page, "", "scenario|seed|planner|verdict|why|again");
         }
         char reasons[REASONS_TEXT_BYTES];
-        page_row(&page, "%s|%llu|%s|%s|%s%s|`swerve replay %lld --store %s`", outcome->scenario_id,
-                 (unsigned long long)outcome->seed, outcome->planner,
+        page_row(&page, "%s|%llu|%s|%s|%s%s|`swerve replay %lld --store %s%s`",
+                 outcome->scenario_id, (unsigned long long)outcome->seed, outcome->planner,
                  verdict_names[outcome->verdict], reasons_text(outcome->reasons, ", ", reasons),
-                 outcome->health_check, (long long)outcome->id, store);
+                 outcome->health_check, (long long)outcome->id, store,
+                 outcome_world_option(outcome->sampler));
     }
     if (all == 0) {
         fputs("\nEvery main line passed.\n", out);

@@ -33,8 +33,9 @@ static enum status count_case(void *context, const struct outcome *outcome, stru
 static void put_replay(const struct junit *junit, const struct outcome *outcome)
 {
     const char *url = junit->request->store_url;
-    junit_print(junit->request->out, "swerve replay %lld%s%s", (long long)outcome->id,
-                url != NULL ? " --store " : "", url != NULL ? url : "");
+    junit_print(junit->request->out, "swerve replay %lld%s%s%s", (long long)outcome->id,
+                url != NULL ? " --store " : "", url != NULL ? url : "",
+                outcome_world_option(outcome->sampler));
 }
 
 static void put_body(const struct junit *junit, const struct outcome *outcome)

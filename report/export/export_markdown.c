@@ -85,7 +85,7 @@ static enum status list_failure(void *context, const struct outcome *outcome, st
     if (url != NULL && strpbrk(url, "`|\r\n") == NULL) {
         fprintf(page->out, " --store %s", url);
     }
-    fputs("` |", page->out);
+    fprintf(page->out, "%s` |", outcome_world_option(outcome->sampler));
     page_row_end(page);
     return ferror(page->out) ? export_stream_check(listing->request, error) : STATUS_OK;
 }

@@ -26,6 +26,7 @@ enum {
     LIMIT_STORY_GROUPS = 16, /* of a trigger, and conditions of a group */
     LIMIT_STORY_STEPS = 64,  /* of a speed profile */
     LIMIT_STORY_WAYS = 16,   /* of an action */
+    LIMIT_STORY_VARIABLES = 64,
 };
 
 #define STORY_EGO (-1)
@@ -100,6 +101,7 @@ enum story_condition_kind {
     STORY_OFF_ROAD,   /* the reference point is on no lane and no drivable area; looked at each
                          tick; no rule */
     STORY_ROAD_END,   /* at the end of its path, which nothing goes on from; no rule */
+    STORY_VARIABLE,   /* what a variable was last set to, else its first value */
     STORY_CONDITION_COUNT
 };
 
@@ -134,7 +136,8 @@ struct story_condition {
     int32_t other;
     int32_t event;
     int32_t action;
-    bool freespace; /* between boxes, else between reference points */
+    int32_t variable; /* -1: none */
+    bool freespace;   /* between boxes, else between reference points */
     bool along;
     double value;
     double delay_s;
@@ -171,6 +174,7 @@ enum story_action_kind {
     STORY_DO_SHOW,
     STORY_DO_HIDE,
     STORY_DO_WAIT, /* value seconds: what nobody here carries out but others wait for */
+    STORY_DO_SET,  /* a variable to set_to, at once; of nobody */
     STORY_ACTION_COUNT
 };
 
@@ -186,6 +190,7 @@ struct story_action {
     int32_t actor;
     int32_t other;
     int32_t path;
+    int32_t variable; /* -1: none */
     enum story_shape shape;
     enum story_by by;
     bool continuous; /* never complete */
@@ -196,6 +201,7 @@ struct story_action {
     double target_mps;
     double target_m;
     double factor;
+    double set_to;
     double value;  /* of `by`, gap or wait */
     double time_s; /* gap in seconds, in place of value; NAN: none */
     double s_m;
@@ -255,6 +261,8 @@ struct storyboard {
     struct story_action *actions;
     uint32_t event_count;
     struct story_event *events;
+    uint32_t variable_count;
+    double *variables; /* their first values */
 };
 
 /* Points of paths that it looks at in one step, at most: 52 ms a tick at 4 ns a point. */

@@ -127,5 +127,12 @@ json_t *encode_storyboard(struct json_builder *builder, const struct scenario *s
     build_member(builder, root, "conditions", conditions);
     build_member(builder, root, "actions", actions);
     build_member(builder, root, "events", events);
+    json_t *variables = board->variable_count > 0 ? json_array() : NULL;
+    for (uint32_t i = 0; i < board->variable_count; i++) {
+        build_element(builder, variables, json_real(board->variables[i]));
+    }
+    if (variables != NULL) {
+        build_member(builder, root, "variables", variables);
+    }
     return root;
 }

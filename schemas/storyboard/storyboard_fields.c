@@ -11,9 +11,10 @@
 #define TIME_S 1e5
 
 static const char *const condition_names[STORY_CONDITION_COUNT] = {
-    "time",      "state",          "distance",     "relative_distance", "headway",   "ttc",
-    "speed",     "relative_speed", "acceleration", "standstill",        "travelled", "reach",
-    "collision", "constant",       "angle",        "clearance",         "off_road",  "road_end"};
+    "time",      "state",    "distance",       "relative_distance", "headway",
+    "ttc",       "speed",    "relative_speed", "acceleration",      "standstill",
+    "travelled", "reach",    "collision",      "constant",          "angle",
+    "clearance", "off_road", "road_end",       "variable"};
 static const char *const rule_names[STORY_RULE_COUNT] = {
     "greater", "greater_equal", "less", "less_equal", "equal", "not_equal"};
 static const char *const edge_names[STORY_EDGE_COUNT] = {"none", "rising", "falling", "either"};
@@ -23,8 +24,8 @@ static const char *const state_names[STORY_STATE_COUNT] = {"standby", "running",
                                                            "starts",  "ends",    "stops"};
 static const char *const type_names[STORY_TYPE_COUNT] = {"other", "vehicle", "pedestrian", "misc"};
 static const char *const action_names[STORY_ACTION_COUNT] = {
-    "speed", "profile", "lateral", "follow", "gap", "synchronise",
-    "place", "path",    "show",    "hide",   "wait"};
+    "speed", "profile", "lateral", "follow", "gap",  "synchronise",
+    "place", "path",    "show",    "hide",   "wait", "set"};
 static const char *const shape_names[STORY_SHAPE_COUNT] = {"step", "linear", "cubic", "sinusoidal"};
 static const char *const by_names[STORY_BY_COUNT] = {"time", "distance", "rate", "accel"};
 static const char *const priority_names[STORY_PRIORITY_COUNT] = {"overwrite", "skip", "parallel"};
@@ -54,6 +55,7 @@ MEMBERS(story_condition,
     INDEX(struct story_condition, other, STORY_REFERS_ACTOR),
     INDEX(struct story_condition, event, STORY_REFERS_EVENT),
     INDEX(struct story_condition, action, STORY_REFERS_ACTION),
+    INDEX(struct story_condition, variable, STORY_REFERS_VARIABLE),
     FLAG(struct story_condition, freespace, OPTIONAL(0)),
     FLAG(struct story_condition, along, OPTIONAL(0)),
     FLAG(struct story_condition, same_way, OPTIONAL(0)),
@@ -75,6 +77,7 @@ MEMBERS(story_action,
     INDEX(struct story_action, other, STORY_REFERS_ACTOR),
     INDEX(struct story_action, path, STORY_REFERS_PATH),
     INDEX(struct story_action, ways_on, STORY_REFERS_PATH),
+    INDEX(struct story_action, variable, STORY_REFERS_VARIABLE),
     FLAG(struct story_action, continuous, OPTIONAL(0)),
     FLAG(struct story_action, freespace, OPTIONAL(0)),
     FLAG(struct story_action, absolute, OPTIONAL(0)),
@@ -83,6 +86,7 @@ MEMBERS(story_action,
     NUMBER(struct story_action, target_mps, -SPEED_MPS, SPEED_MPS, OPTIONAL(0)),
     NUMBER(struct story_action, target_m, -1e4, 1e4, OPTIONAL(0)),
     NUMBER(struct story_action, factor, -100, 100, OPTIONAL(0)),
+    NUMBER(struct story_action, set_to, -1e6, 1e6, OPTIONAL(0)),
     NUMBER(struct story_action, value, 0, 1e6, OPTIONAL(0)),
     NUMBER(struct story_action, time_s, 0, 1e4, OPTIONAL(NAN)),
     NUMBER(struct story_action, s_m, -PLACE_M, PLACE_M, OPTIONAL(0)),

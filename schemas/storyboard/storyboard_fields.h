@@ -13,7 +13,8 @@ enum story_reference_kind {
     STORY_REFERS_PATH,
     STORY_REFERS_ACTOR,
     STORY_REFERS_ACTION,
-    STORY_REFERS_EVENT
+    STORY_REFERS_EVENT,
+    STORY_REFERS_VARIABLE
 };
 
 extern const struct member_list story_actor_members;

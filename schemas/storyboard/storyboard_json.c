@@ -17,6 +17,8 @@ static uint32_t count_of(const struct storyboard *board, enum story_reference_ki
         return board->actor_count;
     case STORY_REFERS_ACTION:
         return board->action_count;
+    case STORY_REFERS_VARIABLE:
+        return board->variable_count;
     case STORY_REFERS_EVENT:
         break;
     }
@@ -189,6 +191,8 @@ static enum status decode_condition(const struct json_cursor *cursor,
     case STORY_TIME:
     case STORY_CONSTANT:
         return STATUS_OK;
+    case STORY_VARIABLE:
+        return need(cursor, "variable", out->variable, error);
     case STORY_STATE:
         return out->action < 0 ? need(cursor, "event", out->event, error) : STATUS_OK;
     case STORY_RELATIVE_DISTANCE:
@@ -249,8 +253,9 @@ static enum status decode_story_action(const struct json_cursor *cursor,
     TRY(decode_list(&ways, 0, LIMIT_STORY_WAYS, decoder, decode_way, sizeof *out->ways, &out->ways,
                     &out->way_count));
     TRY(out->way_count > 0 ? need(cursor, "ways_on", out->ways_on, error) : STATUS_OK);
-    if (out->kind == STORY_DO_WAIT) {
-        return STATUS_OK;
+    if (out->kind == STORY_DO_WAIT || out->kind == STORY_DO_SET) {
+        return out->kind == STORY_DO_SET ? need(cursor, "variable", out->variable, error)
+                                         : STATUS_OK;
     }
     TRY(need(cursor, "actor", out->actor, error));
     if (board->actors[out->actor].agent == STORY_EGO) {
@@ -370,6 +375,12 @@ static enum status fill(const struct json_cursor *list, struct scenario_decoder 
     return STATUS_OK;
 }
 
+static enum status decode_variable(const struct json_cursor *cursor,
+                                   struct scenario_decoder *decoder, void *element)
+{
+    return json_value_number(cursor, -1e6, 1e6, element, decoder->error);
+}
+
 static enum status count_uses(const struct json_cursor *event, const char *key,
                               const struct story_trigger *trigger,
                               bool used[LIMIT_STORY_CONDITIONS], struct error *error)
@@ -438,7 +449,8 @@ static uint64_t map_points(const struct map *map)
 enum status decode_storyboard(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                               struct scenario *out)
 {
-    static const char *const keys[] = {"paths", "actors", "conditions", "actions", "events", NULL};
+    static const char *const keys[] = {"paths",  "actors",    "conditions", "actions",
+                                       "events", "variables", NULL};
     if (!json_cursor_present(cursor)) {
         return check_agents(cursor, out, decoder->error);
     }
@@ -464,6 +476,9 @@ enum status decode_storyboard(const struct json_cursor *cursor, struct scenario_
                 &board->action_count));
     TRY(reserve(&events, decoder, 0, LIMIT_STORY_EVENTS, sizeof *board->events, &board->events,
                 &board->event_count));
+    struct json_cursor variables = json_cursor_member(cursor, "variables");
+    TRY(decode_list(&variables, 0, LIMIT_STORY_VARIABLES, decoder, decode_variable,
+                    sizeof *board->variables, &board->variables, &board->variable_count));
     TRY(fill(&paths, decoder, decode_path, board->paths, sizeof *board->paths, board->path_count));
     TRY(fill(&actors, decoder, decode_actor, board->actors, sizeof *board->actors,
              board->actor_count));

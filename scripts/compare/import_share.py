@@ -2,7 +2,7 @@
 """Imports every file of collections and writes which share comes in, and why the others do not.
 
     scripts/compare/import_share.py --binary build/worker/swerve FOLDER...
-    scripts/compare/import_share.py --binary build/worker/swerve --drive FOLDER...
+    scripts/compare/import_share.py --binary build/worker/swerve --drive --search ROADS FOLDER...
 
 A row per folder: files of OpenSCENARIO (catalogs left out) and of OpenDRIVE, how many of them become scenarios, and
 the reasons of the rest, the most frequent first. With --drive what comes in is driven in the object world, and a
@@ -56,8 +56,10 @@ def try_file(args, path):
     kind = KINDS[os.path.splitext(path)[1]]
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out.json")
-        made = subprocess.run([args.binary, "import", kind, path, "-o", out], capture_output=True, text=True,
-                              check=False)
+        command = [args.binary, "import", kind, path, "-o", out]
+        if kind == "openscenario":
+            command += [word for place in args.search for word in ("--search", place)]
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
         if made.returncode != 0:
             return reason_of(made.stderr), None
         return None, verdict_of(args, out, folder) if args.drive else None
@@ -69,13 +71,15 @@ def main():
     parser.add_argument("--drive", action="store_true")
     parser.add_argument("--planner", default="builtin:reference")
     parser.add_argument("--files", action="store_true", help="also a line per file that does not come in")
+    parser.add_argument("--search", action="append", default=[], help="where roads and catalogs are looked for too")
+    parser.add_argument("--every", type=int, default=1, help="one in so many files, from the first")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("folders", nargs="+")
     args = parser.parse_args()
     print("| collection | files | come in | refused because of |\n|---|---|---|---|")
     for folder in args.folders:
         for suffix in KINDS:
-            paths = list(files_of(folder, suffix))
+            paths = list(files_of(folder, suffix))[:: args.every]
             with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
                 results = list(pool.map(lambda path: try_file(args, path), paths))
             reasons = collections.Counter(reason for reason, _ in results if reason)
@@ -87,7 +91,7 @@ def main():
                 print(f"| .. driven | {sum(verdicts.values())} | " +
                       ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()) + " | |")
             for path, (reason, verdict) in zip(paths, results):
-                if args.files and (reason or (verdict or "").startswith("invalid")):
+                if args.files and (reason or (verdict or "").startswith(("invalid", "flagged"))):
                     print(f"  {path}: {reason or verdict}")
 
 

@@ -5,10 +5,11 @@
  * A step takes REDRIVE_CHUNK jobs of the author that are done, in one transaction: their outcomes
  * go, with what other suites had taken over from them; counters and digests lose what they had
  * counted; the attempt stays on the bill and ends as stale; the job is queued again, as one more
- * that was lost. A shadow's job, which counts nowhere, is cancelled. What an author flagged is
- * left: the teacher answers for it already. Partial outcomes of the author's go too. Of a job that
- * is dead the author's failures and losses count no longer: they end as handed back, and the job is
- * queued again unless others alone have lost it too often.
+ * that was lost. A shadow's job, which counts nowhere, is cancelled. What an author flagged is left
+ * where the teacher answers for it, and driven again where nobody does, so that the job is dead.
+ * Partial outcomes of the author's go too. Of any other job that is dead the author's failures and
+ * losses count no longer: they end as handed back, and the job is queued again unless others alone
+ * have lost it too often.
  *
  * Ids of outcomes are never given out twice: the table redrives keeps the greatest one that there
  * was, and SQLite, which would go on from what is left, is told the next.
@@ -74,7 +75,7 @@ static enum status uncount(struct redrive_call *call, const struct redrive_job *
             counters->rollouts_audit -= job->shadow ? 0 : 1;
         } else if (verdict >= 0 && verdict < VERDICT_COUNT) {
             counters->rollouts[verdict]--;
-            if (!taken) {
+            if (!taken && verdict != VERDICT_FLAGGED) { /* that is evidence alone */
                 counters->ticks -= query_column_int(&query, 2) - query_column_int(&query, 3);
                 counters->prefix_ticks_saved -= query_column_int(&query, 3);
                 counters->metres_mm -= query_column_int(&query, 4);
@@ -199,6 +200,7 @@ static enum status drop_outcomes(struct redrive_call *call, int64_t job_id, stru
 struct author_job {
     struct redrive_job job;
     enum job_state state; /* done or dead */
+    bool flagged;         /* by the author, and nobody answers for it */
     int64_t epoch;
     int64_t attempts;
     int64_t lost;
@@ -219,6 +221,7 @@ static enum status leave_job(struct redrive_call *call, const struct redrive_job
     return query_run(&end, error);
 }
 
+/* A job that the author has finished, or whose death is his flag. */
 static enum status redrive_done(struct redrive_call *call, const struct author_job *found,
                                 struct error *error)
 {
@@ -232,7 +235,7 @@ static enum status redrive_done(struct redrive_call *call, const struct author_j
     TRY(leave_job(call, job, job->shadow ? JOB_CANCELLED : JOB_QUEUED, found->attempts,
                   found->lost + 1, error));
     call->count++;
-    return job->shadow ? STATUS_OK : reopen(call, job, JOB_DONE, false, error);
+    return job->shadow ? STATUS_OK : reopen(call, job, found->state, false, error);
 }
 
 /* Attempts of the author's that count in the job's failures or losses. */
@@ -291,7 +294,7 @@ static enum status read_newest(struct redrive_call *call, struct error *error)
     return query_end(&query, error);
 }
 
-/* Jobs above call->after that the author has finished, or that are dead and count attempts of his;
+/* Jobs above call->after that the author has finished, or that are dead of his flag or attempts;
  * sets where the next step begins. */
 static enum status read_jobs(struct redrive_call *call, struct author_job *jobs, uint32_t *found,
                              struct error *error)
@@ -312,6 +315,7 @@ static enum status read_jobs(struct redrive_call *call, struct author_job *jobs,
         job->attempts = query_take_int(&query);
         job->lost = query_take_int(&query);
         job->state = (enum job_state)query_take_int(&query);
+        job->flagged = query_take_int(&query) != 0;
     }
     TRY(query_end(&query, error));
     call->after = *found == REDRIVE_CHUNK ? jobs[*found - 1].job.id : end;
@@ -343,8 +347,8 @@ static enum status redrive_op(struct db *db, void *context, struct error *error)
     TRY(read_newest(call, error));
     enum status status = read_jobs(call, jobs, &found, error);
     for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
-        status = jobs[i].state == JOB_DEAD ? redrive_dead(call, &jobs[i], error)
-                                           : redrive_done(call, &jobs[i], error);
+        bool drop = jobs[i].state == JOB_DONE || jobs[i].flagged;
+        status = drop ? redrive_done(call, &jobs[i], error) : redrive_dead(call, &jobs[i], error);
     }
     THEN(status, call->count > 0 ? note_redrive(call, error) : STATUS_OK);
     THEN(status, tally_flush(&call->tally, error));

@@ -80,8 +80,8 @@ static const struct column outcome_columns[] = {
     OUTCOME(sampler, "c.sampler"),
     OUTCOME(backend, "c.backend"),
     OUTCOME(revision, "c.revision"),
-    OUTCOME(seed, "COALESCE(o.seed, s.seed)"),
     OUTCOME(rig, "s.rig"),
+    OUTCOME(seed, "COALESCE(o.seed, s.seed)"),
     /* All of a check are NULL where there was none. */
     OUTCOME(health_check, "o.health_check"),
     OUTCOME(health_tick, "o.health_tick"),
@@ -92,8 +92,8 @@ static const struct column outcome_columns[] = {
     OUTCOME(parent_job_id, "r.parent_job"),
     OUTCOME(audit_of,
             "(SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite)"),
-    OUTCOME(shadow, "j.shadow IS NOT NULL"),
     OUTCOME(at_ms, "o.at_ms"),
+    OUTCOME(shadow, "j.shadow IS NOT NULL"),
     OUTCOME(freeze, FREEZE_OF_OUTCOME),
     OUTCOME(in_flight, FREEZE_OF_OUTCOME " > 0 AND c.tier = 2"),
 };
@@ -153,12 +153,18 @@ const struct columns record_columns[RECORD_COUNT] = {
 
 const struct column *columns_other(const struct columns *columns, size_t offset)
 {
-    for (size_t i = 0; i < columns->other_count; i++) {
-        if (columns->others[i].offset == offset) {
-            return &columns->others[i];
+    size_t low = 0;
+    size_t high = columns->other_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (columns->others[middle].offset < offset) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return NULL;
+    bool found = low < columns->other_count && columns->others[low].offset == offset;
+    return found ? &columns->others[low] : NULL;
 }
 
 /* A list that is being written. */
@@ -234,6 +240,9 @@ void columns_put(FILE *out, const char *mark, size_t bytes)
         }
     }
     CHECK(list.columns != NULL);
+    for (size_t i = 1; i < list.columns->other_count; i++) {
+        CHECK(list.columns->others[i - 1].offset < list.columns->others[i].offset);
+    }
     if (name_bytes < bytes) {
         const char *form = mark + name_bytes + 1;
         list.form = form[0] == '?' ? LIST_PARAMETERS : LIST_NAMES;

@@ -42,7 +42,7 @@ struct columns {
     const char *mark;
     const char *table; /* its alias in statements */
     const struct json_field_list *fields;
-    const struct column *others;
+    const struct column *others; /* in the order of their offsets, by which they are found */
     size_t other_count;
 };
 

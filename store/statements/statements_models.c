@@ -150,10 +150,12 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_REDRIVE_FLOOR] = "SELECT COALESCE(MAX(last_outcome), 0) FROM redrives",
     [STATEMENT_REDRIVE_JOBS] =
         "SELECT j.id, j.suite, j.pool, c.tier, COALESCE(x.ticks, 0), j.audit, j.shadow IS NOT NULL, j.epoch,"
-        " j.attempts, j.lost, j.state FROM jobs j CROSS JOIN workers w ON w.id = j.worker"
+        " j.attempts, j.lost, j.state, j.state = 4 AND EXISTS (SELECT 1 FROM attempts f WHERE f.job = j.id AND f.ending = 1)"
+        " FROM jobs j CROSS JOIN workers w ON w.id = j.worker"
         " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
         " LEFT JOIN scenarios x ON x.id = s.scenario"
-        " WHERE j.id > ?1 AND j.id <= ?2 AND ((j.state = 2 AND j.memo_of IS NULL"
+        " WHERE j.id > ?1 AND j.id <= ?2 AND (((j.state = 2 AND j.memo_of IS NULL"
+        " OR j.state = 4 AND j.shadow IS NULL AND EXISTS (SELECT 1 FROM attempts f WHERE f.job = j.id AND f.ending = 1))"
         " AND (?3 = '' OR w.token = ?3) AND (?4 = '' OR w.name = ?4))"
         " OR (j.state = 4 AND j.shadow IS NULL AND NOT EXISTS (SELECT 1 FROM attempts f WHERE f.job = j.id AND f.ending = 1)"
         " AND EXISTS (SELECT 1 FROM attempts a JOIN workers v ON v.id = a.worker WHERE a.job = j.id"

@@ -93,6 +93,17 @@ replay_names_stored_and_replayed_values() {
     says out "stored   0.25"
     code 0 "$swerve" replay 2 --store x.db
 }
+replay_tells_other_revisions_from_differences() {
+    fresh
+    sql x.db "UPDATE outcomes SET score = 0.25 WHERE id = 1"
+    sql x.db "UPDATE contexts SET revision = replace(hex(zeroblob(32)), '0', 'a')"
+    code 1 "$swerve" replay --all --store x.db
+    says out "outcome 1: OF ANOTHER REVISION (drive, seed 1)"
+    says out "recorded by simulation revision aaaaaaaaaaaa, this is"
+    says out "3 identical, 0 different, 1 of another revision, which may differ"
+    code 1 "$swerve" replay --all --store x.db --json
+    holds 'd["identical"] == 3 and d["different"] == 1 and d["of_another_revision"] == 1' out
+}
 replay_misses_deleted_outcomes() {
     fresh
     sql x.db "DELETE FROM outcomes WHERE id = 2"
@@ -419,9 +430,10 @@ PY
 }
 
 exec >/dev/null 2>&1
-echo 1..17 >&3
+echo 1..18 >&3
 t replay_compares_every_figure
 t replay_names_stored_and_replayed_values
+t replay_tells_other_revisions_from_differences
 t replay_misses_deleted_outcomes
 t replay_opens_artifacts
 t replay_reads_the_scenario_under_its_hash

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -130,6 +131,39 @@ def replay_knows_versions():
     write("gain.py", "ACCEL = 0.5\n")
 
 
+def another_program_is_named_by_its_place():
+    """The files are the same: it is the interpreter that is another."""
+    path = os.environ["PATH"]
+    for name in ("one", "two"):
+        os.mkdir(name)
+        write(f"{name}/py", f"#!/bin/sh\n# {name}\nexec python3 \"$@\"\n")
+        os.chmod(f"{name}/py", 0o755)
+    os.environ["PATH"] = f"{os.getcwd()}/one:{path}"
+    run(store="i.db", planner="exec:py mine.py")
+    assert "NOTE" not in swerve("replay", "1", "--store", "i.db").stderr
+    os.environ["PATH"] = f"{os.getcwd()}/two:{path}"
+    done = swerve("replay", "1", "--store", "i.db")
+    os.environ["PATH"] = path
+    assert f"or its program (here {os.getcwd()}/two/py) changed since" in done.stderr and "1 identical" in done.stdout, done
+
+
+def another_simulation_drives_anew_and_says_so():
+    run(store="o.db")
+    assert swerve("run", "drive.json", "--world", "object", "--store", "o.db", "--planner", "exec:python3 mine.py",
+                  "--fresh").stderr.count("simulation revision") == 0
+    with sqlite3.connect("o.db") as store:
+        store.execute("UPDATE contexts SET revision = ?", ("5" * 64,))
+    store.close()
+    for command in ("run", "submit"):
+        done = swerve(command, "drive.json", "--world", "object", "--store", "o.db", "--planner", "exec:python3 mine.py", "--fresh")
+        assert "are of simulation revision 555555555555, this program's is " in done.stderr, done
+        assert "so everything is driven anew" in done.stderr, done
+    write("gain.py", "ACCEL = 0.25\n")  # another planner, whom nothing was known of
+    done = swerve("run", "drive.json", "--world", "object", "--store", "o.db", "--planner", "exec:python3 mine.py", "--fresh")
+    write("gain.py", "ACCEL = 0.5\n")
+    assert "simulation revision" not in done.stderr, done
+
+
 def a_planner_for_elsewhere_is_submitted():
     done = swerve("submit", "drive.json", "--world", "object", "--store", "c.db", "--planner", "exec:python3 absent.py")
     assert "submitted for workers elsewhere" in done.stderr and "1 jobs" in done.stdout, done
@@ -167,6 +201,7 @@ swerve_planner.run(Seen)
 TESTS = [the_same_planner_is_not_driven_again, an_edited_import_is_another_planner, a_moved_import_is_the_same,
          an_edited_data_file_is_another_planner, files_of_one_name_are_told_apart, a_late_import_does_not_count_and_is_said,
          fresh_drives_again_to_the_same_end, jobs_of_another_version_are_refused, replay_knows_versions,
+         another_program_is_named_by_its_place, another_simulation_drives_anew_and_says_so,
          a_planner_for_elsewhere_is_submitted, the_start_limit_is_ours_and_named,
          workers_of_a_run_wait_as_long]
 

@@ -388,6 +388,12 @@ static void weather_is_reproducible(void)
         draw(&world, 1, bev);
         draw(&world, 1, other);
         EXPECT(memcmp(bev, other, BEV_BYTES) == 0);
+        memset(other, 0xAA, BEV_BYTES);
+        raster_returns(world.layers, &world.scenario, &world.scene, 1, other);
+        for (int i = 0; i < BEV_BYTES; i++) {
+            bool of_the_map = i / BEV_CELLS == BEV_DRIVABLE || i / BEV_CELLS == BEV_MARKING;
+            EXPECT_INT(other[i], of_the_map ? 0xAA : bev[i]);
+        }
         draw(&world, 2, other);
         EXPECT_INT(memcmp(bev, other, BEV_BYTES) == 0, weather == WEATHER_CLEAR);
         world.scene.tick = 8;

@@ -55,11 +55,12 @@ static void world_finish(struct world *world)
     raster_layers_destroy(world->layers);
 }
 
-static enum watch_fault show(struct watch *watch, const uint8_t *rgb, int index, double moved_m)
+static enum watch_fault show(struct watch_camera *watch, const uint8_t *rgb, int index,
+                             double moved_m)
 {
     double found;
     double expected;
-    return watch_picture(watch, rgb, BYTES, 0.1 * index, moved_m, &found, &expected);
+    return watch_picture(watch, rgb, BYTES, 0.1 * index, moved_m, NULL, NULL, &found, &expected);
 }
 
 static void draw(struct world *world, int index)
@@ -74,7 +75,7 @@ static void drives_are_fine_in_every_condition(void)
     struct world world;
     world_init(&world);
     for (int i = 0; i < WEATHER_COUNT * LIGHT_COUNT; i++) {
-        struct watch watch = {.width = WIDTH, .height = HEIGHT};
+        struct watch_camera watch = {.width = WIDTH, .height = HEIGHT};
         world.scene.conditions.weather = (enum weather)(i / LIGHT_COUNT);
         world.scene.conditions.light = (enum light)(i % LIGHT_COUNT);
         for (int k = 0; k < PICTURES; k++) {
@@ -112,7 +113,7 @@ static void spoilt_pictures_are_named(void)
     static const enum watch_fault faults[] = {WATCH_DARK, WATCH_BRIGHT, WATCH_CONTRAST,
                                               WATCH_SHARPNESS};
     struct world world;
-    struct watch watch = {.width = WIDTH, .height = HEIGHT};
+    struct watch_camera watch = {.width = WIDTH, .height = HEIGHT};
     double found;
     double expected;
     world_init(&world);
@@ -121,16 +122,79 @@ static void spoilt_pictures_are_named(void)
         EXPECT_INT(show(&watch, picture, k, 1.0), WATCH_FINE);
     }
     for (size_t i = 0; i < COUNT_OF(faults); i++) {
-        struct watch own = watch;
+        struct watch_camera own = watch;
         spoil(faults[i]);
         EXPECT_INT(show(&own, spoilt, PICTURES, 1.0), faults[i]);
     }
-    struct watch own = watch;
-    EXPECT_INT(show(&own, picture, PICTURES, 0.0), WATCH_FINE); /* ego stood */
-    EXPECT_INT(show(&own, picture, PICTURES + 1, 1.0), WATCH_FROZEN);
-    EXPECT_INT(watch_picture(&own, NULL, 0, 2.0, 1.0, &found, &expected), WATCH_MISSING);
-    EXPECT_INT(watch_picture(&own, picture, BYTES - 3, 2.0, 1.0, &found, &expected), WATCH_SIZE);
+    struct watch_camera own = watch;
+    EXPECT_INT(watch_picture(&own, NULL, 0, 2.0, 1.0, NULL, NULL, &found, &expected),
+               WATCH_MISSING);
+    EXPECT_INT(watch_picture(&own, picture, BYTES - 3, 2.0, 1.0, NULL, NULL, &found, &expected),
+               WATCH_SIZE);
     EXPECT(found == BYTES - 3 && expected == BYTES);
+    world_finish(&world);
+}
+
+/* A camera that stands still is found in the third repeat of a picture, once ego has moved half a
+ * metre; a picture that comes twice by chance is not, nor one that ego need not have changed. */
+static void a_frozen_camera_is_named_and_chance_is_not(void)
+{
+    struct world world;
+    struct watch_camera watch = {.width = WIDTH, .height = HEIGHT};
+    world_init(&world);
+    draw(&world, 0);
+    EXPECT_INT(show(&watch, picture, 0, 1.0), WATCH_FINE);
+    for (int k = 1; k < 12; k++) { /* each picture twice */
+        draw(&world, k / 2);
+        EXPECT_INT(show(&watch, picture, k, 1.0), WATCH_FINE);
+    }
+    for (int k = 12; k < 20; k++) { /* ego stands */
+        EXPECT_INT(show(&watch, picture, k, 0.0), WATCH_FINE);
+    }
+    EXPECT_INT(show(&watch, picture, 20, 0.4), WATCH_FINE);
+    EXPECT_INT(show(&watch, picture, 21, 0.2), WATCH_FROZEN);
+    draw(&world, 11);
+    EXPECT_INT(show(&watch, picture, 22, 1.0), WATCH_FINE);
+    EXPECT_INT(show(&watch, picture, 23, 1.0), WATCH_FINE);
+    EXPECT_INT(show(&watch, picture, 24, 1.0), WATCH_FINE);
+    EXPECT_INT(show(&watch, picture, 25, 1.0), WATCH_FROZEN);
+    world_finish(&world);
+}
+
+/* Bounds of a world's own hold in place of the usual ones; a tally has what pictures measure. */
+static void own_bounds_hold(void)
+{
+    struct world world;
+    struct watch_camera watch = {.width = WIDTH, .height = HEIGHT};
+    struct watch_tally tally = {0};
+    double bound[WATCH_MEASURE_COUNT];
+    double measures[WATCH_MEASURE_COUNT];
+    double found;
+    double expected;
+    world_init(&world);
+    for (int k = 0; k < PICTURES; k++) {
+        draw(&world, k);
+        EXPECT_INT(
+            watch_picture(&watch, picture, BYTES, 0.1 * k, 1.0, NULL, measures, &found, &expected),
+            WATCH_FINE);
+        watch_tally_add(&tally, measures);
+    }
+    EXPECT_INT(tally.pictures, PICTURES);
+    EXPECT(tally.most[WATCH_CONTRAST_RATIO] < 2.0 && tally.least[WATCH_CONTRAST_RATIO] == 1.0);
+    EXPECT(tally.mean[WATCH_CONTRAST_RATIO] > 1.0 &&
+           tally.mean[WATCH_CONTRAST_RATIO] < tally.most[WATCH_CONTRAST_RATIO]);
+    spoil(WATCH_CONTRAST); /* a spread of a sixteenth */
+    for (int i = 0; i < WATCH_MEASURE_COUNT; i++) {
+        bound[i] = watch_bounds[i].most;
+    }
+    struct watch_camera own = watch;
+    EXPECT_INT(watch_picture(&own, spoilt, BYTES, 2.0, 1.0, bound, NULL, &found, &expected),
+               WATCH_FINE);
+    bound[WATCH_CONTRAST_RATIO] = 10.0;
+    own = watch;
+    EXPECT_INT(watch_picture(&own, spoilt, BYTES, 2.0, 1.0, bound, NULL, &found, &expected),
+               WATCH_CONTRAST);
+    EXPECT(found > 14.0 && found < 18.0 && expected == 10.0);
     world_finish(&world);
 }
 
@@ -151,5 +215,6 @@ static void sums_are_whole_numbers(void)
 int main(void)
 {
     return TEST_RUN(TEST(drives_are_fine_in_every_condition), TEST(spoilt_pictures_are_named),
+                    TEST(a_frozen_camera_is_named_and_chance_is_not), TEST(own_bounds_hold),
                     TEST(sums_are_whole_numbers));
 }

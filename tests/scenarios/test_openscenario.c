@@ -765,8 +765,9 @@ static void files_are_looked_for_elsewhere(void)
         char **texts;
         char *notes;
         size_t count;
+        const char *const folders[] = {"/nowhere", folder};
         struct osc_options options = {
-            .horizon_s = NAN, .goal_m = NAN, .search = with ? folder : NULL};
+            .horizon_s = NAN, .goal_m = NAN, .search_count = with ? 2 : 1, .search = folders};
         enum status status = story_import(path, &options, &texts, &count, &notes, &error);
         EXPECT_INT(status, with ? STATUS_OK : STATUS_BAD_INPUT);
         if (status == STATUS_OK) {

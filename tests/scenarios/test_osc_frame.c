@@ -73,6 +73,11 @@ static const char straight[] = ALONE("RHT", "0", "0", "line");
 static const char turned[] = ALONE("RHT", "1000", "3.14159265358979312", "line");
 static const char left_hand[] = ALONE("LHT", "0", "0", "line");
 static const char bend[] = ALONE("RHT", "0", "0", "arc curvature='0.01'");
+static const char far[] =
+    "<OpenDRIVE><header revMajor='1' revMinor='6'/><road name='' length='160' id='1' "
+    "junction='-1' rule='RHT'><planView><geometry s='0' x='0' y='0' hdg='0' length='150'><line/>"
+    "</geometry><geometry s='150' x='150' y='0' hdg='0' length='10'><arc curvature='0.1'/>"
+    "</geometry></planView>" SECTION("", "", "", "") "</OpenDRIVE>";
 static const char tight[] = ALONE("RHT", "0", "0", "arc curvature='0.1'");
 
 /* ---- files ---- */
@@ -560,14 +565,18 @@ static void speeds_fit_bends(void)
         bool single_track;
         const char *note; /* NULL: none */
     } starts[] = {
-        {tight, "10", true, 7.5, false, "ego starts with 7.5 m/s, which its bend holds, not 10\n"},
-        {tight, "10", false, 7.5, false, "not 10, with which any car would slide"},
-        {tight, "9", true, 7.5, false, "ego starts with 7.5 m/s, which its bend holds, not 9\n"},
+        {tight, "10", true, 7.3, false, "ego starts with 7.3 m/s, which its bend holds, not 10\n"},
+        {tight, "10", false, 7.3, false, "not 10, with which any car would slide"},
+        {tight, "9", true, 7.3, false, "ego starts with 7.3 m/s, which its bend holds, not 9\n"},
         {tight, "9", false, 9, true,
          "ego starts with 9 m/s in a bend that a kinematic model holds "
-         "with 7.5 m/s: it is a single-track model"},
-        {tight, "7.5", false, 7.5, false, NULL},
+         "with 7.3 m/s: it is a single-track model"},
+        {tight, "7.3", false, 7.3, false, NULL},
         {bend, "10", false, 10, false, NULL},
+        {far, "10", false, 10, true,
+         "ego starts with 10 m/s towards a bend that a kinematic model holds with 7.3 m/s"},
+        {far, "10", true, 10, false, NULL},
+        {far, "7.3", false, 7.3, false, NULL},
     };
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         struct scenario_document *document;

@@ -6,7 +6,7 @@
  *
  *     test_rate --coverage REPETITIONS     the tables of truths, as docs/intervals.md has them
  *     test_rate --widths REPETITIONS       beside the narrowest of other methods that hold the
- * truth
+ *                                          truth, in the cell and whatever the truth is
  *
  * A drawn suite: logical scenarios whose numbers of cases are one of the mixes; the pass rate of a
  * logical scenario is drawn from a beta distribution about the truth, that of a case from one about
@@ -154,13 +154,16 @@ static void ends_of(enum method method, const struct rate *rate, double *low, do
     }
 }
 
-/* Ratio of our width to the narrowest method's that holds the truth in 93% here, ours included.
- * misses[method]: raised where it does not. */
-static double width_ratio(const struct truth *truth, int repetitions, enum method *best,
-                          int misses[METHOD_COUNT])
+/* Methods in one cell: whether they hold the truth in 93% of the suites, and how wide. */
+struct tried {
+    bool valid[METHOD_COUNT];
+    double width[METHOD_COUNT];
+};
+
+static struct tried try_methods(const struct truth *truth, int repetitions)
 {
+    struct tried out = {0};
     int covered[METHOD_COUNT] = {0};
-    double width[METHOD_COUNT] = {0};
     for (int i = 0; i < repetitions; i++) {
         struct rate rate;
         double pass = draw_suite(truth, &rate);
@@ -169,16 +172,23 @@ static double width_ratio(const struct truth *truth, int repetitions, enum metho
             double high;
             ends_of(m, &rate, &low, &high);
             covered[m] += low - 1e-9 <= pass && pass <= high + 1e-9;
-            width[m] += high - low;
+            out.width[m] += (high - low) / repetitions;
         }
     }
-    *best = METHOD_OURS;
     for (enum method m = 0; m < METHOD_COUNT; m++) {
-        bool valid = covered[m] >= 0.93 * repetitions;
-        misses[m] += !valid;
-        *best = valid && width[m] < width[*best] ? m : *best;
+        out.valid[m] = covered[m] >= 0.93 * repetitions;
     }
-    return width[METHOD_OURS] / width[*best];
+    return out;
+}
+
+/* Ratio of our width to the narrowest of the methods that are valid, ours included. */
+static double width_ratio(const struct tried *tried, const bool valid[METHOD_COUNT])
+{
+    double least = tried->width[METHOD_OURS];
+    for (enum method m = 0; m < METHOD_COUNT; m++) {
+        least = valid[m] ? fmin(least, tried->width[m]) : least;
+    }
+    return tried->width[METHOD_OURS] / least;
 }
 
 /* Coverage of the true difference by its interval: two planners on the same cases,
@@ -323,48 +333,73 @@ static int coverage_table(int repetitions)
     return 0;
 }
 
+/* Cells of one mix and number of logical scenarios, which a suite shows; pass rates and
+ * correlations it does not. */
+enum { UNKNOWNS = COUNT_OF(passes) * COUNT_OF(ways) };
+
+/* Sums over the rows of a mix: [0] beside the methods that are valid in the cell, [1] beside those
+ * that are in all cells of the row. */
+struct widths {
+    double sum[2];
+    double greatest[2];
+    int wide[2];
+};
+
+static void widths_row(enum mix mix, int logical, int repetitions, struct widths *out,
+                       int misses[METHOD_COUNT], int rows[METHOD_COUNT])
+{
+    struct tried cells[UNKNOWNS];
+    bool always[METHOD_COUNT];
+    memset(always, true, sizeof always);
+    for (size_t i = 0; i < UNKNOWNS; i++) {
+        const double *way = ways[i % COUNT_OF(ways)];
+        struct truth truth = {
+            passes[i / COUNT_OF(ways)], logical, (int)way[0], way[1], way[2], mix, CASES_MAX};
+        cells[i] = try_methods(&truth, repetitions);
+        for (enum method m = 0; m < METHOD_COUNT; m++) {
+            misses[m] += !cells[i].valid[m];
+            always[m] = always[m] && cells[i].valid[m];
+        }
+    }
+    for (size_t i = 0; i < UNKNOWNS; i++) {
+        double ratios[2] = {width_ratio(&cells[i], cells[i].valid), width_ratio(&cells[i], always)};
+        for (int k = 0; k < 2; k++) {
+            out->sum[k] += ratios[k];
+            out->greatest[k] = fmax(out->greatest[k], ratios[k]);
+            out->wide[k] += ratios[k] > 1.25;
+        }
+    }
+    for (enum method m = 0; m < METHOD_COUNT; m++) {
+        rows[m] += always[m];
+    }
+}
+
 static int widths_table(int repetitions)
 {
-    int above = 0;
-    int cells = 0;
-    int others[METHOD_COUNT] = {0};
     int misses[METHOD_COUNT] = {0};
-    printf("| cases | mean ratio | greatest | above 1.25, of %zu |\n|---|---|---|---|\n",
-           COUNT_OF(sizes) * COUNT_OF(passes) * COUNT_OF(ways));
+    int rows[METHOD_COUNT] = {0};
+    const int cells = (int)(COUNT_OF(sizes) * UNKNOWNS);
+    printf(
+        "| cases | valid in the cell: mean ratio | greatest | above 1.25, of %d | valid whatever "
+        "the truth: mean ratio | greatest | above 1.25 |\n|---|---|---|---|---|---|---|\n",
+        cells);
     for (enum mix mix = 0; mix < MIX_COUNT; mix++) {
-        double sum = 0;
-        double greatest = 0;
-        int wide = 0;
-        int count = 0;
-        for (size_t i = 0; i < COUNT_OF(sizes) * COUNT_OF(passes) * COUNT_OF(ways); i++) {
-            const double *way = ways[i % COUNT_OF(ways)];
-            struct truth truth = {passes[i / COUNT_OF(ways) % COUNT_OF(passes)],
-                                  sizes[i / COUNT_OF(ways) / COUNT_OF(passes)],
-                                  (int)way[0],
-                                  way[1],
-                                  way[2],
-                                  mix,
-                                  CASES_MAX};
-            enum method best;
-            double ratio = width_ratio(&truth, repetitions, &best, misses);
-            sum += ratio;
-            greatest = fmax(greatest, ratio);
-            wide += ratio > 1.25;
-            others[best] += ratio > 1.25;
-            count++;
+        struct widths sums = {0};
+        for (size_t k = 0; k < COUNT_OF(sizes); k++) {
+            widths_row(mix, sizes[k], repetitions, &sums, misses, rows);
         }
-        printf("| %s | %.2f | %.2f | %d |\n", mix_names[mix], sum / count, greatest, wide);
+        printf("| %s | %.2f | %.2f | %d | %.2f | %.2f | %d |\n", mix_names[mix],
+               sums.sum[0] / cells, sums.greatest[0], sums.wide[0], sums.sum[1] / cells,
+               sums.greatest[1], sums.wide[1]);
         fflush(stdout);
-        above += wide;
-        cells += count;
     }
-    printf("\n%d of %d cells above 1.25; the narrowest there:", above, cells);
-    for (enum method m = 1; m < METHOD_COUNT; m++) {
-        printf(" %s %d%s", method_names[m], others[m], m + 1 < METHOD_COUNT ? "," : "\n");
-    }
-    printf("cells in which the truth is held in less than 93%%:");
+    printf(
+        "\ncells, of %d, in which the truth is held in less than 93%%, and rows, of %d, of which "
+        "that is none:",
+        cells * MIX_COUNT, (int)COUNT_OF(sizes) * MIX_COUNT);
     for (enum method m = 0; m < METHOD_COUNT; m++) {
-        printf(" %s %d%s", method_names[m], misses[m], m + 1 < METHOD_COUNT ? "," : "\n");
+        printf(" %s %d, %d%s", method_names[m], misses[m], rows[m],
+               m + 1 < METHOD_COUNT ? ";" : "\n");
     }
     return 0;
 }

@@ -380,7 +380,7 @@ static void grow_storyboard(struct arena *arena, struct scenario *scenario)
 {
     struct storyboard *board = take(arena, 1, sizeof *board);
     *board = (struct storyboard){
-        .path_count = 1 + below(3), .condition_count = 2, .action_count = 2, .event_count = 2};
+        .path_count = 1 + below(3), .condition_count = 3, .action_count = 3, .event_count = 3};
     board->paths = take(arena, board->path_count, sizeof *board->paths);
     for (uint32_t i = 0; i < board->path_count; i++) {
         board->paths[i] = grow_story_path(arena, board->path_count);
@@ -408,13 +408,32 @@ static void grow_storyboard(struct arena *arena, struct scenario *scenario)
                                                     .other = -1,
                                                     .event = -1,
                                                     .action = -1,
+                                                    .variable = -1,
                                                     .value = uniform(-1e6, 1e6),
                                                     .delay_s = uniform(0, 1e5)};
-    board->conditions[1] = (struct story_condition){
-        STORY_STATE,     .state = (enum story_state_kind)below(STORY_STATE_COUNT),
-        .actor = -1,     .other = -1,
-        .event = 0,      .action = coin() ? 0 : -1,
-        .along = coin(), .tolerance_rad = uniform(0, 100)};
+    board->conditions[1] =
+        (struct story_condition){STORY_STATE,
+                                 .state = (enum story_state_kind)below(STORY_STATE_COUNT),
+                                 .actor = -1,
+                                 .other = -1,
+                                 .event = 0,
+                                 .action = coin() ? 0 : -1,
+                                 .variable = -1,
+                                 .along = coin(),
+                                 .tolerance_rad = uniform(0, 100)};
+    board->variable_count = 1 + below(3);
+    board->variables = take(arena, board->variable_count, sizeof *board->variables);
+    for (uint32_t i = 0; i < board->variable_count; i++) {
+        board->variables[i] = uniform(-1e6, 1e6);
+    }
+    board->conditions[2] =
+        (struct story_condition){.kind = STORY_VARIABLE,
+                                 .actor = -1,
+                                 .other = -1,
+                                 .event = -1,
+                                 .action = -1,
+                                 .variable = (int32_t)below(board->variable_count),
+                                 .value = uniform(-1e6, 1e6)};
     board->actions = take(arena, board->action_count, sizeof *board->actions);
     for (uint32_t i = 0; i < board->action_count; i++) {
         struct story_way *ways = take(arena, 1, sizeof *ways);
@@ -424,6 +443,7 @@ static void grow_storyboard(struct arena *arena, struct scenario *scenario)
                                   .actor = -1,
                                   .other = -1,
                                   .path = -1,
+                                  .variable = -1,
                                   .value = uniform(0, 1e6),
                                   .time_s = coin() ? (double)NAN : uniform(0, 1e4),
                                   .scale = uniform(1e-3, 1e3),
@@ -434,6 +454,9 @@ static void grow_storyboard(struct arena *arena, struct scenario *scenario)
                                   .way_count = coin(),
                                   .ways = ways};
     }
+    board->actions[2].kind = STORY_DO_SET;
+    board->actions[2].variable = (int32_t)below(board->variable_count);
+    board->actions[2].set_to = uniform(-1e6, 1e6);
     board->events = take(arena, board->event_count, sizeof *board->events);
     uint32_t first = below(board->condition_count);
     for (uint32_t i = 0; i < board->event_count; i++) {
@@ -441,7 +464,7 @@ static void grow_storyboard(struct arena *arena, struct scenario *scenario)
         *group = (struct story_group){1, grow_indices(arena, 1, board->condition_count)};
         group->conditions[0] = (first + i) % board->condition_count; /* each in one place */
         board->events[i] =
-            (struct story_event){.parent = (int32_t)i - 1,
+            (struct story_event){.parent = i > 0 ? 0 : -1,
                                  .group = below(3),
                                  .priority = (enum story_priority)below(STORY_PRIORITY_COUNT),
                                  .repeats = 1 + below(9),

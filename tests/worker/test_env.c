@@ -15,6 +15,8 @@
 #include <locale.h>
 
 #define SUITE SWERVE_SOURCE_ROOT "/scenarios/smoke.json"
+/* Drives by what it is shown: the whole grid, as environments show it. */
+#define LOOKER "plugin:" PLUGIN_MOODY "?good"
 
 enum { TICKS_MAX = 400, ENTRIES_MAX = 16 };
 
@@ -80,7 +82,7 @@ static struct job_run *drive_in_runner(struct jobs_scenario *s, const struct sce
     *s = (struct jobs_scenario){.scenario = *scenario};
     s->scenario.branch_count = 0;
     EXPECT_OK(prepared_create(&s->scenario, &s->prepared, &error), error);
-    struct runner *runner = jobs_runner(&world_object_ops, "builtin:reference", 1, false);
+    struct runner *runner = jobs_runner(&world_object_ops, LOOKER, 1, false);
     jobs_add(runner, s, 0, seed);
     jobs_run(runner, &job, 1);
     runner_destroy(runner);
@@ -143,7 +145,7 @@ static void drives_equal_the_runners_with(uint64_t seed, uint32_t threads)
         step(env);
     }
     for (uint32_t i = 0; i < count; i++) {
-        EXPECT_INT(rows.end[count - 1 - i], SWERVE_ENV_HORIZON);
+        EXPECT(rows.end[count - 1 - i] != SWERVE_ENV_GOES_ON);
         expect_outcome(env, count - 1 - i, jobs[i]);
         job_run_destroy(jobs[i]);
     }

@@ -123,6 +123,29 @@ static void skip(struct scene *scene, uint32_t actor)
     scene->tick++;
 }
 
+/* A car that slides across at 20 m/s and turns by 0.2 rad has 4 m/s less along itself: its speed is
+ * as it was. The same loss of one that goes straight ahead is no car's. */
+static void sliding_is_no_loss_of_speed(void)
+{
+    for (int across = 0; across < 2; across++) {
+        struct health health = {0};
+        struct health_verdict verdict = {0};
+        struct scene scene;
+        scene_at(&scene, 0);
+        EXPECT(health_update(&health, &plain, &scene, true, &verdict));
+        double heading_rad = scene.ego.pose.heading_rad + 0.1; /* half of the turn */
+        double x_m = scene.ego.pose.x_m - (across ? 2 * sin(heading_rad) : 0);
+        double y_m = scene.ego.pose.y_m + (across ? 2 * cos(heading_rad) : 0);
+        double speed_mps = scene.ego.speed_mps;
+        double turned_rad = scene.ego.pose.heading_rad + 0.2;
+        scene_at(&scene, 1);
+        scene.ego.pose = (struct pose){x_m, y_m, turned_rad};
+        scene.ego.speed_mps = speed_mps - 4;
+        EXPECT(health_update(&health, &plain, &scene, true, &verdict) == (across == 1));
+        EXPECT_INT(verdict.check, across ? HEALTH_OK : HEALTH_KINEMATICS);
+    }
+}
+
 static void planted_faults_are_found_at_their_tick(void)
 {
     static const struct {
@@ -208,7 +231,7 @@ static void storyboards_may_put_their_agents(void)
 int main(void)
 {
     return TEST_RUN(TEST(a_healthy_drive_is_never_flagged),
-                    TEST(a_number_that_is_not_finite_is_found),
+                    TEST(a_number_that_is_not_finite_is_found), TEST(sliding_is_no_loss_of_speed),
                     TEST(planted_faults_are_found_at_their_tick),
                     TEST(absent_agents_do_not_teleport), TEST(storyboards_may_put_their_agents));
 }

@@ -54,7 +54,7 @@ static struct job_run *run_scenario(const struct world_ops *world, struct jobs_s
         .previous = world == &world_student_ops ? previous.model : NULL,
         .previous_bounds = &previous.bounds,
         .bounds = &model.bounds,
-        .planner = "builtin:reference",
+        .planner = "plugin:" PLUGIN_MOODY "?echo,0,none", /* is shown the whole grid, too */
         .planner_config = {.tick_deadline_ms = 20000},
         .slot_count = 4,
         .clock = clock_system(),

@@ -4,6 +4,7 @@
  */
 #include "worker/models/health.h"
 
+#include "base/dmath.h"
 #include "base/units.h"
 #include "engine/story/story.h"
 
@@ -46,6 +47,19 @@ static bool is_put(const struct scenario *scenario, const struct agent_state *ag
     return scenario->storyboard != NULL && story_may_put(scenario, index, at, STEP_M_MAX);
 }
 
+/* Change of the speed along a car that slides which its turning alone makes: part of what it does
+ * across. */
+static double slip_step_mps(const struct health *health, const struct ego_state *ego)
+{
+    double s;
+    double c;
+    double turned_rad = dmath_wrap_angle(ego->pose.heading_rad - health->ego_pose.heading_rad);
+    dmath_sincos(health->ego_pose.heading_rad + turned_rad / 2, &s, &c);
+    double across_m =
+        c * (ego->pose.y_m - health->ego_pose.y_m) - s * (ego->pose.x_m - health->ego_pose.x_m);
+    return fabs(across_m / TICK_S * turned_rad);
+}
+
 static bool check_motion(const struct health *health, const struct scenario *scenario,
                          const struct scene *scene, bool true_agents, struct health_verdict *out)
 {
@@ -56,7 +70,7 @@ static bool check_motion(const struct health *health, const struct scenario *sce
         *out = (struct health_verdict){HEALTH_TELEPORT, scene->tick, -1, moved_m, STEP_M_MAX, ""};
         return false;
     }
-    double speed_step = fabs(ego->speed_mps - health->ego_speed_mps);
+    double speed_step = fabs(ego->speed_mps - health->ego_speed_mps) - slip_step_mps(health, ego);
     if (speed_step > SPEED_STEP_MPS_MAX) {
         *out = (struct health_verdict){HEALTH_KINEMATICS, scene->tick,        -1,
                                        speed_step,        SPEED_STEP_MPS_MAX, ""};

@@ -54,6 +54,9 @@ struct health_bounds health_bounds_builtin(void)
             bounds.bound[conditioning][i] = health_measures[i].builtin[conditioning];
         }
     }
+    for (int i = 0; i < WATCH_MEASURE_COUNT; i++) {
+        bounds.pictures[i] = watch_bounds[i].usual;
+    }
     return bounds;
 }
 
@@ -76,16 +79,23 @@ void health_calibration_add(struct health_calibration *calibration, enum conditi
     }
 }
 
+/* A bound beyond the worst healthy value, within least and most. */
+static double bound_beyond(double worst, double mean, double slack, bool low_is_sick, double least,
+                           double most)
+{
+    double beyond = 0.5 * fabs(worst - mean);
+    beyond = beyond > slack ? beyond : slack;
+    double bound = low_is_sick ? worst - beyond : worst + beyond;
+    bound = bound < least ? least : bound;
+    return bound > most ? most : bound;
+}
+
 static double calibrated_bound(enum health_measure measure, const struct health_sample *sample)
 {
     const struct health_measure_info *info = &health_measures[measure];
     bool low_is_sick = health_measure_kinds[measure].low_is_sick;
-    double worst = low_is_sick ? sample->least : sample->most;
-    double beyond = 0.5 * fabs(worst - sample->mean);
-    beyond = beyond > info->slack ? beyond : info->slack;
-    double bound = low_is_sick ? worst - beyond : worst + beyond;
-    bound = bound < info->floor ? info->floor : bound;
-    return bound > info->ceiling ? info->ceiling : bound;
+    return bound_beyond(low_is_sick ? sample->least : sample->most, sample->mean, info->slack,
+                        low_is_sick, info->floor, info->ceiling);
 }
 
 struct health_bounds health_calibration_bounds(const struct health_calibration *calibration,
@@ -103,6 +113,12 @@ struct health_bounds health_calibration_bounds(const struct health_calibration *
             }
         }
     }
+    const struct watch_tally *pictures = &calibration->pictures;
+    for (int i = 0; i < WATCH_MEASURE_COUNT && pictures->pictures > 0; i++) {
+        const struct watch_bound_info *info = &watch_bounds[i];
+        bounds.pictures[i] = bound_beyond(pictures->most[i], pictures->mean[i], info->slack, false,
+                                          info->least, info->most);
+    }
     return bounds;
 }
 
@@ -115,6 +131,17 @@ static json_t *measure_json(const struct health_sample *sample, double bound)
         json_object_set_new(json, "least", json_real(sample->least));
         json_object_set_new(json, "mean", json_real(sample->mean));
         json_object_set_new(json, "most", json_real(sample->most));
+    }
+    return json;
+}
+
+static json_t *pictures_json(const struct watch_tally *tally, const double *bounds)
+{
+    json_t *json = json_object();
+    for (int i = 0; json != NULL && i < WATCH_MEASURE_COUNT; i++) {
+        const struct health_sample sample = {tally->pictures, tally->least[i], tally->most[i],
+                                             tally->mean[i]};
+        json_object_set_new(json, watch_bounds[i].name, measure_json(&sample, bounds[i]));
     }
     return json;
 }
@@ -133,10 +160,16 @@ static json_t *calibration_json(const struct health_calibration *calibration,
         }
         json_object_set_new(conditionings, conditioning_names[conditioning], measures);
     }
-    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "format", HEALTH_FORMAT, "model_hash",
-                     bounds->hash, "precision", nn_precision_names[bounds->precision], "rollouts",
-                     (json_int_t)calibration->rollouts, "ticks", (json_int_t)calibration->ticks,
-                     "degrees", conditionings);
+    json_t *json =
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "format", HEALTH_FORMAT, "model_hash",
+                  bounds->hash, "precision", nn_precision_names[bounds->precision], "rollouts",
+                  (json_int_t)calibration->rollouts, "ticks", (json_int_t)calibration->ticks,
+                  "degrees", conditionings);
+    if (json != NULL && calibration->pictures.pictures > 0) {
+        json_object_set_new(json, "pictures",
+                            pictures_json(&calibration->pictures, bounds->pictures));
+    }
+    return json;
 }
 
 const char *health_bounds_extension(enum nn_precision precision)
@@ -164,10 +197,11 @@ enum status health_calibration_save(const struct health_calibration *calibration
     return status;
 }
 
+static const char *const measure_keys[] = {"bound", "ticks", "least", "mean", "most", NULL};
+
 static enum status read_conditioning(const struct json_cursor *cursor, double bound[MEASURE_COUNT],
                                      struct error *error)
 {
-    static const char *const keys[] = {"bound", "ticks", "least", "mean", "most", NULL};
     const char *names[MEASURE_COUNT + 1] = {NULL};
     for (int i = 0; i < MEASURE_COUNT; i++) {
         names[i] = health_measure_kinds[i].name;
@@ -178,9 +212,26 @@ static enum status read_conditioning(const struct json_cursor *cursor, double bo
         if (i >= MEASURES_FIRST && !json_cursor_present(&measure)) {
             continue;
         }
-        TRY(json_object_begin(&measure, keys, error));
+        TRY(json_object_begin(&measure, measure_keys, error));
         TRY(json_member_number(&measure, "bound", true, health_measures[i].floor,
                                health_measures[i].ceiling, &bound[i], error));
+    }
+    return STATUS_OK;
+}
+
+static enum status read_pictures(const struct json_cursor *cursor,
+                                 double bound[WATCH_MEASURE_COUNT], struct error *error)
+{
+    const char *names[WATCH_MEASURE_COUNT + 1] = {NULL};
+    for (int i = 0; i < WATCH_MEASURE_COUNT; i++) {
+        names[i] = watch_bounds[i].name;
+    }
+    TRY(json_object_begin(cursor, names, error));
+    for (int i = 0; i < WATCH_MEASURE_COUNT; i++) {
+        struct json_cursor measure = json_cursor_member(cursor, names[i]);
+        TRY(json_object_begin(&measure, measure_keys, error));
+        TRY(json_member_number(&measure, "bound", true, watch_bounds[i].least, watch_bounds[i].most,
+                               &bound[i], error));
     }
     return STATUS_OK;
 }
@@ -189,7 +240,7 @@ static enum status read_bounds(const struct json_cursor *cursor, struct health_b
                                struct error *error)
 {
     static const char *const keys[] = {"format", "model_hash", "precision", "rollouts",
-                                       "ticks",  "degrees",    NULL};
+                                       "ticks",  "degrees",    "pictures",  NULL};
     int precision = NN_BF16; /* of files that name none */
     const char *names[CONDITIONING_COUNT + 1] = {NULL};
     char format[LIMIT_ID_BYTES] = "";
@@ -211,6 +262,10 @@ static enum status read_bounds(const struct json_cursor *cursor, struct health_b
     for (int i = 0; status == STATUS_OK && i < CONDITIONING_COUNT; i++) {
         struct json_cursor conditioning = json_cursor_member(&degrees, names[i]);
         status = read_conditioning(&conditioning, out->bound[i], error);
+    }
+    struct json_cursor pictures = json_cursor_member(cursor, "pictures");
+    if (status == STATUS_OK && json_cursor_present(&pictures)) {
+        status = read_pictures(&pictures, out->pictures, error);
     }
     return status;
 }

@@ -15,6 +15,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "engine/learned/model.h"
+#include "engine/rigs/watch.h"
 #include "engine/sensors/conditioning.h"
 #include "worker/models/health.h"
 
@@ -39,6 +40,7 @@ struct health_bounds {
     char hash[SHA256_HEX_BYTES]; /* of the model; "" for the built-in ones */
     enum nn_precision precision; /* that it was driven in */
     double bound[CONDITIONING_COUNT][MEASURE_COUNT];
+    double pictures[WATCH_MEASURE_COUNT]; /* of worlds that make pictures of any rig */
 };
 
 struct health_bounds health_bounds_builtin(void);
@@ -72,6 +74,7 @@ struct health_calibration {
     uint64_t rollouts;
     uint64_t ticks;
     struct health_sample sample[CONDITIONING_COUNT][MEASURE_COUNT];
+    struct watch_tally pictures;
 };
 
 /* Adds one tick's statistics (NAN: does not apply). */

@@ -20,9 +20,6 @@
 #define MODELS_INSTALLED "/usr/share/swerve/models"
 #define MODELS_EXTENSION ".safetensors"
 
-#define SAMPLER_EXACT "exact"
-#define SAMPLER_VARIES "varies"
-
 enum { MODELS_LENT_MAX = 4, FILES_MAX = 1024 };
 
 struct models_entry {
@@ -688,7 +685,7 @@ enum status models_parse_sampler(const char *sampler, enum conditioning *conditi
                          "sampler \"%.60s\": expected conditioning/eulerN/precision", sampler);
     }
     snprintf(first, sizeof first, "%.*s", (int)(slash - sampler), sampler);
-    bool foreign = strcmp(last + 1, SAMPLER_EXACT) == 0 || strcmp(last + 1, SAMPLER_VARIES) == 0;
+    bool foreign = outcome_world_option(sampler)[0] != '\0';
     if (models_parse_conditioning(first, &found_conditioning, error) != STATUS_OK ||
         (!foreign && models_parse_precision(last + 1, &found_precision, error) != STATUS_OK)) {
         return error_set(error, STATUS_BAD_INPUT,

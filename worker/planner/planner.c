@@ -181,7 +181,10 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
     case PLANNER_SPEC_BUILTIN:
         planner->ops = planner_builtin_find(spec->target);
         CHECK(planner->ops != NULL);
-        return instance_open(planner, spec, config, error);
+        status = instance_open(planner, spec, config, error);
+        planner->wants |= planner->ops->wants & PLANNER_WANTS_RETURNS;
+        planner->wants |= config->observed != NULL ? PLANNER_WATCHED : 0;
+        return status;
     case PLANNER_SPEC_PLUGIN:
         if (config->confinement != NULL && config->confinement->sandbox) {
             status = plugin_open_apart(planner, spec, config, error);

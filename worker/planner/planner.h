@@ -103,7 +103,9 @@ enum status planner_open(const char *spec, const struct planner_config *config,
                          struct planner **out, struct error *error);
 void planner_close(struct planner *planner); /* accepts NULL; ends and reaps a process group */
 
-/* enum swerve_planner_wants bits; DEVICE: it is given addresses on the device of `place`. */
+/* enum swerve_planner_wants bits; DEVICE: it is given addresses on the device of `place`. Of a
+ * builtin also PLANNER_WANTS_RETURNS, PLANNER_WATCHED (worker/planner/builtin/planner_builtin.h).
+ */
 uint32_t planner_wants(const struct planner *planner);
 
 /* Rig whose sensors it is shown: its own, or the one that it was offered. Planners of a version

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "engine/worlds/foreign.h"
 #include "scenarios/scenarios.h"
+#include "schemas/rig/rig.h"
 #include "worker/run/runner_open.h"
 
 #include <stdlib.h>
@@ -18,11 +19,15 @@ struct drive {
     struct health_calibration calibration;
     enum conditioning conditioning;
     struct runner *runner;
+    char fault[FRAME_FAULT_BYTES]; /* of a foreign world, the first; "": none */
 };
 
 static void observe(void *context, const struct frame_stats *frame_stats, const double *statistic)
 {
     struct drive *drive = context;
+    if (drive->fault[0] == '\0') {
+        memcpy(drive->fault, frame_stats->fault, sizeof drive->fault);
+    }
     if (frame_stats->tick <= frame_stats->horizon_ticks) {
         health_calibration_add(&drive->calibration, drive->conditioning, statistic);
     }
@@ -40,6 +45,9 @@ static enum status collect(struct drive *drive, struct error *error)
         }
         drive->calibration.rollouts++;
         job_run_destroy(job);
+    }
+    if (status == STATUS_OK && drive->fault[0] != '\0') {
+        status = error_set(error, STATUS_DEVICE, "calibrate: world %s", drive->fault);
     }
     return status;
 }
@@ -114,6 +122,7 @@ static enum status drive_conditioning(struct drive *drive, const struct suite *s
         .clock = clock_system(),
         .observe_health = observe,
         .observe_context = drive,
+        .picture_tally = &drive->calibration.pictures,
     };
     struct job_spec spec = {.tier = options->model->config->tier};
     if (strlen(options->planner) >= sizeof spec.planner) {
@@ -122,11 +131,14 @@ static enum status drive_conditioning(struct drive *drive, const struct suite *s
     strcpy(spec.planner, options->planner);
     memcpy(spec.model_hash, options->model->hash, sizeof spec.model_hash);
     models_sampler(options->models, options->model, drive->conditioning, spec.sampler);
+    if (options->rig != NULL) {
+        TRY(rig_hash(options->rig, spec.rig, error));
+    }
     struct scenario *scenarios =
         clip(suite, options->model->config->horizon_ticks[drive->conditioning]);
     TRY(memory_check(scenarios, error, "calibrate: no memory for %u scenarios",
                      suite->entry_count));
-    enum status status = runner_open(&source, &spec, NULL, &open, error);
+    enum status status = runner_open(&source, &spec, options->rig, &open, error);
     if (status == STATUS_OK) {
         drive->runner = open.runner;
         status = drive_suite(drive, suite, scenarios, error);

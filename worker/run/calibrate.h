@@ -1,7 +1,8 @@
 /*
  * Calibration: drives a suite in one model, every degree of layout, with its health checks only
  * watching, and writes what healthy rollouts show as that model's bounds. So for a foreign world
- * that is lent to the models.
+ * that is lent to the models, of the form RIG its pictures; what breaks its word breaks the
+ * calibration.
  */
 #ifndef SWERVE_WORKER_RUN_CALIBRATE_H
 #define SWERVE_WORKER_RUN_CALIBRATE_H
@@ -14,10 +15,11 @@ struct calibrate_options {
     struct models *models;
     const struct models_model *model; /* one of them */
     enum nn_precision precision;
-    const char *suite;                                         /* file */
-    const char *planner;                                       /* spec */
-    uint32_t seed_count;                                       /* 0: the suite's seeds */
-    uint32_t slot_count;                                       /* 0: 8 */
+    const char *suite;     /* file */
+    const char *planner;   /* spec */
+    uint32_t seed_count;   /* 0: the suite's seeds */
+    uint32_t slot_count;   /* 0: 8 */
+    const struct rig *rig; /* whose cameras a world of the form RIG makes; NULL: the built-in one */
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: the engine's */
 };
 

@@ -279,9 +279,10 @@ static enum status fetch(struct store *store, const char *hash, struct replay_ar
 static void print_tick(const struct trace_tick *tick, char *out)
 {
     snprintf(out, REPLAY_VALUE_BYTES,
-             "tick %" PRIu32 ": x %.9g y %.9g heading %.9g speed %.9g, action %.9g %.9g",
+             "tick %" PRIu32 ": x %.9g y %.9g heading %.9g speed %.9g, action %.9g %.9g, shown "
+             "%016" PRIx64,
              tick->tick, tick->x_m, tick->y_m, tick->heading_rad, tick->speed_mps,
-             tick->action_accel_mps2, tick->action_steer_rad);
+             tick->action_accel_mps2, tick->action_steer_rad, tick->observation_digest);
 }
 
 /* The first tick that differs; where one drive is the other's beginning, or with other agents, how

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "engine/worlds/world.h"
 #include "worker/models/health_world.h"
+#include "worker/planner/builtin/planner_builtin.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -363,7 +364,11 @@ static void fill_route(struct rollout *rollout, const struct scene *scene)
 static void see(struct rollout *rollout, const struct world *world, uint32_t dark,
                 struct swerve_observation *out)
 {
-    struct observation_buffers buffers = {.bev = dark & SENSOR_LIDAR ? NULL : rollout->bev};
+    const bool returns_alone = (rollout->wants & PLANNER_WANTS_RETURNS) != 0;
+    struct observation_buffers buffers = {
+        .bev = dark & SENSOR_LIDAR ? NULL : rollout->bev,
+        .returns_alone = returns_alone && (rollout->wants & PLANNER_WATCHED) == 0,
+    };
     rollout->observation_digest = 0;
     out->bev = rollout->bev;
     for (int i = 0; i < CAMERA_COUNT && rollout->cameras != NULL; i++) {
@@ -376,7 +381,8 @@ static void see(struct rollout *rollout, const struct world *world, uint32_t dar
     }
     world->ops->slot_observe(world, (uint32_t)rollout->slot, &buffers);
     if (rollout->bev != NULL) {
-        rollout->observation_digest = trace_digest(1, rollout->bev, BEV_BYTES);
+        rollout->observation_digest = returns_alone ? trace_digest_returns(rollout->bev)
+                                                    : trace_digest(1, rollout->bev, BEV_BYTES);
     }
     if (rollout->cameras != NULL) {
         rollout->observation_digest = trace_digest(rollout->observation_digest, rollout->cameras,

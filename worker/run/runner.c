@@ -96,6 +96,8 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
         .host_bytes_max = WORLD_HOST_DEFAULT,
         .spill = config->spill,
         .foreign = config->foreign,
+        .picture_bounds = runner->config.bounds->pictures,
+        .picture_tally = config->picture_tally,
     };
     runner->on_device = config->device != NULL && config->device->ops != NULL;
     if (runner->on_device && config->world->views_open != NULL) {

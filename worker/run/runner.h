@@ -51,6 +51,7 @@ struct runner_config {
     void (*observe_health)(void *context, const struct frame_stats *frame_stats,
                            const double *statistic);
     void *observe_context;
+    struct watch_tally *picture_tally; /* of struct world_config */
     bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */
     const struct clock *clock;
     const struct logger *logger; /* may be NULL */

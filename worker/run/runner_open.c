@@ -124,6 +124,7 @@ enum status runner_open(const struct runner_source *source, const struct job_spe
         .always_solo = source->always_solo,
         .observe_health = source->observe_health,
         .observe_context = source->observe_context,
+        .picture_tally = source->picture_tally,
         .clock = source->clock,
         .logger = source->logger,
     };

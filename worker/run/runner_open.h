@@ -26,6 +26,7 @@ struct runner_source {
     void (*observe_health)(void *context, const struct frame_stats *frame_stats,
                            const double *statistic);
     void *observe_context;
+    struct watch_tally *picture_tally; /* of struct world_config */
 };
 
 struct open_runner {

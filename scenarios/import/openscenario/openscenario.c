@@ -253,43 +253,103 @@ static bool id_taken(const struct scenario *scenario, const char *id)
     return false;
 }
 
+/* Middle of a part of an entity's box, ahead of its reference point. */
+static double part_middle_m(const struct osc_entity *entity, uint32_t part)
+{
+    return entity->centre_x_m + ((part + 0.5) / entity->parts - 0.5) * entity->length_m;
+}
+
+/* Boxes that stand for one that is too long are of no actor but for one: who is made of several
+ * stands still, and nothing asks how near its box is. */
+static enum status check_parts(struct osc_context *context, const struct osc_entity *entity)
+{
+    const struct storyboard *board = &context->board;
+    int32_t self = (int32_t)entity->actor;
+    bool fits = entity->speed_mps == 0;
+    for (uint32_t i = 0; i < board->action_count; i++) {
+        const struct story_action *action = &board->actions[i];
+        fits = fits && action->actor != self && !(action->other == self && action->freespace);
+    }
+    for (uint32_t i = 0; i < board->condition_count; i++) {
+        const struct story_condition *at = &board->conditions[i];
+        bool about = at->actor == self || at->other == self;
+        fits = fits && !(at->kind == STORY_COLLISION && (about || at->type == STORY_MISC)) &&
+               !(about && (at->freespace || at->kind == STORY_CLEARANCE));
+    }
+    if (!fits) {
+        return osc_fail(context, entity->element,
+                        "expected a box of at most 50 m of an object that moves, or whose box is "
+                        "asked for, found %g m",
+                        entity->length_m);
+    }
+    return osc_note_made(context, entity->element,
+                         "the box of \"%.60s\" is %u boxes, one behind the other: it is too long "
+                         "for one",
+                         entity->name, entity->parts);
+}
+
+/* Adds the agent of one part; the part next to the reference point is the actor's. */
+static enum status add_agent(struct osc_context *context, const struct osc_entity *entity,
+                             uint32_t part, bool moved, struct scenario *scenario)
+{
+    struct story_actor *actor = &context->board.actors[entity->actor];
+    double middle_m = part_middle_m(entity, part);
+    double s;
+    double c;
+    if (scenario->agent_count == LIMIT_AGENTS) {
+        return osc_fail(context, entity->element, "expected at most %d boxes, found more",
+                        LIMIT_AGENTS);
+    }
+    struct agent *agent = &scenario->agents[scenario->agent_count];
+    dmath_sincos(entity->pose.heading_rad, &s, &c);
+    *agent = (struct agent){
+        .kind = entity->kind,
+        .length_m = entity->length_m / entity->parts,
+        .width_m = entity->width_m,
+        .height_m = entity->height_m,
+        .pose = {entity->pose.x_m + middle_m * c, entity->pose.y_m + middle_m * s,
+                 entity->pose.heading_rad},
+        .speed_mps = dmath_max(entity->speed_mps, 0),
+        .hidden = !entity->present,
+        .behaviour = moved ? BEHAVIOUR_STORYBOARD : BEHAVIOUR_STATIC,
+    };
+    char id[LIMIT_ID_BYTES];
+    scenario_id_make(entity->name, "", id);
+    memcpy(agent->id, id, sizeof id);
+    for (int number = 2; id_taken(scenario, agent->id); number++) {
+        snprintf(agent->id, sizeof agent->id, "%.50s-%d", id, number);
+    }
+    if (moved) {
+        actor->agent = (int32_t)scenario->agent_count;
+        actor->reference_m = middle_m;
+    }
+    scenario->agent_count++;
+    return !moved || strcmp(agent->id, entity->name) == 0
+               ? STATUS_OK
+               : osc_note_made(context, entity->element, "entity \"%.60s\" is agent \"%s\"",
+                               entity->name, agent->id);
+}
+
 static enum status make_agents(struct osc_context *context, struct scenario *scenario)
 {
-    scenario->agents = osc_alloc(context, context->entity_count, sizeof *scenario->agents);
+    scenario->agents = osc_alloc(context, LIMIT_AGENTS, sizeof *scenario->agents);
     if (scenario->agents == NULL) {
         return STATUS_LIMIT;
     }
     for (uint32_t i = 0; i < context->entity_count; i++) {
         const struct osc_entity *entity = &context->entities[i];
-        struct story_actor *actor = &context->board.actors[entity->actor];
-        double s;
-        double c;
+        uint32_t own = 0;
         if (entity->is_ego) {
             continue;
         }
-        struct agent *agent = &scenario->agents[scenario->agent_count];
-        dmath_sincos(entity->pose.heading_rad, &s, &c);
-        *agent = (struct agent){
-            .kind = entity->kind,
-            .length_m = entity->length_m,
-            .width_m = entity->width_m,
-            .height_m = entity->height_m,
-            .pose = {entity->pose.x_m + entity->centre_x_m * c,
-                     entity->pose.y_m + entity->centre_x_m * s, entity->pose.heading_rad},
-            .speed_mps = dmath_max(entity->speed_mps, 0),
-            .hidden = !entity->present,
-            .behaviour = BEHAVIOUR_STORYBOARD,
-        };
-        char id[LIMIT_ID_BYTES];
-        scenario_id_make(entity->name, "", id);
-        memcpy(agent->id, id, sizeof id);
-        for (int number = 2; id_taken(scenario, agent->id); number++) {
-            snprintf(agent->id, sizeof agent->id, "%.50s-%d", id, number);
+        for (uint32_t k = 1; k < entity->parts; k++) {
+            double nearest_m = fabs(part_middle_m(entity, own));
+            own = fabs(part_middle_m(entity, k)) < nearest_m ? k : own;
         }
-        actor->agent = (int32_t)scenario->agent_count++;
-        if (strcmp(agent->id, entity->name) != 0) {
-            TRY(osc_note_made(context, entity->element, "entity \"%.60s\" is agent \"%s\"",
-                              entity->name, agent->id));
+        TRY(entity->parts > 1 ? check_parts(context, entity) : STATUS_OK);
+        TRY(add_agent(context, entity, own, true, scenario));
+        for (uint32_t k = 0; k < entity->parts; k++) {
+            TRY(k != own ? add_agent(context, entity, k, false, scenario) : STATUS_OK);
         }
     }
     return STATUS_OK;

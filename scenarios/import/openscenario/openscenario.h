@@ -22,8 +22,9 @@ struct osc_options {
     double goal_m;         /* along ego's lane from its start, to be reached; NAN: none */
     bool fit_speed;        /* ego starts no faster than its bend holds */
     uint32_t combinations; /* of a distribution that has more, one of each part of it; 0: all */
-    const char *search;    /* folder below which files are that are not beside the one that names
-                           them; NULL: none */
+    uint32_t search_count;
+    const char *const *search; /* folders below which files are that are not beside the one that
+                                  names them */
 };
 
 /* Hands each scenario's document to `take` with `taker`, one at a time, and fails as that does;

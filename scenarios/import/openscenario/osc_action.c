@@ -23,6 +23,7 @@ static struct story_action blank(const struct osc_entity *entity, enum story_act
                                  .other = -1,
                                  .path = -1,
                                  .ways_on = -1,
+                                 .variable = -1,
                                  .factor = 0.0,
                                  .time_s = NAN,
                                  .scale = 1.0,
@@ -451,6 +452,10 @@ static enum status read_routing(struct osc_context *context, const struct osc_el
     if (entity->is_ego) {
         return add_wait(context, at, entity, 0);
     }
+    if (osc_is(at, "RandomRouteAction")) { /* any way that there is may be drawn */
+        return osc_nothing_happens(context, at,
+                                   "of random routes the way straightest ahead is taken");
+    }
     const struct osc_element *route = osc_child(at, "Route");
     bool acquires = osc_is(at, "AcquirePositionAction");
     if (!acquires && (!osc_is(at, "AssignRouteAction") || route == NULL)) {
@@ -556,23 +561,6 @@ static enum status read_visibility(struct osc_context *context, const struct osc
                           : osc_add_action(context, element, &action);
 }
 
-static enum status nothing_happens(struct osc_context *context, const struct osc_element *element,
-                                   const char *note)
-{
-    osc_note(context, element, note);
-    struct story_action wait = {.kind = STORY_DO_WAIT,
-                                .actor = -1,
-                                .other = -1,
-                                .path = -1,
-                                .ways_on = -1,
-                                .time_s = NAN,
-                                .scale = 1.0,
-                                .accel_mps2 = INFINITY,
-                                .decel_mps2 = INFINITY,
-                                .speed_max_mps = 200.0};
-    return osc_add_action(context, element, &wait);
-}
-
 static enum status read_longitudinal(struct osc_context *context, const struct osc_element *element,
                                      struct osc_entity *entity)
 {
@@ -610,7 +598,7 @@ enum status osc_private_action(struct osc_context *context, const struct osc_ele
 {
     const struct osc_element *at = action->first;
     if (at == NULL) {
-        return nothing_happens(context, action, "an action that says nothing does nothing");
+        return osc_nothing_happens(context, action, "an action that says nothing does nothing");
     }
     if (osc_is(at, "LongitudinalAction")) {
         return read_longitudinal(context, at, entity);
@@ -632,21 +620,20 @@ enum status osc_private_action(struct osc_context *context, const struct osc_ele
     }
     if (osc_is(at, "AppearanceAction") || osc_is(at, "LightStateAction") ||
         osc_is(at, "AnimationAction")) {
-        return nothing_happens(context, at, "lights and animations are left out");
+        return osc_nothing_happens(context, at, "lights and animations are left out");
     }
     if (osc_is(at, "ControllerAction") || osc_is(at, "ActivateControllerAction") ||
         osc_is(at, "AssignControllerAction") || osc_is(at, "OverrideControllerValueAction")) {
-        return nothing_happens(context, at,
-                               entity->is_ego
-                                   ? "ego's controllers are left out: a planner drives"
-                                   : "controllers are not run: entities do what the storyboard "
-                                     "says");
+        return osc_nothing_happens(context, at,
+                                   entity->is_ego
+                                       ? "ego's controllers are left out: a planner drives"
+                                       : "controllers are not run: entities do what the storyboard "
+                                         "says");
     }
     return entity->is_ego ? add_wait(context, at, entity, 0) : osc_unsupported(context, at);
 }
 
-static enum status read_entity_action(struct osc_context *context,
-                                      const struct osc_element *element)
+enum status osc_entity_action(struct osc_context *context, const struct osc_element *element)
 {
     struct osc_entity *entity;
     const struct osc_element *add = osc_child(element, "AddEntityAction");
@@ -667,34 +654,4 @@ static enum status read_entity_action(struct osc_context *context,
         entity->placed = true;
     }
     return osc_add_action(context, element, &action);
-}
-
-enum status osc_global_action(struct osc_context *context, const struct osc_element *action)
-{
-    const struct osc_element *at = action->first;
-    if (at == NULL) {
-        return osc_fail(context, action, "expected an action, found none");
-    }
-    if (osc_is(at, "EntityAction")) {
-        return read_entity_action(context, at);
-    }
-    if (osc_is(at, "EnvironmentAction")) {
-        return nothing_happens(context, at,
-                               "environments are left out: conditions come from the "
-                               "scenario's defaults");
-    }
-    if (osc_is(at, "ParameterAction") || osc_is(at, "VariableAction") ||
-        osc_is(at, "SetMonitorAction")) {
-        context->variables_change = true;
-        return nothing_happens(context, at, "parameters and variables are not changed");
-    }
-    if (osc_is(at, "InfrastructureAction")) {
-        return nothing_happens(context, at, "actions on traffic signals are left out");
-    }
-    return osc_unsupported(context, at);
-}
-
-enum status osc_user_action(struct osc_context *context, const struct osc_element *action)
-{
-    return nothing_happens(context, action, "user-defined actions are left out");
 }

@@ -2,8 +2,7 @@
  * Triggers: condition groups to those of the storyboard.
  *
  * A condition on several entities becomes one condition each: of `all` in the same group, of `any`
- * a group each. Parameters and variables do not change while a scenario runs, so conditions on them
- * are constant; where the file changes one, they are refused.
+ * a group each.
  */
 #include "scenarios/import/openscenario/osc_internal.h"
 
@@ -97,29 +96,12 @@ static enum status read_ttc(struct osc_context *context, const struct osc_elemen
                             : osc_unsupported(context, target);
 }
 
-static bool compare_values(const char *value, enum story_rule rule, const char *bound)
+static bool holds_at_zero(enum story_rule rule, double bound)
 {
-    double a;
-    double b;
-    bool numbers = osc_parse_number(value, &a) && osc_parse_number(bound, &b);
-    double order = numbers ? (a > b) - (a < b) : strcasecmp(value, bound);
-    switch (rule) {
-    case STORY_GREATER:
-        return order > 0;
-    case STORY_GREATER_EQUAL:
-        return order >= 0;
-    case STORY_LESS:
-        return order < 0;
-    case STORY_LESS_EQUAL:
-        return order <= 0;
-    case STORY_EQUAL:
-        return order == 0;
-    case STORY_NOT_EQUAL:
-        return order != 0;
-    case STORY_RULE_COUNT:
-        break;
-    }
-    return false;
+    bool less = rule == STORY_LESS || rule == STORY_LESS_EQUAL || rule == STORY_NOT_EQUAL;
+    bool more = rule == STORY_GREATER || rule == STORY_GREATER_EQUAL || rule == STORY_NOT_EQUAL;
+    bool same = rule == STORY_EQUAL || rule == STORY_LESS_EQUAL || rule == STORY_GREATER_EQUAL;
+    return bound > 0 ? less : bound < 0 ? more : same;
 }
 
 /* Of a speed or an acceleration: all of it, or along or across the entity. */
@@ -135,7 +117,7 @@ static enum status read_direction(struct osc_context *context, const struct osc_
     condition->measure = direction == 1 ? STORY_LATERAL : STORY_LONGITUDINAL;
     if (direction == 2) { /* nothing moves up or down here */
         condition->kind = STORY_CONSTANT;
-        condition->value = compare_values("0", condition->rule, osc_attribute(element, "value"));
+        condition->value = holds_at_zero(condition->rule, condition->value);
     }
     return STATUS_OK;
 }
@@ -318,67 +300,28 @@ static enum status read_by_entity(struct osc_context *context, const struct osc_
                   : read_entity_condition(context, entity_condition->first, &condition));
     out->any = rule == 0 && !clearance;
     for (; reference != NULL; reference = osc_next(reference)) {
-        struct osc_entity *entity;
-        TRY(osc_entity_named(context, reference, "entityRef", &entity));
-        if (clearance) {
-            TRY(read_clearance(context, entity_condition->first, entity, *base, out));
-            continue;
+        struct osc_entities entities;
+        TRY(osc_entities_of(context, reference, &entities));
+        if (clearance && rule == 0 && entities.count > 1) {
+            return osc_unsupported(context, entity_condition->first);
         }
-        if (out->count == LIMIT_STORY_GROUPS) {
-            return osc_fail(context, triggering, "expected at most %d entities, found more",
-                            LIMIT_STORY_GROUPS);
+        for (uint32_t i = 0; i < entities.count; i++) {
+            if (clearance) {
+                TRY(read_clearance(context, entity_condition->first, entities.items[i], *base,
+                                   out));
+                continue;
+            }
+            if (out->count == LIMIT_STORY_GROUPS) {
+                return osc_fail(context, triggering, "expected at most %d entities, found more",
+                                LIMIT_STORY_GROUPS);
+            }
+            condition.actor = (int32_t)entities.items[i]->actor;
+            out->items[out->count++] = condition;
         }
-        condition.actor = (int32_t)entity->actor;
-        out->items[out->count++] = condition;
     }
     return out->count > 0
                ? STATUS_OK
                : osc_fail(context, triggering, "expected at least one <EntityRef>, found none");
-}
-
-static const char *parameter_value(const struct osc_context *context, const char *name)
-{
-    name += name[0] == '$';
-    for (uint32_t i = 0; i < context->globals.count; i++) {
-        if (strcmp(context->globals.items[i].name, name) == 0) {
-            return context->globals.items[i].value;
-        }
-    }
-    return NULL;
-}
-
-static const char *variable_value(const struct osc_context *context, const char *name)
-{
-    const struct osc_element *list = osc_child(context->root, "VariableDeclarations");
-    const struct osc_element *at = list != NULL ? osc_child(list, "VariableDeclaration") : NULL;
-    for (; at != NULL; at = osc_next(at)) {
-        const char *declared = osc_attribute(at, "name");
-        if (declared != NULL && strcmp(declared, name) == 0) {
-            return osc_attribute(at, "value");
-        }
-    }
-    return NULL;
-}
-
-static enum status read_constant(struct osc_context *context, const struct osc_element *element,
-                                 bool variable, struct story_condition *condition)
-{
-    const char *name;
-    const char *bound;
-    TRY(osc_required_text(context, element, variable ? "variableRef" : "parameterRef", &name));
-    TRY(osc_required_text(context, element, "value", &bound));
-    TRY(read_rule(context, element, condition));
-    const char *value = variable ? variable_value(context, name) : parameter_value(context, name);
-    if (value == NULL) {
-        return osc_fail(context, element, "expected a declared name, found \"%.60s\"", name);
-    }
-    if (context->variables_change) {
-        osc_note(context, element,
-                 "variables and parameters keep their first values in conditions");
-    }
-    condition->kind = STORY_CONSTANT;
-    condition->value = compare_values(value, condition->rule, bound);
-    return STATUS_OK;
 }
 
 static enum status read_by_value(struct osc_context *context, const struct osc_element *element,
@@ -402,7 +345,14 @@ static enum status read_by_value(struct osc_context *context, const struct osc_e
         return osc_state_condition(context, at, *condition, group);
     }
     if (osc_is(at, "ParameterCondition") || osc_is(at, "VariableCondition")) {
-        return read_constant(context, at, osc_is(at, "VariableCondition"), condition);
+        bool variable = osc_is(at, "VariableCondition");
+        TRY(read_rule(context, at, condition));
+        return osc_variable_condition(context, at, variable ? OSC_VARIABLE : OSC_PARAMETER,
+                                      condition);
+    }
+    if (osc_is(at, "TrafficSignalCondition")) {
+        condition->rule = STORY_EQUAL;
+        return osc_variable_condition(context, at, OSC_SIGNAL, condition);
     }
     return osc_unsupported(context, at);
 }
@@ -411,7 +361,8 @@ static enum status read_condition(struct osc_context *context, const struct osc_
                                   struct story_group *group, struct parts *alternatives)
 {
     static const char *const edges[] = {"none", "rising", "falling", "risingOrFalling", NULL};
-    struct story_condition base = {.actor = -1, .other = -1, .event = -1, .action = -1};
+    struct story_condition base = {
+        .actor = -1, .other = -1, .event = -1, .action = -1, .variable = -1};
     const struct osc_element *by_entity = osc_child(element, "ByEntityCondition");
     const struct osc_element *by_value = osc_child(element, "ByValueCondition");
     struct parts parts = {0};

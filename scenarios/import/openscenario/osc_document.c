@@ -8,16 +8,14 @@
  */
 #include "scenarios/import/openscenario/osc_internal.h"
 
+#include "base/check.h"
 #include "base/file.h"
 #include "scenarios/import/commonroad_xml.h"
 
 #include <dirent.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 struct catalog {
@@ -27,7 +25,7 @@ struct catalog {
     const struct xml_element *element;
 };
 
-enum { LOOKED_BYTES = 320, NOTE_BYTES = 256 };
+enum { LOOKED_BYTES = 320 };
 _Static_assert((int)OSC_VALUE_BYTES > (int)XML_TEXT_BYTES_MAX, "no value is cut");
 
 struct loader {
@@ -42,178 +40,6 @@ struct loader {
     uint32_t override_count;
     char looked[LOOKED_BYTES]; /* folders of catalogs, "": none is named */
 };
-
-/* ---- errors, notes, access ---- */
-
-void *osc_alloc(struct osc_context *context, size_t count, size_t size)
-{
-    void *memory = arena_alloc(context->arena, count > 0 ? count : 1, size);
-    if (memory == NULL) {
-        error_set(context->error, STATUS_LIMIT,
-                  "%s: expected at most %zu bytes in memory, found more", context->path,
-                  context->arena->limit_bytes);
-    }
-    return memory;
-}
-
-enum status osc_fail(struct osc_context *context, const struct osc_element *element,
-                     const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    enum status status = error_setv(context->error, STATUS_BAD_INPUT, format, args);
-    va_end(args);
-    error_prefix(context->error, "%s: line %u: <%s>", element->file, element->line, element->name);
-    return status;
-}
-
-enum status osc_unsupported(struct osc_context *context, const struct osc_element *element)
-{
-    return osc_fail(
-        context, element,
-        "expected one of the elements that scenarios/import/openscenario.md lists, found one "
-        "that is not supported");
-}
-
-void osc_note(struct osc_context *context, const struct osc_element *element, const char *text)
-{
-    for (uint32_t i = 0; i < context->note_count; i++) {
-        if (strcmp(context->notes[i].text, text) == 0) {
-            context->notes[i].count++;
-            return;
-        }
-    }
-    if (context->note_count < OSC_NOTES_MAX) {
-        context->notes[context->note_count++] =
-            (struct osc_note){element->file, element->line, text, 1};
-    } else {
-        context->notes_left_out++;
-    }
-}
-
-enum status osc_note_made(struct osc_context *context, const struct osc_element *element,
-                          const char *format, ...)
-{
-    char text[NOTE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    const char *copy = arena_copy_text(context->arena, text, strlen(text));
-    if (copy == NULL) {
-        return STATUS_LIMIT;
-    }
-    osc_note(context, element, copy);
-    return STATUS_OK;
-}
-
-bool osc_is(const struct osc_element *element, const char *name)
-{
-    return strcmp(element->name, name) == 0;
-}
-
-const struct osc_element *osc_child(const struct osc_element *element, const char *name)
-{
-    const struct osc_element *child = element->first;
-    while (child != NULL && !osc_is(child, name)) {
-        child = child->next;
-    }
-    return child;
-}
-
-const struct osc_element *osc_next(const struct osc_element *element)
-{
-    const struct osc_element *next = element->next;
-    while (next != NULL && !osc_is(next, element->name)) {
-        next = next->next;
-    }
-    return next;
-}
-
-const char *osc_attribute(const struct osc_element *element, const char *name)
-{
-    for (uint32_t i = 0; i < element->attribute_count; i++) {
-        if (strcmp(element->attributes[2 * i], name) == 0) {
-            return element->attributes[2 * i + 1];
-        }
-    }
-    return NULL;
-}
-
-enum status osc_required_child(struct osc_context *context, const struct osc_element *element,
-                               const char *name, const struct osc_element **out)
-{
-    *out = osc_child(element, name);
-    return *out != NULL ? STATUS_OK
-                        : osc_fail(context, element, "expected a <%s>, found none", name);
-}
-
-enum status osc_required_text(struct osc_context *context, const struct osc_element *element,
-                              const char *name, const char **out)
-{
-    *out = osc_attribute(element, name);
-    return *out != NULL ? STATUS_OK
-                        : osc_fail(context, element, "expected an attribute %s, found none", name);
-}
-
-enum status osc_number(struct osc_context *context, const struct osc_element *element,
-                       const char *name, bool required, double min, double max, double *out)
-{
-    const char *text = osc_attribute(element, name);
-    double value;
-    if (text == NULL || text[0] == '\0') {
-        return required ? osc_fail(context, element, "expected a number in %s, found none", name)
-                        : STATUS_OK;
-    }
-    if (strcasecmp(text, "INF") == 0 || strcasecmp(text, "+INF") == 0) {
-        value = INFINITY;
-    } else if (!osc_parse_number(text, &value)) {
-        return osc_fail(context, element, "expected a number in %s, found \"%.60s\"", name, text);
-    }
-    if (!(value >= min && value <= max)) {
-        return osc_fail(context, element, "expected a number from %g to %g in %s, found %g", min,
-                        max, name, value);
-    }
-    *out = value;
-    return STATUS_OK;
-}
-
-enum status osc_bool(struct osc_context *context, const struct osc_element *element,
-                     const char *name, bool fallback, bool *out)
-{
-    const char *text = osc_attribute(element, name);
-    *out = fallback;
-    if (text == NULL) {
-        return STATUS_OK;
-    }
-    bool yes = strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0;
-    bool no = strcasecmp(text, "false") == 0 || strcmp(text, "0") == 0;
-    *out = yes;
-    return yes || no ? STATUS_OK
-                     : osc_fail(context, element, "expected true or false in %s, found \"%.60s\"",
-                                name, text);
-}
-
-enum status osc_choice(struct osc_context *context, const struct osc_element *element,
-                       const char *name, const char *const *names, int fallback, int *out)
-{
-    const char *text = osc_attribute(element, name);
-    if (text == NULL && fallback >= 0) {
-        *out = fallback;
-        return STATUS_OK;
-    }
-    char list[256] = "";
-    for (int i = 0; names[i] != NULL; i++) {
-        if (text != NULL && strcasecmp(text, names[i]) == 0) {
-            *out = i;
-            return STATUS_OK;
-        }
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
-    }
-    return osc_fail(context, element, "expected one of %s in %s, found \"%.60s\"", list, name,
-                    text != NULL ? text : "");
-}
 
 /* ---- files ---- */
 
@@ -241,23 +67,42 @@ static void join_path(const char *folder, size_t bytes, const char *relative, co
     }
 }
 
+/* Below a folder: the whole name, else its last part alone. */
+static bool find_below(const char *folder, const char *relative, const char *suffix,
+                       char out[LIMIT_PATH_BYTES])
+{
+    const char *last = relative + strlen(relative);
+    struct stat info;
+    while (last > relative && last[-1] != '/' && last[-1] != '\\') {
+        last--;
+    }
+    const char *const names[] = {relative, last};
+    char start[LIMIT_PATH_BYTES];
+    int bytes = snprintf(start, sizeof start, "%s/", folder);
+    for (size_t i = 0; i < COUNT_OF(names) && names[i][0] != '\0'; i++) {
+        join_path(start, (size_t)bytes, names[i], suffix, out);
+        if (stat(out, &info) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void osc_find_path(const struct osc_context *context, const char *relative, const char *suffix,
                    char out[LIMIT_PATH_BYTES])
 {
-    const char *search = context->options->search;
+    const struct osc_options *options = context->options;
     const char *slash = strrchr(context->path, '/');
     struct stat info;
-    char folder[LIMIT_PATH_BYTES];
     join_path(context->path, slash != NULL ? (size_t)(slash - context->path) + 1 : 0, relative,
               suffix, out);
-    if (search == NULL || stat(out, &info) == 0) {
-        return;
-    }
-    char found[LIMIT_PATH_BYTES];
-    int bytes = snprintf(folder, sizeof folder, "%s/", search);
-    join_path(folder, (size_t)bytes, relative, suffix, found);
-    if (stat(found, &info) == 0) {
-        memcpy(out, found, sizeof found);
+    bool found = stat(out, &info) == 0;
+    for (uint32_t i = 0; !found && i < options->search_count; i++) {
+        char path[LIMIT_PATH_BYTES];
+        found = find_below(options->search[i], relative, suffix, path);
+        if (found) {
+            memcpy(out, path, sizeof path);
+        }
     }
 }
 
@@ -348,6 +193,25 @@ static enum status add_directory(struct loader *loader, const char *path)
         status = add_catalog(loader, files[i]);
     }
     return status;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* A catalog that is itself named in place of its folder, with or without ".xosc". */
+static enum status add_named_file(struct loader *loader, const char *relative, const char *path)
+{
+    struct stat info;
+    size_t bytes = strlen(relative);
+    bool whole = bytes > 5 && strcmp(relative + bytes - 5, ".xosc") == 0;
+    char file[LIMIT_PATH_BYTES];
+    osc_find_path(loader->context, relative, whole ? "" : ".xosc", file);
+    bool found = stat(file, &info) == 0 && S_ISREG(info.st_mode);
+    note_folder(loader, found ? file : path, found);
+    return found ? add_catalog(loader, file) : STATUS_OK; /* what refers to it will say so */
 }
 
 /* ---- scopes ---- */
@@ -638,7 +502,7 @@ static enum status read_catalogs(struct loader *loader)
         TRY(evaluate(loader, &loader->context->globals, loader->context->path, directory, "path",
                      text, &relative));
         osc_find_path(loader->context, relative, "", path);
-        TRY(add_directory(loader, path));
+        TRY(is_folder(path) ? add_directory(loader, path) : add_named_file(loader, relative, path));
     }
     return STATUS_OK;
 }

@@ -19,7 +19,9 @@
 #define OWN_WIDTH_M 3.5
 #define BEND_LOOK_M 100.0
 #define BEND_STEP_M 1.0
-#define GRIP_SHARE 0.5  /* of what the surface gives: friction_use of worker/METRICS.md */
+#define GRIP_SHARE                                                                                \
+    0.475 /* of what the surface gives: friction_use of worker/METRICS.md takes 0.5, and planners \
+             do not keep to the middle of a lane */
 #define SLIDE_SHARE 0.8 /* of it, beyond which a single-track model slides, too */
 #define BEND_DECEL_MAX_MPS2 6.0
 #define BESIDE_M 0.5 /* beyond a lane's edge ego still starts in it, as for the loader */
@@ -193,14 +195,15 @@ enum status osc_ego_own_lane(struct osc_context *context, struct map *map, struc
 
 /* Speed at the start at which bends ahead can still be slowed down for, to that share of what the
  * surface gives. */
-static double bend_speed(const struct osc_context *context, double share, double decel_mps2)
+static double bend_speed(const struct osc_context *context, double share, double decel_mps2,
+                         double look_m)
 {
     const struct osc_path *path = &context->ego->path;
     const struct story_path *way = &context->board.paths[path->index];
     double least2 = INFINITY;
     struct pose before = osc_path_pose(&context->board, path->index, path->start_s_m);
     double end_m = way->points[way->point_count - 1].s_m;
-    for (double ahead_m = 0; ahead_m < BEND_LOOK_M && path->start_s_m + ahead_m < end_m;
+    for (double ahead_m = 0; ahead_m < look_m && path->start_s_m + ahead_m < end_m;
          ahead_m += BEND_STEP_M) {
         struct pose at =
             osc_path_pose(&context->board, path->index, path->start_s_m + ahead_m + BEND_STEP_M);
@@ -215,14 +218,22 @@ static double bend_speed(const struct osc_context *context, double share, double
 enum status osc_ego_fit_bend(struct osc_context *context)
 {
     struct osc_entity *ego = context->ego;
-    double gentle_mps = bend_speed(context, GRIP_SHARE, BEND_DECEL_MPS2);
+    double gentle_mps = bend_speed(context, GRIP_SHARE, BEND_DECEL_MPS2, BEND_LOOK_M);
     double speed_mps = ego->speed_mps;
     if (speed_mps <= gentle_mps) {
-        return STATUS_OK;
+        double held_mps =
+            bend_speed(context, GRIP_SHARE, 0, speed_mps * dmath_max(context->horizon_s, 0));
+        ego->single_track = held_mps < speed_mps && !context->options->fit_speed;
+        return !ego->single_track
+                   ? STATUS_OK
+                   : osc_note_made(context, ego->element,
+                                   "ego starts with %.3g m/s towards a bend that a kinematic model "
+                                   "holds with %.1f m/s: it is a single-track model",
+                                   speed_mps, floor(held_mps * 10) / 10);
     }
     gentle_mps = floor(gentle_mps * 10) / 10;
     if (context->options->fit_speed ||
-        speed_mps > bend_speed(context, SLIDE_SHARE, BEND_DECEL_MAX_MPS2)) {
+        speed_mps > bend_speed(context, SLIDE_SHARE, BEND_DECEL_MAX_MPS2, BEND_LOOK_M)) {
         ego->speed_mps = gentle_mps;
         return osc_note_made(context, ego->element,
                              "ego starts with %.1f m/s, which its bend holds, not %.3g%s",

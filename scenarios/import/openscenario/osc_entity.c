@@ -18,6 +18,7 @@
 #define ROUTE_LANES_MAX 1024
 #define SIZE_MIN_M 0.05
 #define SIZE_MAX_M 50
+#define OBJECT_MAX_M 1000
 
 static const struct {
     const char *category;
@@ -75,7 +76,8 @@ static enum status read_box(struct osc_context *context, const struct osc_elemen
                  "an entity has no bounding box: the usual one of its kind is taken");
         return STATUS_OK;
     }
-    TRY(osc_number(context, size, "length", true, 0, SIZE_MAX_M, &entity->length_m));
+    double longest_m = osc_is(element, "MiscObject") ? OBJECT_MAX_M : SIZE_MAX_M;
+    TRY(osc_number(context, size, "length", true, 0, longest_m, &entity->length_m));
     TRY(osc_number(context, size, "width", true, 0, SIZE_MAX_M, &entity->width_m));
     TRY(osc_number(context, size, "height", true, 0, SIZE_MAX_M, &entity->height_m));
     if (entity->length_m < SIZE_MIN_M || entity->width_m < SIZE_MIN_M) {
@@ -84,8 +86,12 @@ static enum status read_box(struct osc_context *context, const struct osc_elemen
     entity->length_m = dmath_max(entity->length_m, SIZE_MIN_M);
     entity->width_m = dmath_max(entity->width_m, SIZE_MIN_M);
     entity->height_m = dmath_clamp(entity->height_m, 0.01, 20);
-    return centre != NULL ? osc_number(context, centre, "x", true, -20, 20, &entity->centre_x_m)
-                          : STATUS_OK;
+    entity->parts =
+        entity->length_m > SIZE_MAX_M ? (uint32_t)ceil(entity->length_m / OSC_PART_MAX_M) : 1;
+    double most_m = dmath_max(20, entity->length_m / 2);
+    return centre != NULL
+               ? osc_number(context, centre, "x", true, -most_m, most_m, &entity->centre_x_m)
+               : STATUS_OK;
 }
 
 /* A trailer is there, not only a place for the name of one. */
@@ -126,6 +132,7 @@ static enum status read_object(struct osc_context *context,
 {
     const struct osc_element *element = scenario_object->first;
     *entity = (struct osc_entity){.element = scenario_object,
+                                  .parts = 1,
                                   .kind = AGENT_CAR,
                                   .centre_x_m = 1.4,
                                   .wheelbase_m = 2.8,
@@ -217,6 +224,9 @@ enum status osc_entities_read(struct osc_context *context)
         return STATUS_LIMIT;
     }
     for (const struct osc_element *at = entities->first; at != NULL; at = at->next) {
+        if (osc_is(at, "EntitySelection")) {
+            continue; /* looked at where one is named */
+        }
         if (!osc_is(at, "ScenarioObject")) {
             return osc_unsupported(context, at);
         }

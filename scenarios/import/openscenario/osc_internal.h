@@ -40,7 +40,7 @@ enum {
     OSC_NOTES_MAX = 64
 };
 
-/* ---- osc_document.c ---- */
+/* ---- osc_element.c, osc_document.c ---- */
 
 struct osc_element {
     const char *name;
@@ -82,6 +82,8 @@ struct osc_path {
     bool ends;        /* where its last lane leads nowhere */
 };
 
+#define OSC_PART_MAX_M 20.0 /* so that of one of them the middle is near the reference point */
+
 struct osc_entity {
     const char *name;
     const struct osc_element *element;
@@ -91,6 +93,7 @@ struct osc_entity {
     bool on_path; /* follows a path that is not a lane's from the start */
     enum agent_kind kind;
     double length_m, width_m, height_m;
+    uint32_t parts; /* boxes that stand for one that is too long, one behind the other */
     double centre_x_m;
     double wheelbase_m;
     double accel_max_mps2, decel_max_mps2, speed_max_mps;
@@ -131,9 +134,9 @@ struct osc_context {
     struct osc_note notes[OSC_NOTES_MAX];
     uint32_t element_count;
     uint32_t notes_left_out;
-    bool variables_change;
-    struct osc_nodes *nodes;   /* of the storyboard, osc_story.c */
-    struct osc_tracks *tracks; /* of the roads, osc_path.c */
+    struct osc_variables *variables; /* osc_variable.c; NULL: none yet */
+    struct osc_nodes *nodes;         /* of the storyboard, osc_story.c */
+    struct osc_tracks *tracks;       /* of the roads, osc_path.c */
 };
 
 /* Drops points that are nearer than 1 mm to a line between others. */
@@ -160,7 +163,8 @@ enum status osc_document_load(struct osc_context *context, const struct osc_para
                               uint32_t override_count);
 
 /* `relative`, which may be written with backslashes, and the suffix: beside the scenario's file, or
- * where nothing is there below the folder that the options name. */
+ * where nothing is there below the folders that the options name, in order, as it is or by the last
+ * part of its name. */
 void osc_find_path(const struct osc_context *context, const char *relative, const char *suffix,
                    char out[LIMIT_PATH_BYTES]);
 
@@ -280,6 +284,7 @@ enum status osc_entities_read(struct osc_context *context);
 struct osc_entity *osc_entity_find(struct osc_context *context, const char *name);
 enum status osc_entity_named(struct osc_context *context, const struct osc_element *element,
                              const char *attribute, struct osc_entity **out);
+
 enum status osc_init_read(struct osc_context *context);
 enum status osc_route_read(struct osc_context *context, struct osc_entity *entity,
                            const struct osc_element *route);
@@ -289,6 +294,16 @@ enum status osc_route_read(struct osc_context *context, struct osc_entity *entit
 enum status osc_route_to(struct osc_context *context, struct osc_entity *entity,
                          const struct osc_element *acquire, uint32_t from);
 
+/* ---- osc_selection.c ---- */
+
+struct osc_entities {
+    uint32_t count;
+    struct osc_entity *items[OSC_ENTITIES_MAX];
+};
+
+/* Who an <EntityRef> names: an entity, or the members of a selection. */
+enum status osc_entities_of(struct osc_context *context, const struct osc_element *reference,
+                            struct osc_entities *out);
 /* ---- osc_ego.c ---- */
 
 /* Lanes of the map along ego's path; none where it does not run along them. */
@@ -318,8 +333,28 @@ enum status osc_trigger_read(struct osc_context *context, const struct osc_eleme
  * ego wait as long as it would take. */
 enum status osc_private_action(struct osc_context *context, const struct osc_element *action,
                                struct osc_entity *entity);
+/* <EntityAction>: adds or deletes one. */
+enum status osc_entity_action(struct osc_context *context, const struct osc_element *element);
+
+/* ---- osc_global.c ---- */
+
+/* An action of no length, and a note. */
+enum status osc_nothing_happens(struct osc_context *context, const struct osc_element *element,
+                                const char *note);
 enum status osc_global_action(struct osc_context *context, const struct osc_element *action);
 enum status osc_user_action(struct osc_context *context, const struct osc_element *action);
+
+/* ---- osc_variable.c ---- */
+
+enum osc_named { OSC_PARAMETER, OSC_VARIABLE, OSC_SIGNAL };
+
+/* A condition on what has that name, of the rule that is read already. */
+enum status osc_variable_condition(struct osc_context *context, const struct osc_element *element,
+                                   enum osc_named kind, struct story_condition *condition);
+/* An action that sets one; *looked_at is false, and the action as it was, where no condition can
+ * tell. */
+enum status osc_variable_action(struct osc_context *context, const struct osc_element *element,
+                                enum osc_named kind, struct story_action *action, bool *looked_at);
 
 /* ---- osc_story.c ---- */
 

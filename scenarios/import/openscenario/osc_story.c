@@ -140,6 +140,43 @@ static enum status number_node(struct osc_context *context, struct osc_nodes *no
 
 /* ---- actions ---- */
 
+/* Reference to the one entity that a start trigger looks at, whom `selectTriggeringEntities` has
+ * act; NULL: there are several, or none. */
+static const struct osc_element *sole_trigger(const struct osc_element *event)
+{
+    const struct osc_element *start = osc_child(event, "StartTrigger");
+    const struct osc_element *group = start != NULL ? osc_child(start, "ConditionGroup") : NULL;
+    const struct osc_element *found = NULL;
+    for (; group != NULL; group = osc_next(group)) {
+        const struct osc_element *condition = osc_child(group, "Condition");
+        for (; condition != NULL; condition = osc_next(condition)) {
+            const struct osc_element *by = osc_child(condition, "ByEntityCondition");
+            const struct osc_element *who = by != NULL ? osc_child(by, "TriggeringEntities") : NULL;
+            const struct osc_element *at = who != NULL ? osc_child(who, "EntityRef") : NULL;
+            for (; at != NULL; at = osc_next(at)) {
+                const char *name = osc_attribute(at, "entityRef");
+                const char *before = found != NULL ? osc_attribute(found, "entityRef") : name;
+                if (name == NULL || strcmp(name, before) != 0) {
+                    return NULL;
+                }
+                found = at;
+            }
+        }
+    }
+    return found;
+}
+
+static enum status act(struct osc_context *context, const struct osc_element *private,
+                       const struct osc_element *reference)
+{
+    struct osc_entities entities;
+    TRY(osc_entities_of(context, reference, &entities));
+    for (uint32_t i = 0; i < entities.count; i++) {
+        TRY(osc_private_action(context, private, entities.items[i]));
+    }
+    return STATUS_OK;
+}
+
 static enum status read_action(struct osc_context *context, const struct osc_element *element,
                                const struct osc_element *actors)
 {
@@ -152,15 +189,21 @@ static enum status read_action(struct osc_context *context, const struct osc_ele
         return osc_user_action(context, element);
     }
     const struct osc_element *reference = osc_child(actors, "EntityRef");
-    if (reference == NULL) {
+    bool triggers;
+    TRY(osc_bool(context, actors, "selectTriggeringEntities", false, &triggers));
+    const struct osc_element *sole = triggers ? sole_trigger(element->parent) : NULL;
+    if (reference == NULL && sole == NULL) {
         return osc_fail(context, actors,
-                        "expected at least one <EntityRef>, found none (entities "
-                        "that trigger are not selected)");
+                        "expected at least one <EntityRef>, or one entity that triggers the event, "
+                        "found none");
     }
+    TRY(sole != NULL ? act(context, private, sole) : STATUS_OK);
     for (; reference != NULL; reference = osc_next(reference)) {
-        struct osc_entity *entity;
-        TRY(osc_entity_named(context, reference, "entityRef", &entity));
-        TRY(osc_private_action(context, private, entity));
+        bool done = sole != NULL && strcmp(osc_attribute(reference, "entityRef") != NULL
+                                               ? osc_attribute(reference, "entityRef")
+                                               : "",
+                                           osc_attribute(sole, "entityRef")) == 0;
+        TRY(done ? STATUS_OK : act(context, private, reference));
     }
     return STATUS_OK;
 }

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILES_MAX = 4096 };
+enum { FILES_MAX = 4096, SEARCHES_MAX = 16 };
 
 /* From the text of a file to documents, each malloc'ed, the array too. */
 typedef enum status import_reader(const char *name, const char *text, size_t bytes, char ***texts,
@@ -79,6 +79,7 @@ struct road_options {
     const char *reach;
     const char *horizon;
     const char *goal;
+    struct cli_texts search;
     int64_t combinations;
     bool priority_to_the_right;
     char from_text[LIMIT_TEXT_BYTES];
@@ -203,7 +204,7 @@ static enum status parse_road_options(const struct importer *importer, struct ro
                          "how long they last");
     }
     if (!story && (options->story.ego != NULL || options->goal != NULL ||
-                   options->story.search != NULL || options->combinations != 0)) {
+                   options->search.count != 0 || options->combinations != 0)) {
         return error_set(error, STATUS_USAGE,
                          "import: --ego, --goal, --search and --combinations are for openscenario");
     }
@@ -213,6 +214,8 @@ static enum status parse_road_options(const struct importer *importer, struct ro
                          LIMIT_SUITE_SCENARIOS, (long long)options->combinations);
     }
     options->story.combinations = (uint32_t)options->combinations;
+    options->story.search = options->search.values;
+    options->story.search_count = options->search.count;
     if (!story && !roads && options->story.fit_speed) {
         return error_set(
             error, STATUS_USAGE,
@@ -267,7 +270,7 @@ static int fail(const struct error *error)
 static int import_command(int argc, char **argv)
 {
     const char *out = NULL;
-    struct road_options options = {0};
+    struct road_options options = {.search = {.max = SEARCHES_MAX}};
     const struct cli_option rows[] = {
         {"--output", "OUT.json", "where to write, also -o", .text = &out},
         {"--from", "ROAD,LANE,S", "opendrive: where ego starts (the longest lane)",
@@ -289,8 +292,8 @@ static int import_command(int argc, char **argv)
         {"--goal", "M", "openscenario: how far ego is to get (nowhere)", .text = &options.goal},
         {"--combinations", "N", "openscenario: of a distribution, N of them (all)",
          .number = &options.combinations},
-        {"--search", "FOLDER", "openscenario: where else files are that others name",
-         .text = &options.story.search},
+        {"--search", "FOLDER", "openscenario: where else files are that others name (again)",
+         .texts = &options.search},
     };
     const struct cli_command command = {
         "import",

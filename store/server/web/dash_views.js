@@ -502,7 +502,8 @@ function metricFacts(m) {
 
 function commands(o) {
   const store = location.origin;
-  return [`swerve replay ${o.id} --store ${store}`, `swerve show ${o.id} --store ${store}`, `swerve debug ${o.id} --store ${store}`];
+  const world = /\/(exact|varies)$/.test(o.sampler) ? ' --world SPEC' : ''; // of the user's, which the store does not name
+  return [`swerve replay ${o.id} --store ${store}${world}`, `swerve show ${o.id} --store ${store}`, `swerve debug ${o.id} --store ${store}${world}`];
 }
 
 

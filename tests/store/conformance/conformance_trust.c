@@ -875,6 +875,38 @@ static void jobs_that_an_author_killed_live_again(void)
     close_store();
 }
 
+/* Goal: what an author flagged is driven again where nobody answers for it; evidence and counts of
+ * it go, the cost stays, and others' flags stay. */
+static void flags_that_nobody_answers_are_driven_again(void)
+{
+    struct store_author liar = {.worker_id = "liar"};
+    int64_t jobs = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 2);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_INT(claim(i == 0 ? "honest" : "liar", 1), 1);
+        make_completion(0, i == 0 ? "honest" : "liar", COMPLETION_FLAGGED);
+        complete(1);
+    }
+    struct ledger_totals cost = ledger_of("a", NULL);
+    EXPECT_INT(status_of("a").jobs[JOB_DEAD], 2);
+    EXPECT_INT(outcomes_of("a"), 2);
+    EXPECT_OK(store->ops->redrive(store, &liar, &jobs, &error), error);
+    EXPECT_INT(jobs, 1);
+    EXPECT_OK(store->ops->redrive(store, &liar, &jobs, &error), error);
+    EXPECT_INT(jobs, 0);
+    struct store_suite_status a = status_of("a");
+    EXPECT(a.jobs[JOB_DEAD] == 1 && a.jobs[JOB_QUEUED] == 1 && a.rollouts[VERDICT_FLAGGED] == 1);
+    EXPECT(a.metres_mm == 0 && a.ticks == 0);
+    EXPECT_INT(ledger_of("a", "stale").attempts, 1);
+    EXPECT_INT(ledger_of("a", NULL).cost_uusd, cost.cost_uusd);
+    drive_all("other", 1);
+    EXPECT_INT(outcomes_of("a"), 2);
+    EXPECT_INT(status_of("a").jobs[JOB_DONE], 1);
+    close_store();
+}
+
 /* Goal: an author's late repetition of a completion whose outcomes were dropped does not bring them
  * back. */
 static void dropped_results_do_not_come_back(void)
@@ -897,13 +929,13 @@ static void dropped_results_do_not_come_back(void)
 int conformance_trust(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(
-        TEST_RUN(TEST(freezes_are_facts), TEST(thaws_ask_for_an_evaluation),
-                 TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
-                 TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
-                 TEST(audits_of_the_teacher_are_dropped), TEST(evaluations_drive_the_student),
-                 TEST(the_floor_holds), TEST(results_of_an_author_are_dropped),
-                 TEST(dropped_results_do_not_come_back),
-                 TEST(jobs_that_an_author_killed_live_again), TEST(slices_are_the_scenarios),
-                 TEST(branches_end_in_slices_of_their_own), TEST(random_calls_obey_the_freezes)));
+    return finish_half(TEST_RUN(
+        TEST(freezes_are_facts), TEST(thaws_ask_for_an_evaluation),
+        TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
+        TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
+        TEST(audits_of_the_teacher_are_dropped), TEST(evaluations_drive_the_student),
+        TEST(the_floor_holds), TEST(results_of_an_author_are_dropped),
+        TEST(dropped_results_do_not_come_back), TEST(jobs_that_an_author_killed_live_again),
+        TEST(flags_that_nobody_answers_are_driven_again), TEST(slices_are_the_scenarios),
+        TEST(branches_end_in_slices_of_their_own), TEST(random_calls_obey_the_freezes)));
 }

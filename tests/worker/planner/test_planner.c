@@ -291,6 +291,18 @@ static void a_plugin_of_version_1_runs_unchanged(void)
     }
 }
 
+/* The built-in planner that is shown what a lidar finds, and no map. */
+static void the_reference_wants_returns_alone(void)
+{
+    struct planner *planner = NULL;
+    struct error error = {0};
+    const struct planner_config config = {.session_count = 1};
+    EXPECT_OK(planner_open("builtin:reference", &config, &planner, &error), error);
+    EXPECT_INT(planner_wants(planner),
+               SWERVE_WANTS_BEV | PLANNER_WANTS_RETURNS | SWERVE_WANTS_SIGNALS);
+    planner_close(planner);
+}
+
 static void host_survives_a_bad_plugin(void)
 {
     struct planner *planner = NULL;
@@ -354,5 +366,6 @@ int main(void)
                     TEST(identity_follows_content), TEST(identities_differ),
                     TEST(files_that_are_named_are_bounded), TEST(example_plugin_drives),
                     TEST(wrong_plugins_are_refused), TEST(a_plugin_of_version_1_runs_unchanged),
-                    TEST(host_survives_a_bad_plugin), TEST(a_trial_outlives_the_plugin));
+                    TEST(the_reference_wants_returns_alone), TEST(host_survives_a_bad_plugin),
+                    TEST(a_trial_outlives_the_plugin));
 }

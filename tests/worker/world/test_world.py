@@ -304,6 +304,7 @@ def outcomes_are_as_of_any_model():
         assert "2 identical, 0 different" in swerve("replay", "--all", "--world", spec, "--models", "models", "--store", store)
         swerve("check", "--store", store)
     swerve("replay", "1", "--models", "models", "--store", "echo.db", code=5)  # nobody says which world it was
+    assert "swerve debug 1 --store echo.db --world SPEC" in swerve("show", "1", "--store", "echo.db")
     assert json.loads(swerve("run", "suite.json", "--world", ECHO, "--audit", "off", "--models", "models", "--store",
                              "echo.db", "--json"))["ticks"] == 18  # its jobs were known
     path = pathlib.Path("echo.py")

@@ -26,6 +26,14 @@ extern const struct swerve_planner_ops planner_builtin_r157_ops;
 extern const struct swerve_planner_ops planner_builtin_pid_ops;
 extern const struct swerve_planner_ops planner_builtin_zero_ops;
 
+enum {
+    /* Beside SWERVE_WANTS_BEV in the `wants` of a builtin: it looks at occupancy and unseen alone,
+     * so the grid's other planes are not drawn for it, nor digested. */
+    PLANNER_WANTS_RETURNS = 1 << 17,
+    /* Somebody looks on, for whom these planes are drawn all the same. */
+    PLANNER_WATCHED = 1 << 18,
+};
+
 /* The planner of that name, or NULL. */
 const struct swerve_planner_ops *planner_builtin_find(const char *name);
 

@@ -662,7 +662,7 @@ static int reference_plan(void *planner, uint32_t count,
 
 const struct swerve_planner_ops planner_builtin_reference_ops = {
     .abi_version = SWERVE_PLANNER_ABI_VERSION,
-    .wants = SWERVE_WANTS_BEV | SWERVE_WANTS_SIGNALS,
+    .wants = SWERVE_WANTS_BEV | PLANNER_WANTS_RETURNS | SWERVE_WANTS_SIGNALS,
     .name = "reference",
     .open = reference_open,
     .close = free,
