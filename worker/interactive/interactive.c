@@ -339,6 +339,7 @@ static enum status wait_until_back(struct seat *seat, struct error *error)
     struct interactive *pool = seat->pool;
     pthread_mutex_lock(&pool->lock);
     seat->returning = true;
+    pool->asked = true;
     seat->patience_ns = interactive_now_ns(pool) + INTERACTIVE_PATIENCE_NS;
     pthread_cond_signal(&pool->news);
     while (seat->returning) {

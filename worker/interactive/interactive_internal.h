@@ -59,6 +59,7 @@ struct interactive {
     pthread_t thread;
     bool running;
     bool stopping;
+    bool asked;            /* a seat has begun to return since the thread last looked */
     bool measures;         /* what ticks cost; else it was planted */
     struct session *trial; /* drive by which costs are measured while nobody sits; NULL: none */
     struct seat **seats;   /* [place_count], NULL: free */
