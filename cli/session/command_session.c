@@ -25,6 +25,7 @@ struct session_command {
     const char *listen;
     const char *world;
     const char *folder;
+    const char *keep;
     /* Of a learned world. */
     const char *models;
     const char *layout;
@@ -62,19 +63,19 @@ static enum status announce(const struct tcp_place *place, const struct session_
 }
 
 /* The folder exists afterwards, and files can be made in it. */
-static enum status make_folder(const char *folder, struct error *error)
+static enum status make_folder(const char *option, const char *folder, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
     int bytes = snprintf(path, sizeof path, "%s/.swerve-XXXXXX", folder);
     if (bytes >= (int)sizeof path) {
-        return error_set(error, STATUS_USAGE, "--save: expected at most %zu bytes, found %zu",
+        return error_set(error, STATUS_USAGE, "%s: expected at most %zu bytes, found %zu", option,
                          sizeof path - sizeof "/.swerve-XXXXXX", strlen(folder));
     }
     int fd = mkdir(folder, 0777) == 0 || errno == EEXIST ? mkstemp(path) : -1;
     if (fd < 0) {
         return error_set(error, STATUS_IO,
-                         "--save %s: expected a folder that can be made and written to, found: %s",
-                         folder, strerror(errno));
+                         "%s %s: expected a folder that can be made and written to, found: %s",
+                         option, folder, strerror(errno));
     }
     unlink(path);
     close(fd);
@@ -233,12 +234,16 @@ static enum status serve(const struct session_command *command, const char *suit
         .world = command->world,
         .seats = (uint32_t)command->seats,
         .clock = clock_system(),
+        .keep = command->keep,
     };
     const struct logger logger = {STDERR_FILENO, command->verbose ? LOG_DEBUG : LOG_WARNING,
                                   "swerve session"};
     enum status status = open_model(command, &models, &options, error);
     THEN(status, interactive_open(&options, &pool, error));
-    THEN(status, make_folder(command->folder, error));
+    THEN(status, make_folder("--save", command->folder, error));
+    if (status == STATUS_OK && command->keep != NULL) {
+        status = make_folder("--keep", command->keep, error);
+    }
     const struct talk_options talk = {
         .pool = pool,
         .world = command->world,
@@ -278,6 +283,10 @@ int command_session(int argc, char **argv)
         {"--sessions", "N", "at once, at most, 1 to 64 (16)", .number = &command.seats},
         {"--save", "DIR", "where drives are saved as scenarios; made if it is not there (.)",
          .text = &command.folder},
+        {"--keep", "DIR",
+         "where sessions are kept with every tick, to go on in another server after this one has "
+         "gone",
+         .text = &command.keep},
         {"--allow-remote", NULL, "listen where other machines can reach it",
          .flag = &command.allow_remote},
         {"--verbose", NULL, "say what is going on", .flag = &command.verbose},

@@ -155,6 +155,20 @@ static enum status scenario_of(const struct talk *talk, const struct json_cursor
                      id);
 }
 
+/* A kept session has its own. */
+static enum status refuse_beside_resume(const struct json_cursor *message, struct error *error)
+{
+    static const char *const others[] = {"scenario", "seed"};
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        struct json_cursor other = json_cursor_member(message, others[i]);
+        if (other.value != NULL) {
+            return json_fail(&other, error,
+                             "expected none beside \"resume\", which has its own, found one");
+        }
+    }
+    return STATUS_OK;
+}
+
 /* The listener is given the first frame before "begun" is said; of what waits to be sent, texts go
  * before frames. */
 static enum status begin(struct talk *talk, const struct json_cursor *message, struct error *error)
@@ -163,7 +177,15 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
     int64_t least = 0;
     struct interactive_wish wish = {.rate = 1.0, .limit_ms = 100.0, .instead = talk->seat};
     const struct interactive_listener listener = {show_frame, show_failure, talk};
-    TRY(scenario_of(talk, message, &wish.scenario, error));
+    char name[INTERACTIVE_NAME_BYTES];
+    struct json_cursor resume = json_cursor_member(message, "resume");
+    if (resume.value != NULL) {
+        TRY(json_value_text(&resume, name, sizeof name, error));
+        TRY(refuse_beside_resume(message, error));
+        wish.resume = name;
+    } else {
+        TRY(scenario_of(talk, message, &wish.scenario, error));
+    }
     TRY(json_member_integer(message, "seed", false, 0, SEED_MAX, &seed, error));
     TRY(json_member_number(message, "rate", false, 0.1, 1, &wish.rate, error));
     TRY(json_member_number(message, "deadline_ms", false, 1, 1000, &wish.limit_ms, error));
@@ -172,12 +194,12 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
     wish.seed = (uint64_t)seed;
     wish.steps_least = (uint32_t)least;
     TRY(interactive_sit(talk->options.pool, &wish, &listener, &talk->seat, error));
-    talk->seed = wish.seed;
+    talk->seed = interactive_seed_of(talk->seat);
     const struct scenario *scenario =
-        &interactive_document(talk->options.pool, wish.scenario)->scenario;
-    say(talk,
-        json_pack("{s:s,s:s,s:i,s:f,s:f}", "type", "begun", "scenario", scenario->id, "ticks",
-                  (int)scenario->horizon_ticks, "rate", wish.rate, "deadline_ms", wish.limit_ms));
+        &interactive_document(talk->options.pool, interactive_scenario_of(talk->seat))->scenario;
+    say(talk, json_pack("{s:s,s:s,s:i,s:f,s:f,s:s}", "type", "begun", "scenario", scenario->id,
+                        "ticks", (int)scenario->horizon_ticks, "rate", wish.rate, "deadline_ms",
+                        wish.limit_ms, "session", interactive_name(talk->seat)));
     return STATUS_OK;
 }
 
@@ -367,7 +389,7 @@ static enum status save(struct talk *talk, const struct json_cursor *message, st
 
 /* ---- one message ---- */
 
-enum { ORDER_MEMBERS_MAX = 7 };
+enum { ORDER_MEMBERS_MAX = 8 };
 
 static const char *const order_names[] = {"begin", "act",     "go",    "pause",
                                           "back",  "outcome", "ticks", "save"};
@@ -379,7 +401,7 @@ static const struct {
     bool begins; /* a session; the others want one */
 } orders[] = {
     {begin,
-     {"type", "scenario", "seed", "rate", "deadline_ms", "steps_least", "model_alone"},
+     {"type", "scenario", "seed", "rate", "deadline_ms", "steps_least", "model_alone", "resume"},
      true},
     {act, {"type", "accel", "steer"}, false},
     {go, {"type"}, false},

@@ -114,6 +114,13 @@ struct world_view {
                    of the grid from 1, then of the cameras from that, or from 0 */
 };
 
+/* Remains of a tick, of a rollout that is driven again without its frames being generated again. */
+struct world_past {
+    const struct frame_stats *frame_stats; /* of its frame */
+    const uint8_t
+        *frame; /* [FRAME_BYTES]; NULL: it was not kept, and is not to be looked back at */
+};
+
 /* Borrowed from the slot, valid until it is released. */
 struct world_sight {
     const struct raster_layers *layers;
@@ -216,6 +223,18 @@ struct world_ops {
      * others: what lies far away may begin to come nearer. Changes no bit. False: telling of more
      * before the next step is of no use. NULL member: a world that keeps nothing far away. */
     bool (*slot_state_prefetch)(struct world *world, const void *state);
+
+    /* A frame of the slot's memory [FRAME_BYTES], `back` 0: the newest; borrowed until the next
+     * step or release. NULL: it does not remember so many, is lost, or frames move its agents. With
+     * slot_retrace a rollout goes on in another process bit for bit: from tick 0 through each
+     * tick's past, with the frames of the last ticks, as many as the memory holds. NULL members: a
+     * world that is stepped again.
+     */
+    const uint8_t *(*slot_memory)(const struct world *world, uint32_t slot, uint32_t back);
+    /* One tick as it was: everybody is moved, nothing is generated. BAD_INPUT: the past is of
+     * another tick or scenario, or in this conditioning frames move agents. STATUS_DEVICE. */
+    enum status (*slot_retrace)(struct world *world, uint32_t slot, const struct action *action,
+                                const struct world_past *past, struct error *error);
 
     /* Statistics of the newest frame; borrowed until the next step, reset, restore or release. NULL
      * member: a world with nothing to tell (object, replay). */

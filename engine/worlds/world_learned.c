@@ -506,7 +506,8 @@ static bool slot_state_prefetch(struct world *world, const void *state)
         .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,                            \
         .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                        \
         .slot_state_prefetch = slot_state_prefetch, .slot_frame_stats = slot_frame_stats,        \
-        .slot_skip = slot_skip, .cost = cost,                                                    \
+        .slot_skip = slot_skip, .slot_memory = learned_memory, .slot_retrace = learned_retrace,  \
+        .cost = cost,                                                                            \
     }
 
 const struct world_ops world_student_ops = LEARNED_OPS("student", TIER_STUDENT, student_open);

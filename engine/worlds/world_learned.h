@@ -116,6 +116,9 @@ void learned_lose(struct learned_slot *slot);
 void learned_lose_all(const struct learned_world *self);
 
 /* Of struct world_ops. */
+const uint8_t *learned_memory(const struct world *world, uint32_t index, uint32_t back);
+enum status learned_retrace(struct world *world, uint32_t index, const struct action *action,
+                            const struct world_past *past, struct error *error);
 void learned_step(struct world *world, const struct action *actions, const uint8_t *active);
 void learned_observe(const struct world *world, uint32_t index,
                      const struct observation_buffers *buffers);

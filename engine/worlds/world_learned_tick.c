@@ -8,6 +8,7 @@
 #include "engine/worlds/world_learned.h"
 
 #include <math.h>
+#include <string.h>
 
 void learned_lose(struct learned_slot *slot)
 {
@@ -189,4 +190,78 @@ void learned_step(struct world *world, const struct action *actions, const uint8
     for (uint32_t next = 0; next < world->slot_count;) {
         next = step_batch((struct learned_world *)world, next, actions, active);
     }
+}
+
+/* ---- pasts ---- */
+
+const uint8_t *learned_memory(const struct world *world, uint32_t index, uint32_t back)
+{
+    const struct learned_world *self = learned_of(world);
+    const struct learned_slot *slot = learned_occupied(world, index);
+    struct error ignored;
+    if (slot->lost || back >= slot->pages.count || self->conditioning != CONDITIONING_AGENTS) {
+        return NULL;
+    }
+    uint32_t page = slot->pages.page[back];
+    struct page_header *header = page_complete(self->pool, page);
+    uint8_t *frame = (uint8_t *)(header + 1);
+    return backend_frame(self->backend, page_frame(self->pool, page), frame, &ignored) == STATUS_OK
+               ? frame
+               : NULL;
+}
+
+static enum status check_past(const struct learned_world *self, const struct learned_slot *slot,
+                              const struct world_past *past, struct error *error)
+{
+    const struct frame_stats *frame_stats = past->frame_stats;
+    uint32_t agents = slot->drive.scene.agent_count;
+    bool fits = frame_stats->tick == slot->drive.scene.tick + 1 &&
+                frame_stats->agent_count <= AGENT_GATES_MAX;
+    for (uint32_t i = 0; fits && i < frame_stats->agent_count; i++) {
+        fits = frame_stats->agents[i].agent < agents;
+    }
+    if (!fits || self->conditioning != CONDITIONING_AGENTS) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "world %s: expected the past of tick %u of this scenario in conditioning "
+                         "agents, found that of tick %u in %s",
+                         self->base.ops->name, slot->drive.scene.tick + 1, frame_stats->tick,
+                         conditioning_names[self->conditioning]);
+    }
+    return STATUS_OK;
+}
+
+/* The frame of the slot's tick becomes its newest page. */
+static enum status push_frame(struct learned_world *self, struct learned_slot *slot,
+                              const uint8_t *bytes, struct error *error)
+{
+    const struct scene *scene = &slot->drive.scene;
+    uint32_t page = page_take(self->pool, scene->tick);
+    struct page_header *header = page_write(self->pool, page);
+    uint8_t *frame = (uint8_t *)(header + 1);
+    *header = (struct page_header){
+        .window = window_of(anchor_local(&slot->anchor, scene->ego.pose)), .tick = scene->tick};
+    memcpy(frame, bytes, FRAME_BYTES);
+    enum status status = backend_memory(self->backend, page_frame(self->pool, page), frame,
+                                        frame + FRAME_BYTES, &self->fault);
+    if (status != STATUS_OK) {
+        page_release(self->pool, page);
+        learned_lose_all(self);
+        return error_set(error, status, "world %s: %s", self->base.ops->name, self->fault.text);
+    }
+    page_commit(self->pool, page);
+    learned_push(self, slot, page);
+    return STATUS_OK;
+}
+
+enum status learned_retrace(struct world *world, uint32_t index, const struct action *action,
+                            const struct world_past *past, struct error *error)
+{
+    struct learned_world *self = (struct learned_world *)world;
+    struct learned_slot *slot = learned_occupied(world, index);
+    uint32_t horizon_ticks = slot->frame_stats.horizon_ticks;
+    TRY(check_past(self, slot, past, error));
+    drive_step(&slot->drive, action, true);
+    slot->frame_stats = *past->frame_stats;
+    slot->frame_stats.horizon_ticks = horizon_ticks;
+    return past->frame != NULL ? push_frame(self, slot, past->frame, error) : STATUS_OK;
 }

@@ -101,6 +101,7 @@ class Session:
             raise ValueError(f"expected http://ADDR:PORT/#KEY, found {url!r}")
         self.socket = _Socket(place.hostname, place.port, f"/v1/sessions?key={place.fragment}", timeout_s)
         self.cameras = self.windscreen = b""
+        self.name = ""
         hello = self._want("hello")
         self.world = hello["world"]
         self.tiers = [(one["tier"], one["steps"]) for one in hello["tiers"]]
@@ -141,7 +142,16 @@ class Session:
         each frame is to be made by; 0: one that is drawn will do. model_alone: none by the previous model, nor drawn."""
         self.send("begin", scenario=scenario, seed=seed, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least,
                   model_alone=model_alone)
-        self._want("begun")
+        return self._begun()
+
+    def resume(self, name, rate=1.0, deadline_ms=100, steps_least=0, model_alone=False):
+        """Takes up the session of that name (`name` of another Session), which this server or another one kept (--keep).
+        Returns the frame at which it stands, paused: the tick after the last one that was driven."""
+        self.send("begin", resume=name, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least, model_alone=model_alone)
+        return self._begun()
+
+    def _begun(self):
+        self.name = self._want("begun")["session"]
         return self.frame()
 
     def frame(self):

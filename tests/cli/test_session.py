@@ -215,6 +215,59 @@ def the_previous_model_takes_over_and_drives_again():
     assert done.returncode != 0 and "there is no previous model" in done.stderr + done.stdout, (done.stdout, done.stderr)
 
 
+def start(*options):
+    """A server that is ended by the caller, and its address."""
+    server = subprocess.Popen([SWERVE, "session", "serve", "wall.json", "--listen", "127.0.0.1:0", "--save", "saved", *options],
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return server, server.stdout.readline().strip()
+
+
+def a_session_outlives_its_server(world=("object",)):
+    """Killed at tick 26 or behind it, its session goes on in another server, and is there the drive that nobody disturbed."""
+    keep = ("--world", *world, "--keep", "kept")
+    server, url = start(*keep)
+    with Session(url) as session:
+        session.begin("wall", seed=5, rate=0.5, deadline_ms=1000)
+        name = session.name
+        drive(session, -3.0, until=26)
+        server.kill()
+    server.wait()
+    log = pathlib.Path("kept") / f"{name}.session"
+    assert log.stat().st_mode & 0o777 == 0o600
+    with served(*keep) as url, Session(url) as session:
+        begin = time.monotonic()
+        frame = session.resume(name, rate=0.5, deadline_ms=1000)
+        print(f"# {world[0]}: at tick {frame['tick']} after {time.monotonic() - begin:.2f} s")
+        assert session.name == name and frame["tick"] >= 26 and frame["paused"], frame
+        for other in (name, "0" * 32, "../" + name):
+            with Session(url) as another:
+                try:
+                    another.resume(other)
+                    raise AssertionError(other)
+                except SessionError as error:
+                    expected = ("somebody drives this session" if other == name else
+                                "No such file" if other[0] == "0" else "expected the name of a kept session")
+                    assert expected in str(error) or other.startswith(".."), error
+        end = drive(session, -3.0)[-1]
+        assert end["end"] == "horizon", end
+        mine = session.outcome()
+        saved = session.save("taken_up")
+        session.begin("wall")
+        assert not log.exists()  # another drive has its place
+    found = outcomes(pathlib.Path(saved["path"]), world=[part for part in world if part != "--threads"])["wheel-1"]
+    assert all(found[key] == mine[key] for key in ("verdict", "ticks", "metrics", "model_hash")), (found, mine)
+    with served("--world", *world) as url, Session(url) as session:
+        try:
+            session.resume(name)
+            raise AssertionError("nothing is kept there")
+        except SessionError as error:
+            assert "a server that keeps sessions" in str(error), error
+
+
+def a_learned_session_outlives_its_server():
+    a_session_outlives_its_server(("student",))
+
+
 def refused(url, path, headers=""):
     """The status line of an upgrade that is asked for."""
     host, port = url[7:].split("/")[0].split(":")
@@ -402,7 +455,8 @@ def sessions_side_by_side_do_not_meet():
 
 TESTS = [a_saved_drive_is_the_same_drive, a_line_that_stopped_goes_on_with_the_planner,
          ticks_come_in_time_and_say_what_they_cost, a_learned_world_says_by_what_its_frames_were_made,
-         the_previous_model_takes_over_and_drives_again,
+         the_previous_model_takes_over_and_drives_again, a_session_outlives_its_server,
+         a_learned_session_outlives_its_server,
          nobody_gets_in_without_the_key, wrong_messages_change_nothing, a_client_that_breaks_off_leaves_its_seat,
          who_is_cut_off_is_told_why, a_client_that_floods_is_held_back,
          strangers_who_say_little_keep_nobody_out, sessions_side_by_side_do_not_meet]

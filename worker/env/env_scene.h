@@ -33,6 +33,23 @@ enum status env_skip(struct swerve_env *env, uint32_t index, uint32_t steps, str
 /* Time that passed in steps of the sampler so far, and their number; zeros where there is none. */
 struct world_cost env_cost(const struct swerve_env *env);
 
+/* Remains of a tick of a drive, with which the drive goes on elsewhere (env_retrace). */
+struct env_past {
+    uint64_t observation_digest; /* of what is seen behind the tick */
+    struct world_past world;     /* of a learned world, else empty */
+};
+/* Of the newest tick, without its frame; borrowed until the next step. */
+struct env_past env_past(const struct swerve_env *env, uint32_t index);
+/* Whether its ticks are generated, which env_retrace() spares. */
+bool env_generates(const struct swerve_env *env);
+/* Frame of a learned world's memory as of slot_memory; NULL: none, or another world. */
+const uint8_t *env_memory(const struct swerve_env *env, uint32_t index, uint32_t back);
+/* As swerve_env_step() of this environment alone, under its row of actions and env_skip(), of a
+ * tick that was driven before: a learned world generates nothing. Where frames are left out nothing
+ * can be seen until the next one. BAD_INPUT: the past is none of this drive. */
+enum status env_retrace(struct swerve_env *env, uint32_t index, const struct env_past *past,
+                        struct error *error);
+
 /* Of an environment that is not empty; borrowed until its next step, reset, fork or restore. */
 const struct scene *env_scene(const struct swerve_env *env, uint32_t index);
 

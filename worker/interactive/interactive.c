@@ -166,6 +166,9 @@ enum status interactive_open(const struct interactive_options *options, struct i
     struct interactive *pool = calloc(1, sizeof *pool);
     TRY(memory_check(pool, error, "sessions: out of memory"));
     pool->clock = options->clock;
+    pool->conditioning = options->conditioning;
+    snprintf(pool->world, sizeof pool->world, "%s", options->world);
+    snprintf(pool->keep, sizeof pool->keep, "%s", options->keep != NULL ? options->keep : "");
     pool->seat_count = options->seats;
     pool->place_count = options->seats + 1;
     pthread_mutex_init(&pool->world_lock, NULL);
@@ -331,13 +334,36 @@ static enum status find_place(struct interactive *pool, struct seat *seat, struc
     return status;
 }
 
-/* Of a seat that is in no place any more; world_lock is held. */
-static void drop_seat(struct seat *seat)
+/* The pool's thread drives what is left of the way back between the ticks of others. */
+static enum status wait_until_back(struct seat *seat, struct error *error)
 {
-    if (seat != NULL) {
-        session_destroy(seat->session);
-        free(seat);
+    struct interactive *pool = seat->pool;
+    pthread_mutex_lock(&pool->lock);
+    seat->returning = true;
+    pool->asked = true;
+    seat->patience_ns = interactive_now_ns(pool) + INTERACTIVE_PATIENCE_NS;
+    pthread_cond_signal(&pool->news);
+    while (seat->returning) {
+        pthread_cond_wait(&pool->returned, &pool->lock);
     }
+    enum status status = seat->return_status;
+    if (status != STATUS_OK) {
+        *error = seat->return_error;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+/* Drives what is left of the way to where a session stands, and tells the listener what is there.
+ */
+static enum status arrive(struct seat *seat, struct error *error)
+{
+    struct interactive_frame frame = {.tier = "", .model = "", .paused = true};
+    TRY(wait_until_back(seat, error));
+    pthread_mutex_lock(&seat->pool->world_lock);
+    interactive_tell(seat, &frame);
+    pthread_mutex_unlock(&seat->pool->world_lock);
+    return STATUS_OK;
 }
 
 enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
@@ -361,10 +387,8 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
     pthread_mutex_unlock(&pool->lock);
     session_destroy(pool->trial); /* whose place it may be */
     pool->trial = NULL;
-    THEN(status,
-         session_create(pool->env, seat->place, wish->scenario, wish->seed, &seat->session, error));
+    THEN(status, interactive_make_session(pool, wish, seat, error));
     if (status == STATUS_OK) {
-        struct interactive_frame frame = {.tier = "", .model = "", .paused = true};
         pthread_mutex_lock(&pool->lock);
         pool->seats[seat->place] = seat;
         if (wish->instead != NULL) {
@@ -372,14 +396,16 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
         }
         pool->counts.sessions++;
         pthread_mutex_unlock(&pool->lock);
-        drop_seat(wish->instead);
-        interactive_tell(seat, &frame);
+        if (wish->instead != NULL) {
+            session_forget(wish->instead->session);
+            free(wish->instead);
+        }
         *out = seat;
     } else {
         free(seat);
     }
     pthread_mutex_unlock(&pool->world_lock);
-    return status;
+    return status == STATUS_OK ? arrive(seat, error) : status;
 }
 
 void interactive_leave(struct seat *seat)
@@ -395,7 +421,8 @@ void interactive_leave(struct seat *seat)
         deadline_forget(&pool->deadlines); /* costs are measured anew when the last one leaves */
     }
     pthread_mutex_unlock(&pool->lock);
-    drop_seat(seat);
+    session_destroy(seat->session);
+    free(seat);
     pthread_mutex_unlock(&pool->world_lock);
 }
 
@@ -426,29 +453,9 @@ void interactive_pause(struct seat *seat, bool paused)
     pthread_mutex_unlock(&pool->world_lock);
 }
 
-/* The pool's thread drives what is left of the way back between the ticks of others. */
-static enum status wait_until_back(struct seat *seat, struct error *error)
-{
-    struct interactive *pool = seat->pool;
-    pthread_mutex_lock(&pool->lock);
-    seat->returning = true;
-    seat->patience_ns = interactive_now_ns(pool) + INTERACTIVE_PATIENCE_NS;
-    pthread_cond_signal(&pool->news);
-    while (seat->returning) {
-        pthread_cond_wait(&pool->returned, &pool->lock);
-    }
-    enum status status = seat->return_status;
-    if (status != STATUS_OK) {
-        *error = seat->return_error;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return status;
-}
-
 enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struct error *error)
 {
     struct interactive *pool = seat->pool;
-    struct interactive_frame frame = {.tier = "", .model = "", .paused = true};
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
     seat->paused = true;
@@ -457,12 +464,7 @@ enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struc
     pthread_mutex_unlock(&pool->lock);
     enum status status = session_turn(seat->session, ticks, keep, error);
     pthread_mutex_unlock(&pool->world_lock);
-    TRY(status);
-    TRY(wait_until_back(seat, error));
-    pthread_mutex_lock(&pool->world_lock);
-    interactive_tell(seat, &frame);
-    pthread_mutex_unlock(&pool->world_lock);
-    return STATUS_OK;
+    return status == STATUS_OK ? arrive(seat, error) : status;
 }
 
 enum status interactive_outcome(struct seat *seat, char json[SWERVE_ENV_OUTCOME_BYTES],

@@ -38,6 +38,7 @@ struct interactive_options {
     const char *world; /* "object" or "replay"; of a learned one the name of its tier */
     uint32_t seats;    /* at once, 1 to DEADLINE_SESSIONS_MAX */
     const struct clock *clock;
+    const char *keep; /* folder of logs, from which sessions go on in another pool; NULL: none */
     /* Of a learned world, on the CPU. */
     const struct models_model
         *model; /* of ours; borrowed, outlives the pool; NULL: another world */
@@ -122,15 +123,25 @@ struct interactive_wish {
         steps_least;  /* of the sampler, that it accepts; 0: a drawn frame, where there are any */
     bool model_alone; /* nothing below the model's own tiers: not the previous one's, nor drawn */
     struct seat *instead; /* the holder's, which is left once this one is there; NULL: none */
+    const char *resume;   /* name of a kept session, which goes on; NULL: a new drive. Scenario and
+                             seed are those of its log then */
 };
 
-/* A seat, paused at tick 0; the listener, copied, is given the first frame before this returns.
- * BUSY: no room, or the deadlines of those who sit would not be kept. BAD_INPUT. After either the
- * seat `instead` goes on as it did. */
+enum { INTERACTIVE_NAME_BYTES = 33 };
+
+/* A seat, paused at tick 0, or where a session is taken up; the listener, copied, is given the
+ * first frame before this returns. BUSY: no room, or the deadlines of those who sit would not be
+ * kept, or somebody drives what is to be taken up. NOT_FOUND, BAD_INPUT. After either the seat
+ * `instead` goes on as it did. */
 enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
                             const struct interactive_listener *listener, struct seat **out,
                             struct error *error);
 void interactive_leave(struct seat *seat); /* accepts NULL; the listener is called no more */
+/* Name under which its session is kept, until another takes its place; "": it is not. */
+const char *interactive_name(const struct seat *seat);
+/* Its drive's. */
+uint32_t interactive_scenario_of(const struct seat *seat);
+uint64_t interactive_seed_of(const struct seat *seat);
 
 /* Tells what ego is to do from the next tick on. */
 void interactive_act(struct seat *seat, struct action action);

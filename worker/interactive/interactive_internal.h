@@ -22,6 +22,9 @@ struct seat {
     struct interactive *pool;
     uint32_t place;
     struct session *session;
+    uint32_t scenario;
+    uint64_t seed;
+    char name[INTERACTIVE_NAME_BYTES]; /* of its log; "": none */
     struct interactive_listener listener;
     int64_t period_ns, limit_ns;
     uint32_t least; /* tier */
@@ -40,8 +43,11 @@ struct interactive {
     struct swerve_env *env;
     const struct models_model *model;    /* NULL: the world is of no learned one */
     const struct models_model *previous; /* NULL: none */
-    uint32_t skips[DEADLINE_TIERS_MAX];  /* by tier, as of env_skip() */
-    struct raster_rays *rays;            /* of the windscreen */
+    enum conditioning conditioning;
+    char world[LIMIT_ID_BYTES];
+    char keep[LIMIT_PATH_BYTES];        /* folder of logs; "": none */
+    uint32_t skips[DEADLINE_TIERS_MAX]; /* by tier, as of env_skip() */
+    struct raster_rays *rays;           /* of the windscreen */
     uint8_t *windscreen; /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
     const struct clock *clock;
     uint32_t seat_count;
@@ -53,6 +59,7 @@ struct interactive {
     pthread_t thread;
     bool running;
     bool stopping;
+    bool asked;            /* a seat has begun to return since the thread last looked */
     bool measures;         /* what ticks cost; else it was planted */
     struct session *trial; /* drive by which costs are measured while nobody sits; NULL: none */
     struct seat **seats;   /* [place_count], NULL: free */
@@ -65,6 +72,13 @@ static inline int64_t interactive_now_ns(const struct interactive *pool)
 {
     return clock_now_ns(pool->clock);
 }
+
+/* ---- interactive_kept.c ---- */
+
+/* The session of a seat, in its place: new, or out of its log, then with a way to drive again; kept
+ * from now on where the pool keeps any. world_lock is held. */
+enum status interactive_make_session(struct interactive *pool, const struct interactive_wish *wish,
+                                     struct seat *seat, struct error *error);
 
 /* ---- interactive_thread.c ---- */
 

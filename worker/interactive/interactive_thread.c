@@ -155,6 +155,10 @@ static bool serve(struct interactive *pool, struct seat *seat, uint32_t tier,
     frame->slack_ms = (double)(due_ns + seat->limit_ns - stepped_ns) / NS_PER_MS;
     frame->late = frame->slack_ms < 0;
     interactive_tell(seat, frame);
+    const char *unkept = session_unkept(seat->session);
+    if (unkept != NULL) {
+        seat->listener.failed(seat->listener.context, unkept);
+    }
     account(pool, seat, tier, &spent, frame, stepped_ns);
     return frame->end == SWERVE_ENV_GOES_ON;
 }
@@ -210,6 +214,7 @@ static struct seat *next_back(struct interactive *pool)
     struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
     int64_t now_ns = interactive_now_ns(pool);
     uint32_t count = interactive_look(pool, places, sessions);
+    pool->asked = false;
     for (uint32_t i = 0; i < count; i++) {
         struct seat *seat = pool->seats[places[i]];
         if (!seat->returning) {
@@ -316,7 +321,7 @@ static bool measure_one(struct interactive *pool)
 static void wait_for_news(struct interactive *pool)
 {
     pthread_mutex_lock(&pool->lock);
-    int64_t left_ns = NS_PER_S;
+    int64_t left_ns = pool->asked ? 0 : NS_PER_S;
     for (uint32_t i = 0; i < pool->place_count; i++) {
         const struct seat *seat = pool->seats[i];
         if (seat == NULL || (seat->paused && !seat->returning)) {

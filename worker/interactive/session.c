@@ -4,44 +4,15 @@
  * To go back is to restore the newest state at or before that tick and to drive the rest again,
  * which gives the same bits.
  */
-#include "worker/interactive/session.h"
+#include "worker/interactive/session_internal.h"
 
 #include "base/check.h"
 #include "schemas/scenario_json.h"
-#include "worker/env/env_scene.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Deeds of a tick. */
-struct driven {
-    struct action action;
-    uint8_t skipped; /* steps of the sampler that were left out */
-};
-
-struct line {
-    uint32_t ticks;
-    struct driven *driven; /* [ticks], owned */
-};
-
-struct session {
-    struct swerve_env *env;
-    struct swerve_env_rows rows;
-    uint32_t index;
-    uint32_t scenario;
-    uint32_t horizon_ticks;
-    uint32_t target; /* tick to return to, where it is after this one */
-    bool touched;
-    struct driven *driven; /* [horizon_ticks], of the line that goes on */
-    /* States at ticks 0, SESSION_KEEP_TICKS, .. of the line that goes on. */
-    struct swerve_env_state **states;
-    bool *touches; /* [states], whether something had been touched by then */
-    uint32_t state_count;
-    uint32_t left_count;
-    struct line left[SESSION_LINES_MAX]; /* lines that were left, in that order */
-};
 
 /* The environments' answer as a status. */
 static enum status answer(int number, const char *text, struct error *error)
@@ -61,8 +32,7 @@ static void drop_states(struct session *session, uint32_t first)
     }
 }
 
-/* Keeps the state of this tick where one is due and not kept. */
-static enum status keep_state(struct session *session, struct error *error)
+enum status session_keep_state(struct session *session, struct error *error)
 {
     char text[256];
     uint32_t tick = session_tick(session);
@@ -74,6 +44,7 @@ static enum status keep_state(struct session *session, struct error *error)
     TRY(answer(swerve_env_save(session->env, session->index, place, text, sizeof text), text,
                error));
     session->touches[session->state_count++] = session->touched;
+    session_log_state(session);
     return STATUS_OK;
 }
 
@@ -106,7 +77,7 @@ enum status session_create(struct swerve_env *env, uint32_t index, uint32_t scen
         status = answer(swerve_env_reset(env, 1, &index, &scenario, &seed, text, sizeof text), text,
                         error);
     }
-    THEN(status, keep_state(session, error));
+    THEN(status, session_keep_state(session, error));
     if (status != STATUS_OK) {
         session_destroy(session);
         return status;
@@ -124,24 +95,39 @@ void session_destroy(struct session *session)
     for (uint32_t i = 0; i < session->left_count; i++) {
         free(session->left[i].driven);
     }
+    session_log_close(session->log);
     free(session->driven);
     free(session->states);
     free(session->touches);
     free(session);
 }
 
+void session_forget(struct session *session)
+{
+    if (session != NULL) {
+        session_log_remove(session->log);
+        session->log = NULL;
+        session_destroy(session);
+    }
+}
+
 /* ---- driving ---- */
+
+enum status session_set(struct session *session, const struct driven *driven, struct error *error)
+{
+    double *row = session->rows.actions + (size_t)2 * session->index;
+    row[0] = driven->action.accel_mps2;
+    row[1] = driven->action.steer_rad;
+    return env_skip(session->env, session->index, driven->skipped, error);
+}
 
 static enum status step(struct session *session, const struct driven *driven, struct error *error)
 {
     char text[256];
-    double *row = session->rows.actions + (size_t)2 * session->index;
     uint8_t idle[SWERVE_ENV_COUNT_MAX];
     memset(idle, 1, sizeof idle);
     idle[session->index] = 0;
-    row[0] = driven->action.accel_mps2;
-    row[1] = driven->action.steer_rad;
-    TRY(env_skip(session->env, session->index, driven->skipped, error));
+    TRY(session_set(session, driven, error));
     TRY(answer(swerve_env_step(session->env, idle, text, sizeof text), text, error));
     session->touched = session->touched || session->rows.contact[session->index] != 0;
     return STATUS_OK;
@@ -158,12 +144,12 @@ enum status session_step(struct session *session, const struct action *action, u
     }
     TRY(step(session, &driven, error));
     session->driven[tick] = driven;
-    return keep_state(session, error);
+    session_log_step(session, &driven);
+    return session_keep_state(session, error);
 }
 
-static enum status leave_line(struct session *session, struct error *error)
+enum status session_leave_line(struct session *session, uint32_t ticks, struct error *error)
 {
-    uint32_t ticks = session_tick(session);
     if (session->left_count + 1 >= SESSION_LINES_MAX) {
         return error_set(error, STATUS_LIMIT, "session: expected at most %d lines",
                          SESSION_LINES_MAX);
@@ -184,7 +170,7 @@ enum status session_turn(struct session *session, uint32_t ticks, bool keep, str
     uint32_t target = now > ticks ? now - ticks : 0;
     CHECK(session_returning(session) == 0);
     if (keep && now > 0) {
-        TRY(leave_line(session, error));
+        TRY(session_leave_line(session, now, error));
     }
     uint32_t at = target / SESSION_KEEP_TICKS;
     at = at < session->state_count ? at : session->state_count - 1;
@@ -194,6 +180,7 @@ enum status session_turn(struct session *session, uint32_t ticks, bool keep, str
     session->touched = session->touches[at];
     drop_states(session, at + 1);
     session->target = target;
+    session_log_turn(session, target, keep && now > 0);
     return STATUS_OK;
 }
 
@@ -212,7 +199,8 @@ uint32_t session_return_skips(const struct session *session)
 enum status session_return(struct session *session, struct error *error)
 {
     CHECK(session_returning(session) > 0);
-    return step(session, &session->driven[session_tick(session)], error);
+    TRY(step(session, &session->driven[session_tick(session)], error));
+    return session_keep_state(session, error); /* none is due but in a drive that was resumed */
 }
 
 enum status session_back(struct session *session, uint32_t ticks, bool keep, struct error *error)

@@ -1,0 +1,262 @@
+/*
+ * Goal: a session that is kept goes on in another process with the same bits, from what lies in its
+ * file however it ended; a file that is damaged, or is of something else, is refused by its place.
+ * Method: drives of mixed steps and two models beside others that take them up from a copy of their
+ * log, ends compared by trace hash.
+ */
+#include "base/check.h"
+#include "base/file.h"
+#include "engine/sensors/layout.h"
+#include "tests/worker/sessions.h"
+#include "worker/env/env_scene.h"
+#include "worker/interactive/session_log.h"
+
+/* The template becomes a name that no file has. */
+static void make_free(char *path)
+{
+    write_file(path, "", 0);
+    unlink(path);
+}
+
+enum world_of { OBJECT = 0, BY_AGENTS, BY_MAP };
+
+static struct swerve_env *open_long_env(enum world_of world_of)
+{
+    struct swerve_env *env = NULL;
+    struct error error;
+    char text[256] = "";
+    const struct swerve_env_config config = {
+        SWERVE_ENV_ABI_VERSION, 1, 1, SWERVE_ENV_CAMERAS | SWERVE_ENV_HASH, "object",
+        long_road_path,
+    };
+    const struct env_learned world = {
+        &model, world_of == BY_MAP ? CONDITIONING_MAP : CONDITIONING_AGENTS, 1, &previous};
+    if (world_of != OBJECT) {
+        EXPECT_OK(env_open_learned(&config, &world, &env, &error), error);
+    } else {
+        EXPECT_INT(swerve_env_open(&config, &env, text, sizeof text), 0);
+    }
+    return env;
+}
+
+static void drive_any(struct session *session, uint64_t key, uint32_t end, enum world_of world)
+{
+    struct error error;
+    for (uint32_t tick = session_tick(session); tick < end; tick++) {
+        const struct action action = action_of(key, tick);
+        uint32_t drawn = skipped_at(key, tick);
+        uint32_t skipped = world == OBJECT || (world == BY_MAP && drawn == STEPS) ? 0 : drawn;
+        EXPECT_OK(session_step(session, &action, skipped, &error), error);
+    }
+}
+
+/* A copy of a log as it would be found, with `cut` bytes missing at its end, and one turned. */
+static void copy_log(const char *path, char *copy, size_t cut, size_t turned)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    struct error error;
+    EXPECT_OK(file_read(path, SESSION_LOG_BYTES_MAX, &data, &bytes, &error), error);
+    if (turned > 0) {
+        data[bytes - turned] ^= 1;
+    }
+    write_file(copy, data, bytes - cut);
+    free(data);
+}
+
+static struct session *resume(struct swerve_env *env, const char *path, uint64_t key)
+{
+    struct session_log_head head;
+    struct session_log *log = NULL;
+    struct session *session = NULL;
+    struct error error;
+    EXPECT_OK(session_log_open(path, &head, &log, &error), error);
+    EXPECT_TEXT(head.scenario, "road");
+    EXPECT_INT(head.seed, key);
+    EXPECT_OK(session_create(env, 0, 0, head.seed, &session, &error), error);
+    EXPECT_OK(session_resume(session, log, &error), error);
+    return session;
+}
+
+/* Both go on alike to the end, and are the same drive. */
+static void end_alike(struct session *a, struct session *b, uint64_t key, enum world_of world)
+{
+    static const char *const members[] = {"trace_hash", "verdict", "sampler", "model_hash"};
+    char *text[2] = {NULL, NULL};
+    struct error error;
+    drive_any(a, key, LONG_HORIZON, world);
+    drive_any(b, key, LONG_HORIZON, world);
+    EXPECT_INT(session_end(a), SWERVE_ENV_HORIZON);
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        char *mine = outcome_text(a, members[i]);
+        char *theirs = outcome_text(b, members[i]);
+        EXPECT_TEXT(theirs, mine);
+        free(mine);
+        free(theirs);
+    }
+    EXPECT_INT(memcmp(session_cameras(a), session_cameras(b), SWERVE_ENV_CAMERA_BYTES), 0);
+    EXPECT_OK(session_scenario(a, "kept", &text[0], &error), error);
+    EXPECT_OK(session_scenario(b, "kept", &text[1], &error), error);
+    EXPECT_TEXT(text[1], text[0]);
+    free(text[0]);
+    free(text[1]);
+}
+
+/* One drives 33 ticks, goes six back and on to 47; another process takes it up at 40, the last kept
+ * state, has the rest generated again, and both go on alike: also
+ * after going back over what was driven before, of which no entry is needed that was cut off. */
+static void take_up(enum world_of world)
+{
+    const uint64_t key = 3;
+    char path[] = "/tmp/swerve_session_XXXXXX";
+    char copy[] = "/tmp/swerve_session_XXXXXX";
+    char torn[] = "/tmp/swerve_session_XXXXXX";
+    char damaged[] = "/tmp/swerve_session_XXXXXX";
+    struct session_log_head head = {.scenario = "road", .seed = key};
+    struct session_log *log = NULL;
+    struct session *session = NULL;
+    struct error error;
+    struct swerve_env *env = open_long_env(world);
+    struct swerve_env *elsewhere = open_long_env(world);
+    make_free(path);
+    EXPECT_OK(session_log_create(path, &head, &log, &error), error);
+    EXPECT_OK(session_create(env, 0, 0, key, &session, &error), error);
+    session_keep(session, log);
+    drive_any(session, key, 33, world);
+    EXPECT_OK(session_back(session, 6, true, &error), error);
+    drive_any(session, key + 100, 47, world);
+    EXPECT_INT(session_log_open(path, &head, &log, &error), STATUS_BUSY);
+    copy_log(path, copy, 0, 0);
+    copy_log(path, torn, 1, 0);
+    copy_log(path, damaged, 0, 300);
+
+    struct session *again = resume(elsewhere, copy, key);
+    EXPECT_INT(session_tick(again), world == OBJECT ? 47 : 40);
+    EXPECT_INT(session_returning(again), world == OBJECT ? 0 : 7);
+    while (session_returning(again) > 0) {
+        EXPECT_OK(session_return(again, &error), error);
+    }
+    EXPECT_INT(session_lines(again), 2);
+    end_alike(session, again, key, world);
+    EXPECT_OK(session_back(session, 25, false, &error), error); /* behind what was taken up */
+    EXPECT_OK(session_back(again, 25, false, &error), error);
+    end_alike(session, again, key + 7, world);
+    session_forget(again);
+    EXPECT(access(copy, F_OK) != 0);
+
+    again = resume(elsewhere, torn, key); /* the tick that was being written is missing */
+    EXPECT_INT(session_tick(again) + session_returning(again), 46);
+    session_forget(again);
+    EXPECT_INT(session_log_open(damaged, &head, &log, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "expected an entry of a session's log with its digest");
+    EXPECT_CONTAINS(error.text, damaged);
+    EXPECT_CONTAINS(error.text, "byte ");
+    unlink(damaged);
+    session_forget(session);
+    swerve_env_close(env);
+    swerve_env_close(elsewhere);
+}
+
+static void a_kept_session_goes_on_elsewhere(void)
+{
+    take_up(OBJECT);
+    take_up(BY_AGENTS);
+}
+
+/* Where frames move agents everything is generated again. */
+static void where_frames_move_agents_all_is_driven_again(void)
+{
+    enum { TICKS = 8 };
+    const uint64_t key = 2;
+    char path[] = "/tmp/swerve_session_XXXXXX";
+    char copy[] = "/tmp/swerve_session_XXXXXX";
+    struct session_log_head head = {.scenario = "road", .seed = key};
+    struct session_log *log = NULL;
+    struct session *session = NULL;
+    struct error error;
+    struct swerve_env *env = open_long_env(BY_MAP);
+    struct swerve_env *elsewhere = open_long_env(BY_MAP);
+    make_free(path);
+    EXPECT_OK(session_log_create(path, &head, &log, &error), error);
+    EXPECT_OK(session_create(env, 0, 0, key, &session, &error), error);
+    session_keep(session, log);
+    drive_any(session, key, TICKS, BY_MAP);
+    copy_log(path, copy, 0, 0);
+    struct session *again = resume(elsewhere, copy, key);
+    EXPECT_INT(session_tick(again), 0);
+    EXPECT_INT(session_returning(again), TICKS);
+    while (session_returning(again) > 0) {
+        EXPECT_OK(session_return(again, &error), error);
+    }
+    const struct scene *mine = session_scene(session);
+    const struct scene *theirs = session_scene(again);
+    EXPECT_INT(theirs->agent_count, mine->agent_count);
+    EXPECT_INT(memcmp(theirs->agents, mine->agents, mine->agent_count * sizeof mine->agents[0]), 0);
+    EXPECT_INT(memcmp(session_cameras(again), session_cameras(session), SWERVE_ENV_CAMERA_BYTES),
+               0);
+    session_forget(session);
+    session_forget(again);
+    swerve_env_close(env);
+    swerve_env_close(elsewhere);
+}
+
+/* Entries with good digests that do not fit the drive: frames of another tick, of which the cameras
+ * show something else, and a way back that leads ahead. */
+static void a_log_that_does_not_fit_is_refused(void)
+{
+    struct error error;
+    struct swerve_env *env = open_long_env(BY_AGENTS);
+    for (int fault = 0; fault < 3; fault++) {
+        char path[] = "/tmp/swerve_session_XXXXXX";
+        struct session_log_head head = {.scenario = "road"};
+        struct session_log *log = NULL;
+        struct session *session = NULL;
+        uint8_t *frame = calloc(1, FRAME_BYTES);
+        const uint8_t *frames[] = {frame};
+        make_free(path);
+        EXPECT_OK(session_log_create(path, &head, &log, &error), error);
+        EXPECT_OK(session_create(env, 0, 0, 0, &session, &error), error);
+        if (fault == 0) { /* before the session's own */
+            for (uint32_t tick = 0; tick < 20; tick++) {
+                const struct action none = {0};
+                EXPECT_OK(session_step(session, &none, STEPS, &error), error);
+                const struct env_past past = env_past(env, 0);
+                EXPECT_OK(session_log_tick(log, none, STEPS, past.observation_digest,
+                                           past.world.frame_stats, &error),
+                          error);
+            }
+            EXPECT_OK(session_log_frames(log, frames, 1, &error), error);
+        } else if (fault == 1) {
+            EXPECT_OK(session_log_back(log, 1, false, &error), error);
+        } else {
+            const struct frame_stats frame_stats = {.tick = 7};
+            for (uint32_t tick = 0; tick < 20; tick++) {
+                EXPECT_OK(session_log_tick(log, (struct action){0}, 0, 0, &frame_stats, &error),
+                          error);
+            }
+            EXPECT_OK(session_log_frames(log, frames, 1, &error), error);
+        }
+        session_destroy(session);
+        session_log_close(log);
+        EXPECT_OK(session_log_open(path, &head, &log, &error), error);
+        EXPECT_OK(session_create(env, 0, 0, 0, &session, &error), error);
+        EXPECT_INT(session_resume(session, log, &error), STATUS_BAD_INPUT);
+        EXPECT_CONTAINS(error.text, fault == 0   ? "expected what was seen at tick 20"
+                                    : fault == 1 ? "expected a way back"
+                                                 : "expected the past of tick 1");
+        session_destroy(session);
+        unlink(path);
+        free(frame);
+    }
+    swerve_env_close(env);
+}
+
+int main(void)
+{
+    open_model();
+    int code = TEST_RUN(TEST(a_kept_session_goes_on_elsewhere),
+                        TEST(where_frames_move_agents_all_is_driven_again),
+                        TEST(a_log_that_does_not_fit_is_refused));
+    close_models();
+    return code;
+}

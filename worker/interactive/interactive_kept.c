@@ -1,0 +1,168 @@
+/*
+ * Sessions of a pool that are kept in a folder, NAME.session each, and taken up again. See
+ * interactive.h.
+ */
+#include "worker/interactive/interactive_internal.h"
+
+#include "worker/interactive/session_log.h"
+#include "worker/models/sampler.h"
+#include "worker/run/revision.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+const char *interactive_name(const struct seat *seat)
+{
+    return seat->name;
+}
+
+uint32_t interactive_scenario_of(const struct seat *seat)
+{
+    return seat->scenario;
+}
+
+uint64_t interactive_seed_of(const struct seat *seat)
+{
+    return seat->seed;
+}
+
+/* What a session of this pool is of. */
+static void describe(const struct interactive *pool, const struct seat *seat,
+                     struct session_log_head *out)
+{
+    const struct scenario_document *document = env_document(pool->env, seat->scenario);
+    memset(out, 0, sizeof *out);
+    snprintf(out->revision, sizeof out->revision, "%s", revision_hash);
+    snprintf(out->world, sizeof out->world, "%s", pool->world);
+    snprintf(out->scenario, sizeof out->scenario, "%s", document->scenario.id);
+    snprintf(out->scenario_hash, sizeof out->scenario_hash, "%s", document->hash);
+    out->seed = seat->seed;
+    if (pool->model != NULL) {
+        snprintf(out->model_hash, sizeof out->model_hash, "%s", pool->model->hash);
+        model_sampler(pool->model->model, pool->conditioning, out->sampler);
+    }
+    if (pool->previous != NULL) {
+        sampler_add_previous(out->sampler, pool->previous->hash);
+    }
+}
+
+static enum status path_of(const struct interactive *pool, const char *name,
+                           char path[LIMIT_PATH_BYTES], struct error *error)
+{
+    static const char digits[] = "0123456789abcdef";
+    if (pool->keep[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "session: expected a server that keeps sessions, found one without a "
+                         "folder for them");
+    }
+    if (strlen(name) != INTERACTIVE_NAME_BYTES - 1 || strspn(name, digits) != strlen(name)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "session: expected the name of a kept session, %d digits 0-9 and a-f, "
+                         "found \"%.40s\"",
+                         INTERACTIVE_NAME_BYTES - 1, name);
+    }
+    int bytes = snprintf(path, LIMIT_PATH_BYTES, "%s/%s.session", pool->keep, name);
+    return bytes < LIMIT_PATH_BYTES
+               ? STATUS_OK
+               : error_set(error, STATUS_LIMIT, "session: the path of its log is too long");
+}
+
+static enum status compare(const char *what, const char *expected, const char *found,
+                           struct error *error)
+{
+    return strcmp(expected, found) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "session: expected one of %s %.64s, as this server has, found %.64s",
+                           what, expected, found);
+}
+
+/* Which of the suite's scenarios a log is of, where everything else that its bits depend on is what
+ * this pool has. */
+static enum status find_drive(const struct interactive *pool, const struct session_log_head *head,
+                              struct seat *seat, struct error *error)
+{
+    struct session_log_head ours;
+    uint32_t count = swerve_env_scenarios(pool->env);
+    uint32_t scenario = 0;
+    while (scenario < count &&
+           strcmp(env_document(pool->env, scenario)->hash, head->scenario_hash) != 0) {
+        scenario++;
+    }
+    if (scenario == count) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "session: its scenario %s, hash %.12s, is not in this server's suite",
+                         head->scenario, head->scenario_hash);
+    }
+    seat->scenario = scenario;
+    seat->seed = head->seed;
+    describe(pool, seat, &ours);
+    TRY(compare("revision", ours.revision, head->revision, error));
+    TRY(compare("world", ours.world, head->world, error));
+    TRY(compare("model", ours.model_hash, head->model_hash, error));
+    return compare("sampler", ours.sampler, head->sampler, error);
+}
+
+static enum status take_up(struct interactive *pool, const char *name, struct seat *seat,
+                           struct error *error)
+{
+    char path[LIMIT_PATH_BYTES];
+    struct session_log_head head;
+    struct session_log *log = NULL;
+    TRY(path_of(pool, name, path, error));
+    TRY(session_log_open(path, &head, &log, error));
+    enum status status = find_drive(pool, &head, seat, error);
+    THEN(status,
+         session_create(pool->env, seat->place, seat->scenario, seat->seed, &seat->session, error));
+    if (status != STATUS_OK) {
+        session_log_close(log);
+        return status;
+    }
+    status = session_resume(seat->session, log, error);
+    if (status != STATUS_OK) {
+        session_destroy(seat->session);
+        seat->session = NULL;
+        return error_prefix(error, "%s", path);
+    }
+    snprintf(seat->name, sizeof seat->name, "%s", name);
+    return STATUS_OK;
+}
+
+static enum status begin_log(const struct interactive *pool, struct seat *seat, struct error *error)
+{
+    uint64_t random[2];
+    char path[LIMIT_PATH_BYTES];
+    struct session_log_head head;
+    struct session_log *log = NULL;
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        return error_set(error, STATUS_IO, "session: no random numbers for its name");
+    }
+    snprintf(seat->name, sizeof seat->name, "%016llx%016llx", (unsigned long long)random[0],
+             (unsigned long long)random[1]);
+    describe(pool, seat, &head);
+    TRY(path_of(pool, seat->name, path, error));
+    TRY(session_log_create(path, &head, &log, error));
+    session_keep(seat->session, log);
+    return STATUS_OK;
+}
+
+enum status interactive_make_session(struct interactive *pool, const struct interactive_wish *wish,
+                                     struct seat *seat, struct error *error)
+{
+    if (wish->resume != NULL) {
+        return take_up(pool, wish->resume, seat, error);
+    }
+    seat->scenario = wish->scenario;
+    seat->seed = wish->seed;
+    TRY(session_create(pool->env, seat->place, seat->scenario, seat->seed, &seat->session, error));
+    if (pool->keep[0] == '\0') {
+        return STATUS_OK;
+    }
+    enum status status = begin_log(pool, seat, error);
+    if (status != STATUS_OK) {
+        session_destroy(seat->session);
+        seat->session = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,57 @@
+/*
+ * Parts that the files of a session share. See session.h.
+ */
+#ifndef SWERVE_WORKER_INTERACTIVE_SESSION_INTERNAL_H
+#define SWERVE_WORKER_INTERACTIVE_SESSION_INTERNAL_H
+
+#include "worker/env/env_scene.h"
+#include "worker/interactive/session.h"
+#include "worker/interactive/session_log.h"
+
+/* Deeds of a tick. */
+struct driven {
+    struct action action;
+    uint8_t skipped; /* steps of the sampler that were left out */
+};
+
+struct line {
+    uint32_t ticks;
+    struct driven *driven; /* [ticks], owned */
+};
+
+struct session {
+    struct swerve_env *env;
+    struct swerve_env_rows rows;
+    uint32_t index;
+    uint32_t scenario;
+    uint32_t horizon_ticks;
+    uint32_t target; /* tick to return to, where it is after this one */
+    bool touched;
+    struct driven *driven; /* [horizon_ticks], of the line that goes on */
+    /* States at ticks 0, SESSION_KEEP_TICKS, .. of the line that goes on. */
+    struct swerve_env_state **states;
+    bool *touches; /* [states], whether something had been touched by then */
+    uint32_t state_count;
+    uint32_t left_count;
+    struct line left[SESSION_LINES_MAX]; /* lines that were left, in that order */
+    struct session_log *log;             /* NULL: nothing is kept */
+    struct error unkept;                 /* why not, where it is to be told */
+    bool unkept_told;
+};
+
+/* ---- session.c ---- */
+
+/* Keeps the state of this tick where one is due and not kept. */
+enum status session_keep_state(struct session *session, struct error *error);
+/* Leaves the line that goes on, of so many ticks. LIMIT. */
+enum status session_leave_line(struct session *session, uint32_t ticks, struct error *error);
+/* What a tick does: its row of actions and what it leaves out. */
+enum status session_set(struct session *session, const struct driven *driven, struct error *error);
+
+/* ---- session_kept.c: nothing without a log ---- */
+
+void session_log_step(struct session *session, const struct driven *driven);
+void session_log_state(struct session *session);
+void session_log_turn(struct session *session, uint32_t target, bool keep);
+
+#endif

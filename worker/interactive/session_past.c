@@ -1,0 +1,164 @@
+/*
+ * A session's drive out of its log. See session.h.
+ *
+ * What is read is of another process, so it counts for nothing until it fits: entries follow each
+ * other, frames show what was seen, and what they do not cover is generated again.
+ */
+#include "worker/interactive/session_internal.h"
+
+#include "base/check.h"
+#include "engine/sensors/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The line that goes on, as it is read. */
+struct past {
+    struct session_log_entry *ticks;  /* [horizon_ticks], of each tick of the line */
+    struct session_log_entry *states; /* [horizon_ticks / SESSION_KEEP_TICKS + 1], frames; kind 0:
+                                         there are none */
+    uint32_t tick_count;
+    uint8_t *frame; /* [FRAME_BYTES] */
+};
+
+static enum status misfit(const char *expected, uint32_t tick, struct error *error)
+{
+    return error_set(error, STATUS_BAD_INPUT, "session: tick %u of its log: expected %s", tick,
+                     expected);
+}
+
+static enum status read_tick(struct session *session, struct past *past,
+                             const struct session_log_entry *entry, struct error *error)
+{
+    if (past->tick_count == session->horizon_ticks) {
+        return misfit("the end of the drive, found another tick", past->tick_count, error);
+    }
+    past->ticks[past->tick_count] = *entry;
+    session->driven[past->tick_count] =
+        (struct driven){.action = entry->action, .skipped = (uint8_t)entry->skipped};
+    if (entry->skipped > UINT8_MAX) {
+        return misfit("fewer steps to be left out", past->tick_count, error);
+    }
+    past->tick_count++;
+    return STATUS_OK;
+}
+
+static enum status read_back(struct session *session, struct past *past,
+                             const struct session_log_entry *entry, struct error *error)
+{
+    if (entry->target > past->tick_count) {
+        return misfit("a way back, found one ahead", past->tick_count, error);
+    }
+    if (entry->keep) {
+        TRY(session_leave_line(session, past->tick_count, error));
+    }
+    uint32_t kept = entry->target / SESSION_KEEP_TICKS;
+    for (uint32_t i = kept + 1; i <= past->tick_count / SESSION_KEEP_TICKS; i++) {
+        past->states[i].frame_count = 0;
+    }
+    past->tick_count = entry->target;
+    return STATUS_OK;
+}
+
+static enum status read_entry(struct session *session, struct past *past,
+                              const struct session_log_entry *entry, struct error *error)
+{
+    switch (entry->kind) {
+    case SESSION_LOG_TICK:
+        return read_tick(session, past, entry, error);
+    case SESSION_LOG_BACK:
+        return read_back(session, past, entry, error);
+    case SESSION_LOG_FRAMES:
+        break;
+    }
+    if (past->tick_count % SESSION_KEEP_TICKS != 0 || entry->frame_count > past->tick_count + 1) {
+        return misfit("frames of a tick at which a state is kept", past->tick_count, error);
+    }
+    past->states[past->tick_count / SESSION_KEEP_TICKS] = *entry;
+    return STATUS_OK;
+}
+
+/* The frame that is remembered of a tick, out of those of the next kept state; *frame NULL: none
+ * is. */
+static enum status frame_of(struct session_log *log, const struct past *past, uint32_t tick,
+                            uint32_t last, const uint8_t **frame, struct error *error)
+{
+    uint32_t kept = (tick + SESSION_KEEP_TICKS - 1) / SESSION_KEEP_TICKS;
+    const struct session_log_entry *state = &past->states[kept];
+    uint32_t back = kept * SESSION_KEEP_TICKS - tick;
+    *frame = NULL;
+    if (kept * SESSION_KEEP_TICKS > last || back >= state->frame_count) {
+        return STATUS_OK;
+    }
+    TRY(session_log_frame(log, state, back, past->frame, error));
+    *frame = past->frame;
+    return STATUS_OK;
+}
+
+/* Through the ticks of the past up to a kept state. */
+static enum status retrace(struct session *session, struct session_log *log,
+                           const struct past *past, uint32_t last, struct error *error)
+{
+    for (uint32_t tick = 0; tick < last; tick++) {
+        const struct session_log_entry *entry = &past->ticks[tick];
+        struct env_past found = {
+            .observation_digest = entry->observation_digest,
+            .world = {.frame_stats = &entry->frame_stats},
+        };
+        if (session_end(session) != SWERVE_ENV_GOES_ON) {
+            return misfit("the end of the drive, found another tick", tick, error);
+        }
+        TRY(frame_of(log, past, tick + 1, last, &found.world.frame, error));
+        TRY(session_set(session, &session->driven[tick], error));
+        TRY(env_retrace(session->env, session->index, &found, error));
+        session->touched = session->touched || session->rows.contact[session->index] != 0;
+        TRY(session_keep_state(session, error));
+    }
+    return STATUS_OK;
+}
+
+/* The last tick whose state can be had without generating anything: with the frames of every kept
+ * state until then in a learned world, else any. */
+static uint32_t last_kept(const struct session *session, const struct past *past)
+{
+    uint32_t kept = 0;
+    if (!env_generates(session->env)) {
+        return past->tick_count;
+    }
+    while ((kept + 1) * SESSION_KEEP_TICKS <= past->tick_count &&
+           past->states[kept + 1].frame_count > 0) {
+        kept++;
+    }
+    return kept * SESSION_KEEP_TICKS;
+}
+
+enum status session_resume(struct session *session, struct session_log *log, struct error *error)
+{
+    size_t kept = session->horizon_ticks / SESSION_KEEP_TICKS + 1;
+    struct session_log_entry *entry = malloc(sizeof *entry);
+    struct past past = {
+        .ticks = malloc(session->horizon_ticks * sizeof *past.ticks),
+        .states = calloc(kept + 1, sizeof *past.states),
+        .frame = malloc(FRAME_BYTES),
+    };
+    enum status status = STATUS_OK;
+    CHECK(session_tick(session) == 0 && session->log == NULL);
+    if (entry == NULL || past.ticks == NULL || past.states == NULL || past.frame == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "session: out of memory");
+    }
+    while (status == STATUS_OK && session_log_next(log, entry)) {
+        status = read_entry(session, &past, entry, error);
+    }
+    THEN(status, retrace(session, log, &past, last_kept(session, &past), error));
+    if (status == STATUS_OK) {
+        session->target = past.tick_count;
+        session_keep(session, log);
+    } else {
+        session_log_close(log);
+    }
+    free(entry);
+    free(past.ticks);
+    free(past.states);
+    free(past.frame);
+    return status;
+}
