@@ -124,7 +124,7 @@
     return JSON.parse(await new Response(stream).text());
   };
 
-  // What the cameras of a drive's rig saw at the tick nearest to one, of those that the page has.
+  // Pictures that the cameras of a drive's rig saw at the tick nearest to one, of those that the page has.
   const seen = new Map([...document.querySelectorAll('script[type="application/x-swerve-frames"]')]
     .map((script) => [Number(script.dataset.outcome), script]));
   const frames = async (outcome, tick) => {

@@ -43,7 +43,7 @@ static uint32_t tick_of(const struct report_drive *drive, int32_t rollout,
                : first + (last > first ? last - first : 0) * index / (FRAMES_TICKS - 1);
 }
 
-/* What the cameras of an outcome's rig saw; one whose rig is not known has none. */
+/* Pictures that the cameras of an outcome's rig saw; one whose rig is not known has none. */
 static enum status embed_frames(struct report *report, const struct outcome *outcome,
                                 struct error *error)
 {

@@ -126,7 +126,7 @@ static double sharpness_of(const struct watch_sums *sums)
     return (double)sums->steps / (double)sums->pixels;
 }
 
-/* How far a value is from the first second's, which must have been worth something. */
+/* Distance of a value from the first second's, which must have been worth something. */
 static double ratio_to(double value, double first, double least)
 {
     if (first < least) {

@@ -11,7 +11,7 @@
 #ifndef SWERVE_ENGINE_SENSORS_RASTER_CAMERA_H
 #define SWERVE_ENGINE_SENSORS_RASTER_CAMERA_H
 
-#include "engine/sensors/lens.h"
+#include "engine/lens/lens.h"
 #include "engine/sensors/raster.h"
 #include "engine/sensors/raster_layers.h"
 #include "kernels/camera_ground.h"

@@ -60,7 +60,7 @@ def _choice(rig, sensors):
 
 
 def _parts(observation, rig):
-    """What an observation has beside the sensors of a rig."""
+    """Parts of an observation beside the sensors of a rig."""
     if observation is None:
         return ("ego", "route", "bev") if rig is None else ("ego", "route")
     if rig is not None and not set(observation) <= {"ego", "route"}:

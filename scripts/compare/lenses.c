@@ -3,7 +3,7 @@
  * then lines "CAMERA x y z", a direction in the frame of camera number CAMERA. Prints "u v x y z",
  * the pixel where it lands and the direction of length 1 that this pixel looks in, or "none".
  */
-#include "engine/sensors/lens.h"
+#include "engine/lens/lens.h"
 #include "schemas/rig/rig.h"
 
 #include <stdio.h>

@@ -5,8 +5,8 @@
  */
 #include "base/check.h"
 #include "base/units.h"
+#include "engine/lens/lens.h"
 #include "engine/rigs/frames.h"
-#include "engine/sensors/lens.h"
 #include "tests/engine/road.h"
 #include "tests/harness.h"
 

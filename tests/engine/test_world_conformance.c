@@ -164,7 +164,7 @@ static void record_slot(struct record *record, const struct world *world, uint32
     const struct scene *scene = ops->slot_scene(world, slot);
     record_scene(record, scene);
     if (scene->tick % scale->picture_period == 7) {
-        struct observation_buffers buffers = {bev, {NULL, camera, NULL}};
+        struct observation_buffers buffers = {.bev = bev, .camera = {NULL, camera, NULL}};
         ops->slot_observe(world, slot, &buffers);
         sha256_update(&record->hash, bev, sizeof bev);
         sha256_update(&record->hash, camera, sizeof camera);

@@ -573,7 +573,7 @@ static void a_lost_rollout_says_so_and_disturbs_nobody(void)
     EXPECT(ops->slot_frame_stats(world, 1)->not_finite > 0); /* before it is looked at again */
     static uint8_t bev[BEV_BYTES];
     static uint8_t camera[CAMERA_BYTES];
-    ops->slot_observe(world, 1, &(struct observation_buffers){bev, {camera, NULL, NULL}});
+    ops->slot_observe(world, 1, &(struct observation_buffers){.bev = bev, .camera = {camera}});
     EXPECT(bev[0] == 0 && bev[BEV_UNSEEN * BEV_CELLS] == 255);
     step_one(world, 1, 5);
     EXPECT_INT(ops->slot_scene(world, 1)->tick, 4);

@@ -17,8 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MODELS SWERVE_SOURCE_ROOT "/tests/engine/data"
-
 enum { HORIZON = 14, STEPS = 2 };
 
 static const char road[] =
@@ -44,11 +42,12 @@ static inline void write_file(char *path, const void *data, size_t bytes)
     close(fd);
 }
 
-static inline void open_model(void)
+/* `directory`: of tests' models. */
+static inline void open_model(const char *directory)
 {
     const struct models_model *found = NULL;
     struct error error;
-    EXPECT_OK(models_open(MODELS, NULL, &models, &error), error);
+    EXPECT_OK(models_open(directory, NULL, &models, &error), error);
     EXPECT_OK(models_named(models, "tiny", NN_BF16, &found, &error), error);
     model = *found;
     const struct model_config config = {

@@ -593,7 +593,7 @@ static void quantiles_are_bounds(void)
 
 int main(void)
 {
-    open_model();
+    open_model(SWERVE_SOURCE_ROOT "/tests/engine/data");
     int code = TEST_RUN(
         TEST(sessions_of_mixed_steps_are_driven_again), TEST(steps_that_there_are_not_are_refused),
         TEST(every_rung_is_reached), TEST(a_way_back_makes_nobody_late),

@@ -305,7 +305,7 @@ static void worlds_that_make_pictures_of_a_rig_keep_them(void)
     drive_finish(&drive);
 }
 
-/* Where pictures outgrow their room every other one goes, never the newest; where not even two
+/* Pictures that outgrow their room: every other one goes, never the newest; where not even two
  * have room, all. */
 static void pictures_are_thinned_out(void)
 {

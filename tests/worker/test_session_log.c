@@ -163,7 +163,7 @@ static void a_kept_session_goes_on_elsewhere(void)
     take_up(BY_AGENTS);
 }
 
-/* Where frames move agents everything is generated again. */
+/* Frames that move agents are generated again, all of them. */
 static void where_frames_move_agents_all_is_driven_again(void)
 {
     enum { TICKS = 8 };
@@ -253,7 +253,7 @@ static void a_log_that_does_not_fit_is_refused(void)
 
 int main(void)
 {
-    open_model();
+    open_model(SWERVE_SOURCE_ROOT "/tests/engine/data");
     int code = TEST_RUN(TEST(a_kept_session_goes_on_elsewhere),
                         TEST(where_frames_move_agents_all_is_driven_again),
                         TEST(a_log_that_does_not_fit_is_refused));

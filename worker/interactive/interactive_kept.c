@@ -27,7 +27,7 @@ uint64_t interactive_seed_of(const struct seat *seat)
     return seat->seed;
 }
 
-/* What a session of this pool is of. */
+/* Identity of a session of this pool. */
 static void describe(const struct interactive *pool, const struct seat *seat,
                      struct session_log_head *out)
 {

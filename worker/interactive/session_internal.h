@@ -45,7 +45,7 @@ struct session {
 enum status session_keep_state(struct session *session, struct error *error);
 /* Leaves the line that goes on, of so many ticks. LIMIT. */
 enum status session_leave_line(struct session *session, uint32_t ticks, struct error *error);
-/* What a tick does: its row of actions and what it leaves out. */
+/* A tick: its row of actions and what it leaves out. */
 enum status session_set(struct session *session, const struct driven *driven, struct error *error);
 
 /* ---- session_kept.c: nothing without a log ---- */

@@ -24,7 +24,7 @@ enum { SESSION_LOG_BYTES_MAX = 256 << 20, SESSION_LOG_FRAMES_MAX = 16 };
 
 struct session_log;
 
-/* What the drive is of; texts are terminated. */
+/* Identity of the drive; texts are terminated. */
 struct session_log_head {
     char revision[SHA256_HEX_BYTES];
     char world[LIMIT_ID_BYTES];

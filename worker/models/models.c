@@ -298,6 +298,13 @@ bool models_available(const struct models *models, enum tier tier)
 
 /* ---- opening ---- */
 
+/* Whether a model's hash is the one that is asked for, whole or its first digits; "" asks for none.
+ */
+static bool begins(const char *hash, const char *asked)
+{
+    return asked[0] != '\0' && strncmp(hash, asked, strlen(asked)) == 0;
+}
+
 /* The open model that is called so, or has that hash, in this precision; NULL: it is not open. */
 static const struct models_model *find_open(struct models *models, const char *name,
                                             const char *hash, enum nn_precision precision)
@@ -306,7 +313,7 @@ static const struct models_model *find_open(struct models *models, const char *n
         struct models_entry *entry = &models->entries[i];
         if (entry->model != NULL && entry->precision == precision &&
             (name == NULL || strcmp(entry->view.name, name) == 0) &&
-            (hash == NULL || strncmp(entry->view.hash, hash, strlen(hash)) == 0)) {
+            (hash == NULL || begins(entry->view.hash, hash))) {
             entry->last_use = ++models->uses;
             return &entry->view;
         }
@@ -478,7 +485,7 @@ static bool file_hash(const char *path, char out[SHA256_HEX_BYTES])
 static bool is_file_of(const char *path, const char *hash)
 {
     char found[SHA256_HEX_BYTES];
-    return file_hash(path, found) && strncmp(found, hash, strlen(hash)) == 0;
+    return file_hash(path, found) && begins(found, hash);
 }
 
 /* The name of the file of that hash in the directory; "" when there is none. */
@@ -604,7 +611,7 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
     /* Not by name: the file may have been another one when the name was last asked for. */
     TRY(open_entry(models, located.directory, located.name, precision,
                    located.bounded ? located.bounds_hash : NULL, &found, error));
-    if (strncmp(found->hash, hash, strlen(hash)) != 0) {
+    if (!begins(found->hash, hash)) {
         return error_set(error, STATUS_DEVICE, "model %s: its file changed while it was opened",
                          located.name);
     }
@@ -644,54 +651,4 @@ const struct models_origin *models_origin(struct models *models, const char *has
         return NULL;
     }
     return &lent->origin;
-}
-
-/* ---- names ---- */
-
-enum status models_parse_precision(const char *name, enum nn_precision *out, struct error *error)
-{
-    for (int i = 0; i < NN_PRECISION_COUNT; i++) {
-        if (strcmp(name, nn_precision_names[i]) == 0) {
-            *out = (enum nn_precision)i;
-            return STATUS_OK;
-        }
-    }
-    return error_set(error, STATUS_USAGE, "precision: expected fp32, bf16 or int8, found \"%.60s\"",
-                     name);
-}
-
-enum status models_parse_conditioning(const char *name, enum conditioning *out, struct error *error)
-{
-    for (int i = 0; i < CONDITIONING_CHOICES; i++) {
-        if (strcmp(name, conditioning_names[i]) == 0) {
-            *out = (enum conditioning)i;
-            return STATUS_OK;
-        }
-    }
-    return error_set(error, STATUS_USAGE,
-                     "layout: expected agents, map, none or foresee, found \"%.60s\"", name);
-}
-
-enum status models_parse_sampler(const char *sampler, enum conditioning *conditioning,
-                                 enum nn_precision *precision, struct error *error)
-{
-    char first[LIMIT_ID_BYTES];
-    const char *slash = strchr(sampler, '/');
-    const char *last = strrchr(sampler, '/');
-    enum conditioning found_conditioning = CONDITIONING_AGENTS;
-    enum nn_precision found_precision = NN_BF16;
-    if (slash == NULL || last == slash || slash - sampler >= LIMIT_ID_BYTES) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "sampler \"%.60s\": expected conditioning/eulerN/precision", sampler);
-    }
-    snprintf(first, sizeof first, "%.*s", (int)(slash - sampler), sampler);
-    bool foreign = outcome_world_option(sampler)[0] != '\0';
-    if (models_parse_conditioning(first, &found_conditioning, error) != STATUS_OK ||
-        (!foreign && models_parse_precision(last + 1, &found_precision, error) != STATUS_OK)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "sampler \"%.60s\": expected conditioning/eulerN/precision", sampler);
-    }
-    *conditioning = found_conditioning;
-    *precision = found_precision;
-    return STATUS_OK;
 }

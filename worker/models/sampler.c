@@ -1,10 +1,11 @@
 /*
- * The number of steps within a sampler's name. See sampler.h.
+ * Names of samplers and their parts. See sampler.h and models.h.
  */
 #include "worker/models/sampler.h"
 
 #include "base/check.h"
 #include "engine/sensors/conditioning.h"
+#include "worker/models/models.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,4 +95,54 @@ bool sampler_skips(const char *own, const char *asked, uint32_t *skipped)
     }
     *skipped = steps[0] - steps[1];
     return true;
+}
+
+/* ---- parts ---- */
+
+enum status models_parse_precision(const char *name, enum nn_precision *out, struct error *error)
+{
+    for (int i = 0; i < NN_PRECISION_COUNT; i++) {
+        if (strcmp(name, nn_precision_names[i]) == 0) {
+            *out = (enum nn_precision)i;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_USAGE, "precision: expected fp32, bf16 or int8, found \"%.60s\"",
+                     name);
+}
+
+enum status models_parse_conditioning(const char *name, enum conditioning *out, struct error *error)
+{
+    for (int i = 0; i < CONDITIONING_CHOICES; i++) {
+        if (strcmp(name, conditioning_names[i]) == 0) {
+            *out = (enum conditioning)i;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_USAGE,
+                     "layout: expected agents, map, none or foresee, found \"%.60s\"", name);
+}
+
+enum status models_parse_sampler(const char *sampler, enum conditioning *conditioning,
+                                 enum nn_precision *precision, struct error *error)
+{
+    char first[LIMIT_ID_BYTES];
+    const char *slash = strchr(sampler, '/');
+    const char *last = strrchr(sampler, '/');
+    enum conditioning found_conditioning = CONDITIONING_AGENTS;
+    enum nn_precision found_precision = NN_BF16;
+    if (slash == NULL || last == slash || slash - sampler >= LIMIT_ID_BYTES) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "sampler \"%.60s\": expected conditioning/eulerN/precision", sampler);
+    }
+    snprintf(first, sizeof first, "%.*s", (int)(slash - sampler), sampler);
+    bool foreign = outcome_world_option(sampler)[0] != '\0';
+    if (models_parse_conditioning(first, &found_conditioning, error) != STATUS_OK ||
+        (!foreign && models_parse_precision(last + 1, &found_precision, error) != STATUS_OK)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "sampler \"%.60s\": expected conditioning/eulerN/precision", sampler);
+    }
+    *conditioning = found_conditioning;
+    *precision = found_precision;
+    return STATUS_OK;
 }

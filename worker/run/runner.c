@@ -11,7 +11,6 @@
 #include "worker/models/health_world.h"
 #include "worker/planner/planner_spec.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

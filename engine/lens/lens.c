@@ -4,7 +4,7 @@
  * All are a function of the angle to the axis, but for the tangential terms of a pinhole: the
  * inverse is found along the radius first, then in the plane.
  */
-#include "engine/sensors/lens.h"
+#include "engine/lens/lens.h"
 
 #include "base/dmath.h"
 #include "base/units.h"

@@ -5,8 +5,8 @@
  * Directions are in the camera's frame, x right, y down, z along the axis. Pixels as in the rig:
  * the centre of the upper left one is (0, 0).
  */
-#ifndef SWERVE_ENGINE_SENSORS_LENS_H
-#define SWERVE_ENGINE_SENSORS_LENS_H
+#ifndef SWERVE_ENGINE_LENS_LENS_H
+#define SWERVE_ENGINE_LENS_LENS_H
 
 #include "kernels/draw_list_camera.h"
 #include "schemas/rig/rig.h"
