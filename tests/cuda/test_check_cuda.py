@@ -107,7 +107,7 @@ def budgets_of_instructions_hold_in_both_directions(judge):
     fewer = changed("temporal", lambda texts: texts[:4] + texts[10:])
     judge.finds(fewer, r"temporal.* 30 instructions, expected about 36: bring the table up to date")
     inner = changed("wide_gemm", lambda texts: texts[:1] + ["FADD R1, R2, R3"] * 3 + texts[1:])
-    judge.finds(inner, r"wide_gemm.* 36 instructions in the loop that multiplies, expected at most 35")
+    judge.finds(inner, r"wide_gemm.* 36 instructions in its loop, expected at most 35")
 
 
 def narrow_accesses_and_lost_products_are_found(judge):

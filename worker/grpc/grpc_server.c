@@ -54,6 +54,7 @@ struct grpc_server {
     void *context;
     int fd;
     struct connection connections[GRPC_SERVER_CONNECTIONS];
+    uint8_t in[IN_BYTES]; /* of whoever is read */
 };
 
 /* ---- answers ---- */
@@ -327,9 +328,9 @@ static void send_out(struct connection *connection)
 /* Reads what is there. */
 static void receive(struct connection *connection)
 {
-    static _Thread_local uint8_t in[IN_BYTES];
+    uint8_t *in = connection->server->in;
     for (int round = 0; round < ROUNDS_MAX && !connection->failed; round++) {
-        ssize_t got = recv(connection->fd, in, sizeof in, 0);
+        ssize_t got = recv(connection->fd, in, IN_BYTES, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;
         }

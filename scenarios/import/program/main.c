@@ -298,7 +298,8 @@ static int import_command(int argc, char **argv)
     const struct cli_command command = {
         "import",
         "commonroad|opendrive|openscenario|womd FILE... -o OUT.json\n"
-        "       swerve import controls FILE.csv|FOLDER... -o OUT.json",
+        "       swerve import controls FILE.csv|FOLDER... -o OUT.json\n"
+        "       swerve import usdz SCENE.usdz -o OUT.json [--rig RIG.json]",
         "Turns CommonRoad XML (2018b, 2020a), roads of OpenDRIVE, OpenSCENARIO XML (1.0 to 1.3), "
         "or "
         "scenes of the\n"
