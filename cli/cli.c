@@ -234,10 +234,9 @@ enum status cli_tell_other_revision(struct store *store, const char *suite_id,
         memcpy(filter.suite_id, ids[i], sizeof filter.suite_id);
         status = store->ops->outcomes(store, &filter, outcome, &count, error);
         found = status == STATUS_OK && count == 1 &&
-                strcmp(outcome->planner_hash, spec->planner_hash) == 0 &&
-                strcmp(outcome->revision, spec->revision) != 0;
+                strcmp(outcome->planner_hash, spec->planner_hash) == 0;
     }
-    if (found) {
+    if (found && strcmp(outcome->revision, spec->revision) != 0) {
         text_print(stderr,
                    "swerve: results of this planner in suite %s are of simulation revision %.12s, "
                    "this program's is %.12s: bits may differ, so everything is driven anew\n",

@@ -20,7 +20,8 @@ enum status png_decode(const uint8_t *file, size_t bytes, uint32_t width, uint32
         return STATUS_BAD_INPUT;
     }
     image.format = PNG_FORMAT_RGB;
-    return png_image_finish_read(&image, NULL, out, 0, NULL)
+    const png_color black = {0, 0, 0}; /* behind what is translucent */
+    return png_image_finish_read(&image, &black, out, 0, NULL)
                ? STATUS_OK
                : error_set(error, STATUS_BAD_INPUT, "a PNG of %zu bytes: %.160s", bytes,
                            image.message);

@@ -40,6 +40,10 @@ static enum status run_adapter(const char *const *words, uint32_t count, struct 
     if (WIFEXITED(how) && WEXITSTATUS(how) == EXIT_NO_PROGRAM) {
         return error_set(error, STATUS_IO, "usdz: cannot start python3, which reads scenes");
     }
+    if (WIFSIGNALED(how)) {
+        return error_set(error, STATUS_IO, "%s: not done: python3 was ended by signal %d", words[0],
+                         WTERMSIG(how));
+    }
     return WIFEXITED(how) && WEXITSTATUS(how) == 0
                ? STATUS_OK
                : error_set(error, STATUS_BAD_INPUT, "%s: not done, as is said above", words[0]);

@@ -265,7 +265,7 @@ void story_action_start(const struct story_run *run, uint32_t index)
     struct story_actor_state *self = action->actor >= 0 ? &run->state->actors[action->actor] : NULL;
     run->state->actions[index] =
         (struct story_action_state){.start_s = run->time_s, .end_s = -1.0, .running = 1};
-    if (self == NULL || action->kind == STORY_DO_WAIT) {
+    if (self == NULL || action->kind == STORY_DO_WAIT || action->kind == STORY_DO_SET) {
         end_set(run, index);
         return;
     }

@@ -120,19 +120,6 @@ static struct action input_at(const struct recording *recording, uint32_t tick, 
                            .steer_rad = steer_at(recording, tick, wheelbase_m)};
 }
 
-void correlate_compare(struct correlate *correlate, enum correlate_model model, int horizon,
-                       const struct trajectory_point *recorded, double x_m, double y_m,
-                       double speed_mps)
-{
-    struct correlate_cell *cell = &correlate->cells[model][horizon];
-    double dx_m = x_m - recorded->x_m;
-    double dy_m = y_m - recorded->y_m;
-    correlate_error_add(&cell->position_m, hypot(dx_m, dy_m));
-    correlate_error_add(&cell->along_m,
-                        dx_m * cos(recorded->heading_rad) + dy_m * sin(recorded->heading_rad));
-    correlate_error_add(&cell->speed_mps, fabs(speed_mps - recorded->speed_mps));
-}
-
 /* Whether a horizon ends at that tick of a window; -1: none does. */
 static int horizon_at(uint32_t ticks)
 {

@@ -6,7 +6,7 @@
  * variance and in the degrees of freedom, which are fewer still where few scenes make up the
  * spread. Errors are skewed, so the interval of a size is one of its logarithm.
  */
-#include "report/correlate/correlate.h"
+#include "report/correlate/correlate_foresight.h"
 #include "scheduler/rate.h"
 
 #include <math.h>
@@ -17,6 +17,19 @@ void correlate_error_add(struct correlate_error *errors, double value)
     errors->scene.value += value;
     errors->most = fmax(errors->most, fabs(value));
     errors->is_signed |= value < 0;
+}
+
+void correlate_compare(struct correlate *correlate, enum correlate_model model, int horizon,
+                       const struct trajectory_point *recorded, double x_m, double y_m,
+                       double speed_mps)
+{
+    struct correlate_cell *cell = &correlate->cells[model][horizon];
+    double dx_m = x_m - recorded->x_m;
+    double dy_m = y_m - recorded->y_m;
+    correlate_error_add(&cell->position_m, hypot(dx_m, dy_m));
+    correlate_error_add(&cell->along_m,
+                        dx_m * cos(recorded->heading_rad) + dy_m * sin(recorded->heading_rad));
+    correlate_error_add(&cell->speed_mps, fabs(speed_mps - recorded->speed_mps));
 }
 
 void correlate_error_close(struct correlate_error *errors)

@@ -16,13 +16,19 @@ rear axle to it. Elevation, roll and pitch, meshes, images, lidars, lights and s
 
 A USDZ that is packed here has those files alone: AlpaSim's renderers need more.
 """
+import sys
+
+if sys.path and sys.path[0] == "":  # as a text of the program: what lies in the working folder is no module of it
+    del sys.path[0]
+
+# pylint: disable=wrong-import-position
 import argparse
 import io
 import json
 import math
+import os
 import pathlib
 import re
-import sys
 import zipfile
 
 NEAR_M, JOIN_M, JOIN_RAD = 150.0, 1.0, 0.5
@@ -268,6 +274,17 @@ def write_scene(archive, scene, rig):
     return len(lanes)
 
 
+def put(path, data):
+    """Writes a file whole: what was there stays until the new one is."""
+    made = path.with_name(path.name + ".part")
+    try:
+        made.write_bytes(data)
+        os.replace(made, path)
+    except OSError as error:
+        made.unlink(missing_ok=True)
+        fail(f"{path}: cannot be written: {error.strerror}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scene", type=pathlib.Path, help="SCENE.usdz; with --pack a scenario whose ego has a log")
@@ -280,24 +297,26 @@ def main():
     try:
         if options.pack:
             rig = json.loads(options.rig.read_text()) if options.rig else {"cameras": []}
-            with zipfile.ZipFile(options.output, "w") as archive:  # stored, as USDZ wants it
+            packed = io.BytesIO()
+            with zipfile.ZipFile(packed, "w") as archive:  # stored, as USDZ wants it
                 lanes = write_scene(archive, json.loads(options.scene.read_text()), rig)
+            put(options.output, packed.getvalue())
             print(f"{options.output}: {len(rig['cameras'])} cameras, {lanes} lanes")
             return
         with zipfile.ZipFile(options.scene) as archive:
             if options.rig_only:
                 rigs, scene = read_rigs(archive)
                 rig = json.dumps(rig_of(rigs, rigs["rig_trajectories"][0]["rig_bbox"]["centroid"][0], scene), indent=2) + "\n"
-                sys.stdout.write(rig) if str(options.output) == "-" else options.output.write_text(rig)
+                sys.stdout.write(rig) if str(options.output) == "-" else put(options.output, rig.encode())
                 return
             scene, rig, joined = read_scene(archive, options.map)
     except (OSError, zipfile.BadZipFile, json.JSONDecodeError) as error:
         fail(f"{options.scene}: {error}")
     except (KeyError, TypeError, ValueError, IndexError) as error:
         fail(f"{options.scene}: expected AlpaSim's form, found a member missing or of another kind ({type(error).__name__}: {error})")
-    options.output.write_text(json.dumps(scene))
+    put(options.output, json.dumps(scene).encode())
     if options.rig:
-        options.rig.write_text(json.dumps(rig))
+        put(options.rig, json.dumps(rig).encode())
     print(f"{options.output}: {scene['horizon_s']} s, {len(scene['agents'])} agents, {len(rig['cameras'])} cameras, "
           f"{len(scene['map'].get('lanes', []))} lanes, {joined} ends joined to beginnings within {JOIN_M} m")
 

@@ -201,8 +201,66 @@ static void what_it_does_not_have_is_said(void)
     end();
 }
 
+static void expect_refused(struct picture_question *question, const char *why)
+{
+    struct grpc_call *call =
+        ask(SERVICE "render_rgb", &question->render.base, GRPC_INVALID_ARGUMENT);
+    EXPECT_CONTAINS(grpc_call_sentence(call), why);
+    grpc_call_free(client, call);
+}
+
+/* Cameras that no rig may have are refused before anything is drawn with them. */
+static void cameras_are_those_that_rigs_may_have(void)
+{
+    static double steep[2] = {-1.2e308, 1e308};
+    struct picture_question question;
+    begin();
+    question_fill(&question, scene.scenario.id, NULL);
+    question.placed.vec.z = -1;
+    expect_refused(&question, "z_m: expected a number from 0.05 to 20");
+    question_fill(&question, scene.scenario.id, NULL);
+    question.placed.vec.x = 2e7F;
+    expect_refused(&question, "is more than 1,000 km away");
+    question_fill(&question, scene.scenario.id, NULL);
+    question.placed.ftheta.angle_to_pixels = steep;
+    question.placed.ftheta.n_angle_to_pixels = 2;
+    expect_refused(&question, "angle_to_pixels");
+    question_fill(&question, scene.scenario.id, NULL);
+    question.placed.spec.width = 1;
+    expect_refused(&question, "width: expected an integer from 2 to 4096");
+    end();
+}
+
+/* A pinhole and lenses without a limit see to their corners. */
+static void lenses_without_a_limit_see_everything(void)
+{
+    static uint8_t rgb[HEIGHT * WIDTH * 3];
+    static const struct rig_lens lenses[] = {
+        {.model = LENS_PINHOLE, .fx = 60, .fy = 60, .cx = 47.5, .cy = 31.5, .max_angle_rad = NAN},
+        {.model = LENS_FISHEYE, .fx = 60, .fy = 60, .cx = 47.5, .cy = 31.5, .max_angle_rad = NAN},
+        {.model = LENS_FTHETA,
+         .cx = 47.5,
+         .cy = 31.5,
+         .angle_to_pixels = {0, 60},
+         .max_angle_rad = NAN},
+    };
+    begin();
+    for (size_t i = 0; i < COUNT_OF(lenses); i++) {
+        uint32_t dark = 0;
+        camera.lens = lenses[i];
+        draw(NULL, rgb);
+        for (size_t at = 0; at < sizeof rgb; at += 3) {
+            dark += rgb[at] + rgb[at + 1] + rgb[at + 2] < 24;
+        }
+        EXPECT_INT(dark, 0);
+    }
+    end();
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(pictures_show_whom_a_question_places), TEST(it_tells_what_there_is),
+    return TEST_RUN(TEST(cameras_are_those_that_rigs_may_have),
+                    TEST(lenses_without_a_limit_see_everything),
+                    TEST(pictures_show_whom_a_question_places), TEST(it_tells_what_there_is),
                     TEST(what_it_does_not_have_is_said));
 }

@@ -149,7 +149,7 @@ static void each_fault_is_found_by_its_check(void)
     } rows[] = {
         {DREAM_NOISY, "repeats", "differs from the same rollout alone"},
         {DREAM_FADES, "frames", "camera_0"},
-        {DREAM_FREEZES, "frames", "camera_0, frame 14"},
+        {DREAM_FREEZES, "frames", "camera_0, frame 16: frozen"},
         {DREAM_BLACK, "frames", "camera_0, frame 6"},
         {DREAM_SMALL, "frames", "planes of 9216 bytes, expected 18432"},
         {DREAM_FEW, "frames", "camera_0: 4 frames, expected 5"},

@@ -4,6 +4,7 @@
 #include "worker/alpasim/alpasim_internal.h"
 
 #include "schemas/proto/egodriver.pb-c.h"
+#include "worker/contract/contract_places.h"
 #include "worker/run/revision.h"
 
 #include <stdio.h>
@@ -23,11 +24,17 @@ enum status alpasim_create(const struct suite *suite, const struct rig *rig, str
     enum status status = memory_check(alpasim->scenes, error, "alpasim: out of memory");
     for (uint32_t i = 0; i < suite->entry_count && status == STATUS_OK; i++) {
         const struct scenario *scenario = &suite->entries[i].document->scenario;
+        char clip[LIMIT_ID_BYTES];
+        contract_clip(scenario->id, clip);
         for (uint32_t k = 0; k < i && status == STATUS_OK; k++) {
-            if (strcmp(alpasim->scenes[k].scenario->id, scenario->id) == 0) {
-                status =
-                    error_set(error, STATUS_BAD_INPUT, "suite %s: two scenarios have the id %s",
-                              suite->id, scenario->id);
+            const char *other = alpasim->scenes[k].scenario->id;
+            char other_clip[LIMIT_ID_BYTES];
+            contract_clip(other, other_clip);
+            if (strcmp(other_clip, clip) == 0) {
+                status = error_set(error, STATUS_BAD_INPUT,
+                                   "suite %s: %.60s and %.60s have one name as a scene's files "
+                                   "have it, %.60s",
+                                   suite->id, other, scenario->id, clip);
             }
         }
         alpasim->scenes[i].scenario = scenario;

@@ -5,8 +5,11 @@
 #include "base/jpeg/jpeg_encode.h"
 #include "base/png/png_encode.h"
 #include "base/rng.h"
+#include "base/units.h"
+#include "schemas/rig/rig.h"
 #include "worker/alpasim/alpasim_internal.h"
 
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +23,7 @@ void alpasim_moment_init(struct alpasim_moment *moment, const struct alpasim_sce
     moment->scenario = *scenario;
     moment->scenario.agents = moment->agents;
     moment->scenario.agent_count = 0;
+    memset(moment->scene.signal_light, TRAFFIC_LIGHT_OFF, sizeof moment->scene.signal_light);
     moment->scene.conditions = scenario->conditions;
     moment->grain = false;
 }
@@ -29,6 +33,25 @@ static bool is_same(const struct rig_camera *a, const struct rig_camera *b)
     return a->width == b->width && a->height == b->height &&
            memcmp(&a->pose, &b->pose, sizeof a->pose) == 0 &&
            memcmp(&a->lens, &b->lens, sizeof a->lens) == 0;
+}
+
+/* Whether a camera is one that a rig may have (schemas/rig): of its size, place and lens. */
+static enum status check_camera(const struct rig_camera *camera, struct error *error)
+{
+    struct rig *rig = calloc(2, sizeof *rig);
+    TRY(memory_check(rig, error, "no memory for a camera"));
+    rig->camera_count = 1;
+    memcpy(rig->id, "camera", sizeof "camera");
+    rig->cameras[0] = *camera;
+    rig->cameras[0].rate_hz = TICK_HZ;
+    memcpy(rig->cameras[0].id, "camera", sizeof "camera");
+    json_t *document = rig_encode(rig);
+    enum status status =
+        document != NULL ? rig_decode("the camera", document, &rig[1], error)
+                         : error_set(error, STATUS_BAD_INPUT, "the camera: a number is not finite");
+    json_decref(document);
+    free(rig);
+    return status;
 }
 
 /* The rays of a camera, made anew where it was not drawn with lately. */
@@ -45,6 +68,7 @@ static enum status view_of(struct alpasim *alpasim, const struct rig_camera *cam
         }
         oldest = view->used < oldest->used ? view : oldest;
     }
+    TRY(check_camera(camera, error));
     raster_rays_destroy(oldest->rays);
     *oldest = (struct alpasim_view){.camera = *camera, .used = ++alpasim->uses};
     TRY(raster_rays_create(camera, 0, &oldest->rays, error));

@@ -11,6 +11,7 @@
 
 #include "schemas/proto/sensorsim.pb-c.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,10 @@ static bool camera_place(const Sim__Render *ask, struct rig_camera *camera,
     moment->scene.ego.pose =
         (struct pose){camera->pose.x_m, camera->pose.y_m, camera->pose.yaw_rad};
     camera->pose.x_m = camera->pose.y_m = camera->pose.yaw_rad = 0;
+    /* Floats of a turning ego differ in their last bits: rays are kept by these. */
+    camera->pose.z_m = round(camera->pose.z_m * 1e4) / 1e4;
+    camera->pose.roll_rad = round(camera->pose.roll_rad * 1e5) / 1e5;
+    camera->pose.pitch_rad = round(camera->pose.pitch_rad * 1e5) / 1e5;
     return true;
 }
 
@@ -146,8 +151,12 @@ static void render_batch(struct alpasim *alpasim, const void *question, struct g
         each[i] = (struct grpc_answer){.code = GRPC_OK};
         list[i] = &items[i];
         items[i].camera_name = ask->items[i]->camera_name;
+        if (ask->items[i]->request == NULL) {
+            alpasim_refuse(&each[i], GRPC_INVALID_ARGUMENT, "item %zu has no request", i);
+        }
         items[i].success = ask->items[i]->request != NULL &&
                            render(alpasim, ask->items[i]->request, &results[i].image, &each[i]);
+        grpc_sentence_clean(each[i].sentence);
         items[i].error_message = each[i].sentence;
         items[i].result = items[i].success ? &results[i] : NULL;
     }

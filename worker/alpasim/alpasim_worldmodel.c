@@ -99,6 +99,12 @@ static bool cameras_read(const Wm__Start *start, double rear_m, struct rig *rig,
                            reason);
             return false;
         }
+        if (strlen(spec->logical_id) >= sizeof camera->id) {
+            alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
+                           "camera %zu: expected a name of at most %zu bytes, found %zu", i,
+                           sizeof camera->id - 1, strlen(spec->logical_id));
+            return false;
+        }
         snprintf(camera->id, sizeof camera->id, "%s", spec->logical_id);
         camera->pose.x_m -= rear_m;
     }

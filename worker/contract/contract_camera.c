@@ -5,9 +5,12 @@
 
 #include "base/check.h"
 #include "base/dmath.h"
+#include "base/units.h"
 
 #include <math.h>
 #include <string.h>
+
+#define PLACE_MAX_M 1e6
 
 enum { ANGLE_TO_PIXELS = 2 }; /* the polynomial that is meant */
 enum { FTHETA_NUMBERS = 6 };  /* that servers read; more are sent where they are not 0 */
@@ -47,6 +50,12 @@ static struct quaternion camera_turn(const struct rig_pose *pose, bool optical)
     return optical ? multiply(body, to_optical) : body;
 }
 
+/* Angle to the axis beyond which nothing is seen, a half turn where there is no limit. */
+static double limit_to(const struct rig_lens *lens)
+{
+    return isnan(lens->max_angle_rad) ? PI_RAD : lens->max_angle_rad;
+}
+
 /* Coefficients are borrowed from the lens. */
 static void lens_fill(struct contract_camera *record, const struct rig_lens *lens)
 {
@@ -77,7 +86,7 @@ static void lens_fill(struct contract_camera *record, const struct rig_lens *len
         record->fisheye.focal_y = lens->fy;
         record->fisheye.n_radial = 4;
         record->fisheye.radial = k;
-        record->fisheye.max_angle = lens->max_angle_rad;
+        record->fisheye.max_angle = limit_to(lens);
         break;
     case LENS_FTHETA:
         record->spec.model_case = EGO__CAMERA_SPEC__MODEL_FTHETA;
@@ -92,7 +101,7 @@ static void lens_fill(struct contract_camera *record, const struct rig_lens *len
             record->ftheta.n_angle_to_pixels--;
         }
         record->ftheta.angle_to_pixels = (double *)(uintptr_t)lens->angle_to_pixels;
-        record->ftheta.max_angle = lens->max_angle_rad;
+        record->ftheta.max_angle = limit_to(lens);
         break;
     case LENS_MODEL_COUNT:
         CHECK(false);
@@ -148,6 +157,10 @@ bool contract_pose_read(const Ego__Pose *pose, bool optical, struct rig_pose *ou
         *reason = "is not finite";
         return false;
     }
+    if (fabs(at.x) > PLACE_MAX_M || fabs(at.y) > PLACE_MAX_M || fabs(at.z) > PLACE_MAX_M) {
+        *reason = "is more than 1,000 km away";
+        return false;
+    }
     if (norm < 0.5 || norm > 2) {
         *reason = "has an orientation that is no unit quaternion";
         return false;
@@ -180,12 +193,19 @@ static bool coefficients_read(const double *from, size_t count, double *to, size
     return true;
 }
 
+/* The same limit as a rig has it: NAN, none, for what the contract leaves out or more than there
+ * is. */
+static double limit_from(double max_angle)
+{
+    return max_angle == 0 || max_angle >= PI_RAD ? (double)NAN : max_angle;
+}
+
 static bool ftheta_read(const Ego__Ftheta *from, struct rig_lens *out, const char **reason)
 {
     out->model = LENS_FTHETA;
     out->cx = from->principal_x - 0.5;
     out->cy = from->principal_y - 0.5;
-    out->max_angle_rad = from->max_angle;
+    out->max_angle_rad = limit_from(from->max_angle);
     *reason = "has a lens f-theta without angle_to_pixeldist_poly of at most 8 numbers";
     return from->n_angle_to_pixels > 0 &&
            coefficients_read(from->angle_to_pixels, from->n_angle_to_pixels, out->angle_to_pixels,
@@ -195,6 +215,7 @@ static bool ftheta_read(const Ego__Ftheta *from, struct rig_lens *out, const cha
 static bool pinhole_read(const Ego__Pinhole *from, struct rig_lens *out, const char **reason)
 {
     out->model = LENS_PINHOLE;
+    out->max_angle_rad = NAN;
     out->fx = from->focal_x;
     out->fy = from->focal_y;
     out->cx = from->principal_x - 0.5;
@@ -211,7 +232,7 @@ static bool fisheye_read(const Ego__Fisheye *from, struct rig_lens *out, const c
     out->fy = from->focal_y;
     out->cx = from->principal_x - 0.5;
     out->cy = from->principal_y - 0.5;
-    out->max_angle_rad = from->max_angle;
+    out->max_angle_rad = limit_from(from->max_angle);
     *reason = "has a fisheye with more than 4 coefficients";
     return coefficients_read(from->radial, from->n_radial, out->k, 4);
 }
@@ -237,7 +258,7 @@ bool contract_lens_read(const Ego__CameraSpec *spec, struct rig_camera *out, con
         good = fisheye_read(spec->fisheye, &out->lens, reason);
     }
     const struct rig_lens *lens = &out->lens;
-    const double numbers[] = {lens->cx, lens->cy, lens->fx, lens->fy, lens->max_angle_rad};
+    const double numbers[] = {lens->cx, lens->cy, lens->fx, lens->fy};
     for (size_t i = 0; i < COUNT_OF(numbers) && good; i++) {
         *reason = "has a lens with a number that is not finite";
         good = isfinite(numbers[i]);

@@ -92,8 +92,7 @@ static ssize_t give_answer(nghttp2_session *session, int32_t id, uint8_t *to, si
     return (ssize_t)now;
 }
 
-/* Sentences go into a header: printable ASCII without "%". */
-static void clean_sentence(char *sentence)
+void grpc_sentence_clean(char *sentence)
 {
     for (char *at = sentence; *at != '\0'; at++) {
         if (*at < ' ' || *at > '~' || *at == '%') {
@@ -146,7 +145,7 @@ static int answer_call(struct connection *connection, struct stream *stream, int
     if (answer->bytes > UINT32_MAX) {
         refuse(answer, GRPC_INTERNAL, "the answer has more than 4 GiB");
     }
-    clean_sentence(answer->sentence);
+    grpc_sentence_clean(answer->sentence);
     for (int i = 0; i < 4; i++) {
         stream->prefix[1 + i] = (uint8_t)(answer->bytes >> (24 - 8 * i));
     }
@@ -200,6 +199,7 @@ static int take_data(nghttp2_session *session, uint8_t flags, int32_t id, const 
     }
     if (stream->in_bytes + bytes > stream->in_room) {
         size_t room = 2 * (stream->in_bytes + bytes);
+        room = room < QUESTION_ROOM_MAX ? room : QUESTION_ROOM_MAX;
         uint8_t *now = realloc(stream->in, room);
         if (now == NULL) {
             return NGHTTP2_ERR_CALLBACK_FAILURE;

@@ -19,7 +19,7 @@
 
 enum {
     GRPC_SERVER_CONNECTIONS = 32,
-    GRPC_SERVER_CALLS = 64,            /* of a connection at once */
+    GRPC_SERVER_CALLS = 8,             /* of a connection at once */
     GRPC_QUESTION_BYTES_MAX = 64 << 20 /* of one message */
 };
 
@@ -39,6 +39,9 @@ typedef void grpc_service(void *context, const char *method, const uint8_t *mess
                           struct grpc_answer *answer);
 
 struct grpc_server;
+
+/* Makes a sentence fit for a header, and for a text of a message: printable ASCII without "%". */
+void grpc_sentence_clean(char *sentence);
 
 /* Listens on HOST:PORT (port 0: any), [IPV6]:PORT or unix:PATH. STATUS_BAD_INPUT, STATUS_IO. */
 enum status grpc_server_open(const char *address, grpc_service *service, void *context,

@@ -195,15 +195,16 @@ static bool serve_one(struct interactive *pool)
 
 /* ---- ways back ---- */
 
-/* The tier that leaves out so many steps: that by which the tick was made. */
+/* The tier that leaves out so many steps: that by which the tick was made. One that another server
+ * had, of a kept session, counts as the dearest. */
 static uint32_t tier_of(const struct interactive *pool, uint32_t skipped)
 {
-    uint32_t tier = 0;
-    while (pool->skips[tier] != skipped) {
-        tier++;
-        CHECK(tier < pool->deadlines.tier_count);
+    for (uint32_t tier = 0; tier < pool->deadlines.tier_count; tier++) {
+        if (pool->skips[tier] == skipped) {
+            return tier;
+        }
     }
-    return tier;
+    return 0;
 }
 
 /* A seat whose session has a tick to drive on its way back, and room for it now; NULL: none. Those

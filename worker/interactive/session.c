@@ -116,6 +116,12 @@ void session_forget(struct session *session)
 enum status session_set(struct session *session, const struct driven *driven, struct error *error)
 {
     double *row = session->rows.actions + (size_t)2 * session->index;
+    if (session_end(session) != SWERVE_ENV_GOES_ON) {
+        return error_set(error, STATUS_CONFLICT,
+                         "session: expected the drive to go on at tick %u, as it did, found its "
+                         "end",
+                         session_tick(session));
+    }
     row[0] = driven->action.accel_mps2;
     row[1] = driven->action.steer_rad;
     return env_skip(session->env, session->index, driven->skipped, error);

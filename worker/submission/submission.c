@@ -384,7 +384,7 @@ static enum status add_work(struct submission *out, const struct asked *question
     if (is_learned(spec.tier)) {
         TRY(set_model(options->models, options->conditioning, options->precision, &spec, error));
     }
-    if (spec.tier == TIER_STUDENT && options->previous != NULL) {
+    if (is_learned(spec.tier) && options->previous != NULL) {
         TRY(set_previous(options, &spec, error));
     }
     if (spec.tier == TIER_STUDENT && options->skipped_steps > 0) {

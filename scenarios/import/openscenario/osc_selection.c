@@ -27,7 +27,12 @@ static enum status add_members(struct osc_context *context, const struct osc_ele
     TRY(by_type ? STATUS_OK : osc_entity_named(context, member, "entityRef", &named));
     for (uint32_t i = 0; i < context->entity_count; i++) {
         struct osc_entity *entity = &context->entities[i];
-        if (by_type ? type != NULL && is_of_object_type(entity, type) : entity == named) {
+        bool there = false; /* twice named, once a member */
+        for (uint32_t k = 0; k < out->count; k++) {
+            there |= out->items[k] == entity;
+        }
+        if (!there &&
+            (by_type ? type != NULL && is_of_object_type(entity, type) : entity == named)) {
             out->items[out->count++] = entity;
         }
         if (out->count == OSC_ENTITIES_MAX) {
