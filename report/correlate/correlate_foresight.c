@@ -171,17 +171,21 @@ static enum status compare_one(const struct foreseen *foreseen, const struct age
         [CORRELATE_CELLS_STRAIGHT] = go_straight(recording, tick),
         [CORRELATE_CELLS_ACCELERATING] = accelerating.pose,
     };
-    correlate_compare(correlate, CORRELATE_FORESEEN, horizon, is, at->pose.x_m, at->pose.y_m,
-                      at->speed_mps);
+    if (at->present) {
+        correlate_compare(correlate, CORRELATE_FORESEEN, horizon, is, at->pose.x_m, at->pose.y_m,
+                          at->speed_mps);
+        correlate_error_add(
+            &correlate->foreseen_less_m[horizon],
+            hypot(at->pose.x_m - is->x_m, at->pose.y_m - is->y_m) -
+                hypot(accelerating.pose.x_m - is->x_m, accelerating.pose.y_m - is->y_m));
+    }
     correlate_compare(correlate, CORRELATE_ACCELERATING, horizon, is, accelerating.pose.x_m,
                       accelerating.pose.y_m, accelerating.speed_mps);
-    correlate_error_add(
-        &correlate->foreseen_less_m[horizon],
-        hypot(at->pose.x_m - is->x_m, at->pose.y_m - is->y_m) -
-            hypot(accelerating.pose.x_m - is->x_m, accelerating.pose.y_m - is->y_m));
     TRY(cells_add(recorded, (struct pose){is->x_m, is->y_m, is->heading_rad}, agent, error));
     for (int c = 0; c < CORRELATE_CELLS_COUNT; c++) {
-        TRY(cells_add(&cells[c], poses[c], agent, error));
+        bool gone =
+            c == CORRELATE_CELLS_FORESEEN && !at->present; /* foreseen to have left: a miss */
+        TRY(gone ? STATUS_OK : cells_add(&cells[c], poses[c], agent, error));
     }
     return STATUS_OK;
 }
@@ -214,8 +218,7 @@ enum status foreseen_compare(const struct foreseen *foreseen, const struct scena
     for (uint32_t i = 0; i < scenario->agent_count && status == STATUS_OK; i++) {
         const struct agent_state *at = &foreseen->scene.agents[i];
         const struct recording *recording = &recordings[i];
-        if (recording_from_start(recording) && foreseen->scene.tick < recording->count &&
-            at->present) {
+        if (recording_from_start(recording) && foreseen->scene.tick < recording->count) {
             status = compare_one(foreseen, &scenario->agents[i], at, recording, horizon, correlate,
                                  &recorded, cells, error);
         }

@@ -206,10 +206,17 @@ static bool is_tick(const char *payload, size_t bytes)
     }
     memcpy(&entry, payload, sizeof entry);
     size_t agents = entry.stats_bytes - STATS_BYTES_MIN;
-    return bytes == sizeof entry + entry.stats_bytes &&
-           (entry.stats_bytes == 0 ||
-            (entry.stats_bytes >= STATS_BYTES_MIN && agents % sizeof(struct agent_stats) == 0 &&
-             agents / sizeof(struct agent_stats) <= AGENT_GATES_MAX));
+    if (bytes != sizeof entry + entry.stats_bytes ||
+        (entry.stats_bytes != 0 &&
+         (entry.stats_bytes < STATS_BYTES_MIN || agents % sizeof(struct agent_stats) != 0 ||
+          agents / sizeof(struct agent_stats) > AGENT_GATES_MAX))) {
+        return false;
+    }
+    bool good = true;
+    for (size_t at = sizeof entry + STATS_BYTES_MIN; at < bytes; at += sizeof(struct agent_stats)) {
+        good = good && (payload[at + offsetof(struct agent_stats, vru)] & ~1) == 0; /* a bool */
+    }
+    return good;
 }
 
 static bool is_frames(const char *payload, size_t bytes)

@@ -351,8 +351,8 @@ enum osc_named { OSC_PARAMETER, OSC_VARIABLE, OSC_SIGNAL };
 /* A condition on what has that name, of the rule that is read already. */
 enum status osc_variable_condition(struct osc_context *context, const struct osc_element *element,
                                    enum osc_named kind, struct story_condition *condition);
-/* An action that sets one; *looked_at is false, and the action as it was, where no condition can
- * tell. */
+/* An action that sets one; the action stays as it was where no condition looks (*looked_at), or
+ * something else changes it too, of which a note tells. */
 enum status osc_variable_action(struct osc_context *context, const struct osc_element *element,
                                 enum osc_named kind, struct story_action *action, bool *looked_at);
 

@@ -254,8 +254,13 @@ enum status osc_variable_action(struct osc_context *context, const struct osc_el
     TRY(osc_required_text(context, element, kinds[kind].name, &name));
     struct uses uses = uses_of(context, kind, name);
     const char *first = declared(context, kind, name);
-    *looked_at = uses.watched && !uses.other;
-    if (!*looked_at) {
+    *looked_at = uses.watched;
+    if (uses.watched && uses.other) {
+        osc_note(context, element,
+                 "what is also added to, multiplied or switched by phases keeps its first value");
+        return STATUS_OK;
+    }
+    if (!uses.watched) {
         return STATUS_OK;
     }
     if (first == NULL) {
