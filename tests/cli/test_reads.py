@@ -24,7 +24,7 @@ ASK = ["status", "status demo", "status --json", "demand", "demand --json", "fle
        "model promote mine", "model rollback student", "compare demo other", "baseline show", "baseline set mine", "baseline compare mine", "baseline rm mine", "tag add mine", "tag rm mine", "worker --drain", "plan --miles-per-day 1 --suite demo --rates"]
 MAKE = ["run demo", "submit demo", "worker", "serve --listen 127.0.0.1:0", "token add me --role read", "token ls", "search demo --budget 490",
         "golden make demo --name mine", "model add weights.swv --name mine", "store restore copy"]
-NEITHER = {"correlate", "controls", "coverage", "draw", "validate", "scenario", "session", "import", "datagen", "world", "bench", "doctor"}
+NEITHER = {"correlate", "controls", "coverage", "draw", "validate", "scenario", "session", "alpasim", "import", "datagen", "world", "bench", "doctor"}
 
 
 def swerve(words, store, left=()):
