@@ -44,7 +44,7 @@ NOT_RUN = [  # in which command, why
     (r"examples/policy\.py", "needs Pillow; cli_draw drives a planner with sensors of a rig"),
     (r"session serve|drives/wheel\.json", "somebody drives in between; tests/cli/test_session.py does"),
     (r"omnidreams:|swerve alpasim", "needs a server, or is one that goes on; worker_omnidreams and worker_alpasim have theirs"),
-    (r"egodriver|carla-driver-interface", "needs a policy's server; scripts/compare/egodriver.py starts one"),
+    (r"egodriver|carla-driver-interface|--store rf\.db", "needs a policy's server; scripts/compare/egodriver.py starts one"),
     (r"pip install", "fetches packages; python/check installs the wheel"),
     (r"swerve trust (freeze|thaw)", "a student and a freeze that the test's folder lacks; cli_trust runs these"),
     (r"swerve model .*--store", "weights that the test's folder lacks; cli_model_store runs these"),
