@@ -199,7 +199,7 @@ enum status draw_frames(struct report_drive *drive, const struct outcome *outcom
     struct rig *rig = malloc(sizeof *rig);
     json_t *list = json_array();
     enum status status =
-        memory_check(list != NULL ? rig : NULL, error, "no memory for frames of a tick");
+        memory_check(rig != NULL ? list : NULL, error, "no memory for frames of a tick");
     if (status == STATUS_OK && asked.rollout < 0) {
         status = error_set(error, STATUS_NOT_FOUND, "outcome %lld: not in its trace",
                            (long long)outcome->id);

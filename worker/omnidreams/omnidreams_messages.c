@@ -213,8 +213,8 @@ enum status omnidreams_message_chunk(const char *session, uint32_t rate_hz, doub
     Wm__Dynamic dynamic = WM__DYNAMIC__INIT;
     Wm__Chunk ask = WM__CHUNK__INIT;
     struct actor_record *actors = malloc((chunk->body_count + 1) * sizeof *actors);
-    Wm__Actor **present = malloc((chunk->body_count + 1) * sizeof(Wm__Actor *));
-    enum status status = memory_check(actors != NULL && present != NULL ? actors : NULL, error,
+    Wm__Actor **present = calloc(chunk->body_count + 1, sizeof(Wm__Actor *));
+    enum status status = memory_check(actors != NULL ? present : NULL, error,
                                       "no memory for %u actors", chunk->body_count);
     for (uint32_t f = 0; f < chunk->frame_count; f++) {
         const struct swerve_world_pose *at = &chunk->poses[f];

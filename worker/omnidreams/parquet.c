@@ -159,8 +159,8 @@ static void put_levels(struct leaf *leaf, bool begins, bool present)
 {
     leaf->entries++;
     if (leaf->listed && leaf->begins.file != NULL && leaf->present.file != NULL) {
-        putc(begins, leaf->begins.file);
-        putc(present, leaf->present.file);
+        putc(begins ? 1 : 0, leaf->begins.file);
+        putc(present ? 1 : 0, leaf->present.file);
     }
 }
 
@@ -293,7 +293,7 @@ static void put_varint(FILE *to, uint64_t value)
 
 static void put_zigzag(FILE *to, int64_t value)
 {
-    put_varint(to, ((uint64_t)value << 1) ^ (uint64_t)(value >> 63));
+    put_varint(to, ((uint64_t)value << 1) ^ (value < 0 ? UINT64_MAX : 0));
 }
 
 static void put_field(struct thrift *thrift, int field, int type)
