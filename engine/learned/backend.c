@@ -414,13 +414,12 @@ static void sum_slot(const struct backend *backend, struct backend_slot *slot)
 /* The network that makes a tick; *input becomes what it is given. */
 static const struct network *network_of(const struct backend *backend, struct forward_input *input)
 {
-    const uint32_t steps = model_config(backend->model)->steps;
-    if (input->skipped <= steps) {
+    if (!model_skips_past(backend->model, input->skipped)) {
         return &backend->networks[NETWORK_OWN];
     }
     const struct network *previous = &backend->networks[NETWORK_PREVIOUS];
     uint32_t window = model_config(previous->model)->window;
-    input->skipped -= steps + 1;
+    input->skipped = model_previous_skips(backend->model, input->skipped);
     input->page_count = input->page_count < window ? input->page_count : window;
     for (uint32_t i = 0; i < input->page_count; i++) {
         input->pages[i].memory = (const uint8_t *)input->pages[i].memory + previous->memory_at;

@@ -31,9 +31,8 @@ struct backend_config {
     size_t page_bytes; /* of a page, without the model's memory; a multiple of PAGE_ALIGN */
 };
 
-/* Two models side by side, on the CPU: a tick of input.skipped beyond the model's steps is the
- * previous one's, which leaves out input.skipped - steps - 1 of its own. Each remembers every
- * frame, whichever made it: its past has no gaps when it takes over. */
+/* Two models side by side, on the CPU: input.skipped says which makes a tick (model_skips_past).
+ * Each remembers every frame, whichever made it: its past has no gaps when it takes over. */
 
 /* STATUS_DEVICE: the model was not opened for devices, or a device is to have two. */
 enum status backend_create(const struct backend_config *config, struct backend **out,

@@ -4,6 +4,7 @@
  */
 #include "engine/learned/model_internal.h"
 
+#include "base/check.h"
 #include "base/dmath.h"
 
 #include <stdio.h>
@@ -197,6 +198,22 @@ static void part_flop(const struct model_part *part, double positions, double to
 double model_peak_flops(const struct model *model)
 {
     return model->peak_flops;
+}
+
+bool model_skips_past(const struct model *model, uint32_t skipped)
+{
+    return skipped > model->config.steps;
+}
+
+uint32_t model_previous_skips(const struct model *model, uint32_t skipped)
+{
+    CHECK(model_skips_past(model, skipped));
+    return skipped - model->config.steps - 1;
+}
+
+uint32_t model_skips_to_previous(const struct model *model, uint32_t previous_skips)
+{
+    return model->config.steps + 1 + previous_skips;
 }
 
 double model_tick_flop(const struct model *model, uint32_t skipped)

@@ -70,6 +70,12 @@ void model_sampler(const struct model *model, enum conditioning conditioning,
  * ticks took how many is then kept with the drive; 0: drawn. */
 void model_sampler_taking(const struct model *model, enum conditioning conditioning, uint32_t least,
                           uint32_t most, char out[LIMIT_ID_BYTES]);
+/* Ways to make a frame where a previous model stands beside this one, by the steps that a tick is
+ * told to leave out: up to all of this model's own, and beyond them those of the previous one. */
+bool model_skips_past(const struct model *model, uint32_t skipped);
+/* Steps of the previous model that such a tick leaves out; and a tick that leaves out so many. */
+uint32_t model_previous_skips(const struct model *model, uint32_t skipped);
+uint32_t model_skips_to_previous(const struct model *model, uint32_t previous_skips);
 /* Multiplications and additions of one tick of one slot that leaves out so many steps, from the
  * shapes. */
 double model_tick_flop(const struct model *model, uint32_t skipped);

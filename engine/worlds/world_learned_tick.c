@@ -134,10 +134,10 @@ static void finish(struct learned_world *self, const struct learned_step *step)
     measure(self, step, &extracted);
     learned_push(self, slot, step->page);
     self->ticks++;
-    const uint32_t steps = model_config(self->model)->steps;
-    self->flop += slot->skipped <= steps
-                      ? model_tick_flop(self->model, slot->skipped)
-                      : model_tick_flop(self->previous, slot->skipped - steps - 1);
+    self->flop +=
+        model_skips_past(self->model, slot->skipped)
+            ? model_tick_flop(self->previous, model_previous_skips(self->model, slot->skipped))
+            : model_tick_flop(self->model, slot->skipped);
 }
 
 static void fail_batch(struct learned_world *self, uint32_t count)

@@ -137,7 +137,7 @@ static void record(struct swerve_env *env, struct env_drive *drive, const struct
 /* Whether the tick that is being made, or was made last, is the previous model's. */
 static bool is_by_previous(const struct swerve_env *env, const struct env_drive *drive)
 {
-    return env->model != NULL && drive->skipped > env->model->config->steps;
+    return env->model != NULL && model_skips_past(env->model->model, drive->skipped);
 }
 
 static void count_steps(const struct swerve_env *env, struct env_drive *drive, bool first)
@@ -145,10 +145,10 @@ static void count_steps(const struct swerve_env *env, struct env_drive *drive, b
     if (env->model == NULL) {
         return;
     }
-    uint32_t all = env->model->config->steps;
     bool by_previous = is_by_previous(env, drive);
-    uint32_t steps = by_previous ? env->previous->config->steps + all + 1 - drive->skipped
-                                 : all - drive->skipped;
+    uint32_t steps = by_previous ? env->previous->config->steps -
+                                       model_previous_skips(env->model->model, drive->skipped)
+                                 : env->model->config->steps - drive->skipped;
     drive->by_previous = by_previous || (drive->by_previous && !first);
     drive->steps_least = first || steps < drive->steps_least ? steps : drive->steps_least;
     drive->steps_most = first || steps > drive->steps_most ? steps : drive->steps_most;

@@ -51,14 +51,14 @@ static void add_tier(struct interactive *pool, const char *name, struct interact
     uint32_t tier = deadlines->tier_count++;
     struct interactive_ticks *ticks = &pool->ticks[tier];
     bool drawn = pool->model != NULL && way.steps == 0;
-    uint32_t own = steps_of(pool->model);
     snprintf(ticks->tier, sizeof ticks->tier, "%s",
              drawn          ? "drawn"
              : way.previous ? "previous"
                             : name);
     ticks->steps = way.steps;
-    pool->skips[tier] =
-        way.previous ? own + 1 + steps_of(pool->previous) - way.steps : own - way.steps;
+    pool->skips[tier] = way.previous ? model_skips_to_previous(pool->model->model,
+                                                               steps_of(pool->previous) - way.steps)
+                                     : steps_of(pool->model) - way.steps;
     deadlines->tiers[tier] = (struct deadline_tier){drawn          ? INTERACTIVE_DRAWN
                                                     : way.previous ? INTERACTIVE_PREVIOUS
                                                                    : INTERACTIVE_GENERATED,

@@ -52,7 +52,7 @@ const struct health_bounds *runner_bounds(const struct runner *runner,
                                           const struct rollout *rollout)
 {
     const struct runner_config *config = &runner->config;
-    return config->previous != NULL && rollout->skipped > model_config(config->model)->steps
+    return config->previous != NULL && model_skips_past(config->model, rollout->skipped)
                ? config->previous_bounds
                : config->bounds;
 }
