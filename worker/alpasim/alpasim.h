@@ -7,7 +7,7 @@
  * SensorsimService by the scenario's ids of agents, of WorldModelService with their boxes. The
  * scene of a world model's session is the one whose id stands in the names of its map's files.
  *
- * The road is flat; lights, lidars and masks of ego are not drawn.
+ * The road is flat, traffic lights are dark; lidars and masks of ego are not drawn.
  *
  * Source: AlpaSim, alpasim_grpc/v0/sensorsim.proto and video_model.proto.
  */
@@ -22,7 +22,7 @@
 struct alpasim;
 
 /* Suite and rig (what get_available_cameras tells) are borrowed. BAD_INPUT: two scenarios have one
- * id; NO_MEMORY. */
+ * name as files of scenes have it; NO_MEMORY. */
 enum status alpasim_create(const struct suite *suite, const struct rig *rig, struct alpasim **out,
                            struct error *error);
 void alpasim_destroy(struct alpasim *alpasim); /* accepts NULL */

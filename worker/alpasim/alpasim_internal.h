@@ -75,7 +75,8 @@ void alpasim_answer(struct grpc_answer *answer, const ProtobufCMessage *message)
 void alpasim_moment_init(struct alpasim_moment *moment, const struct alpasim_scene *scene);
 
 /* Draws a camera that stands at camera->pose on ego of the moment, as a file of a format. *file is
- * the caller's. BAD_INPUT: its lens is not one to one; NO_MEMORY. */
+ * the caller's. BAD_INPUT: no rig may have such a camera (schemas/rig), or its lens is not
+ * one to one; NO_MEMORY. */
 enum status alpasim_draw(struct alpasim *alpasim, struct alpasim_scene *scene,
                          const struct alpasim_moment *moment, const struct rig_camera *camera,
                          uint64_t seed, uint32_t format, uint32_t quality, uint8_t **file,

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "worker/grpc/grpc_frame.h"
 #include "worker/grpc/grpc_socket.h"
 
 #include <errno.h>
@@ -24,7 +25,6 @@
 #include <unistd.h>
 
 enum {
-    PREFIX_BYTES = 5, /* of a message: whether it is compressed, its length */
     OUT_BYTES = 1 << 17,
     IN_BYTES = 1 << 16,
     ROUNDS_MAX = 16,         /* of reading, between looks at the deadline */
@@ -36,10 +36,8 @@ enum {
 struct grpc_call {
     struct grpc_call *next;
     char method[96];
-    uint8_t prefix[PREFIX_BYTES];
-    const uint8_t *message;           /* borrowed */
-    size_t message_bytes, sent_bytes; /* with the prefix */
-    uint8_t *reply;                   /* with its prefix */
+    struct grpc_frame question;
+    uint8_t *reply; /* with its prefix */
     size_t reply_bytes, reply_room;
     int http_status; /* 0: not heard */
     int code;        /* gRPC's; -1: not heard */
@@ -86,19 +84,11 @@ static ssize_t give_message(nghttp2_session *session, int32_t stream, uint8_t *t
                             uint32_t *flags, nghttp2_data_source *source, void *context)
 {
     struct grpc_call *call = source->ptr;
-    size_t left = call->message_bytes - call->sent_bytes;
-    size_t now = left < room ? left : room;
-    size_t prefix = call->sent_bytes < PREFIX_BYTES ? PREFIX_BYTES - call->sent_bytes : 0;
+    size_t now = grpc_frame_give(&call->question, to, room);
     (void)session;
     (void)stream;
     (void)context;
-    prefix = prefix < now ? prefix : now;
-    memcpy(to, call->prefix + call->sent_bytes, prefix);
-    if (now > prefix) {
-        memcpy(to + prefix, call->message + call->sent_bytes + prefix - PREFIX_BYTES, now - prefix);
-    }
-    call->sent_bytes += now;
-    if (call->sent_bytes == call->message_bytes) {
+    if (call->question.sent == call->question.bytes) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
     }
     return (ssize_t)now;
@@ -113,7 +103,7 @@ static int take_data(nghttp2_session *session, uint8_t flags, int32_t stream, co
     if (call == NULL) {
         return 0;
     }
-    const size_t room_max = PREFIX_BYTES + (size_t)client->reply_bytes_max;
+    const size_t room_max = GRPC_PREFIX_BYTES + (size_t)client->reply_bytes_max;
     if (bytes > room_max - call->reply_bytes) {
         error_set(&client->why, STATUS_IO, "%s answers with more than %u MiB", call->method,
                   client->reply_bytes_max >> 20);
@@ -196,16 +186,8 @@ static int take_header(nghttp2_session *session, const nghttp2_frame *frame, con
 /* Whether the reply is one whole message, or none. */
 static bool is_whole(const struct grpc_call *call)
 {
-    const uint8_t *at = call->reply;
-    if (call->reply_bytes == 0) {
-        return call->code != GRPC_OK;
-    }
-    if (call->reply_bytes < PREFIX_BYTES || at[0] != 0) {
-        return false;
-    }
-    uint32_t bytes =
-        (uint32_t)at[1] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 8 | (uint32_t)at[4];
-    return bytes == call->reply_bytes - PREFIX_BYTES;
+    return call->reply_bytes == 0 ? call->code != GRPC_OK
+                                  : grpc_frame_is_whole(call->reply, call->reply_bytes);
 }
 
 static int take_end(nghttp2_session *session, int32_t stream, uint32_t code, void *context)
@@ -346,13 +328,9 @@ enum status grpc_begin(struct grpc_client *client, const char *method, const voi
         return error_set(error, STATUS_NO_MEMORY, "%s: %s: out of memory for %zu bytes",
                          client->address, method, bytes);
     }
-    for (int i = 0; i < 4; i++) {
-        call->prefix[1 + i] = (uint8_t)(bytes >> (24 - 8 * i));
-    }
+    grpc_frame_begin(&call->question, message, bytes);
     const char *short_name = strrchr(method, '/');
     snprintf(call->method, sizeof call->method, "%s", short_name != NULL ? short_name + 1 : method);
-    call->message = message;
-    call->message_bytes = PREFIX_BYTES + bytes;
     call->code = -1;
     const nghttp2_data_provider provider = {.source.ptr = call, .read_callback = give_message};
     int32_t stream = nghttp2_submit_request(
@@ -406,8 +384,8 @@ const char *grpc_call_sentence(const struct grpc_call *call)
 
 const uint8_t *grpc_call_reply(const struct grpc_call *call, size_t *bytes)
 {
-    *bytes = call->reply_bytes > PREFIX_BYTES ? call->reply_bytes - PREFIX_BYTES : 0;
-    return *bytes > 0 ? call->reply + PREFIX_BYTES : NULL;
+    *bytes = call->reply_bytes > GRPC_PREFIX_BYTES ? call->reply_bytes - GRPC_PREFIX_BYTES : 0;
+    return *bytes > 0 ? call->reply + GRPC_PREFIX_BYTES : NULL;
 }
 
 const char *grpc_call_revision(const struct grpc_call *call)

@@ -7,6 +7,7 @@
 #include "worker/grpc/grpc_server.h"
 
 #include "base/check.h"
+#include "worker/grpc/grpc_frame.h"
 #include "worker/grpc/grpc_socket.h"
 
 #include <errno.h>
@@ -19,12 +20,11 @@
 #include <unistd.h>
 
 enum {
-    PREFIX_BYTES = 5,
     IN_BYTES = 1 << 16,
     ROUNDS_MAX = 16, /* of reading one connection, between looks at the others */
     METHOD_BYTES = 128,
     WINDOW_BYTES = 16 << 20, /* of questions that are on their way */
-    QUESTION_ROOM_MAX = PREFIX_BYTES + GRPC_QUESTION_BYTES_MAX,
+    QUESTION_ROOM_MAX = GRPC_PREFIX_BYTES + GRPC_QUESTION_BYTES_MAX,
 };
 
 struct stream {
@@ -33,9 +33,8 @@ struct stream {
     uint8_t *in; /* with its prefix */
     size_t in_bytes, in_room;
     bool too_long;
-    uint8_t prefix[PREFIX_BYTES];
     struct grpc_answer answer;
-    size_t sent_bytes; /* of the answer, with the prefix */
+    struct grpc_frame reply; /* the answer's message; empty where there is none */
 };
 
 struct connection {
@@ -64,18 +63,9 @@ static ssize_t give_answer(nghttp2_session *session, int32_t id, uint8_t *to, si
 {
     struct stream *stream = source->ptr;
     const struct grpc_answer *answer = &stream->answer;
-    const size_t all = answer->code == GRPC_OK ? PREFIX_BYTES + answer->bytes : 0;
-    size_t now = all - stream->sent_bytes < room ? all - stream->sent_bytes : room;
-    size_t prefix = stream->sent_bytes < PREFIX_BYTES ? PREFIX_BYTES - stream->sent_bytes : 0;
+    size_t now = grpc_frame_give(&stream->reply, to, room);
     (void)context;
-    prefix = prefix < now ? prefix : now;
-    memcpy(to, stream->prefix + stream->sent_bytes, prefix);
-    if (now > prefix) {
-        memcpy(to + prefix, answer->message + stream->sent_bytes + prefix - PREFIX_BYTES,
-               now - prefix);
-    }
-    stream->sent_bytes += now;
-    if (stream->sent_bytes == all) {
+    if (stream->reply.sent == stream->reply.bytes) {
         char code[12];
         snprintf(code, sizeof code, "%d", answer->code);
         const nghttp2_nv trailers[] = {
@@ -107,18 +97,6 @@ static void refuse(struct grpc_answer *answer, int code, const char *sentence)
     snprintf(answer->sentence, sizeof answer->sentence, "%s", sentence);
 }
 
-/* Whether the question is one whole uncompressed message. */
-static bool is_whole(const struct stream *stream)
-{
-    const uint8_t *at = stream->in;
-    if (stream->in_bytes < PREFIX_BYTES || at[0] != 0) {
-        return false;
-    }
-    uint32_t bytes =
-        (uint32_t)at[1] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 8 | (uint32_t)at[4];
-    return bytes == stream->in_bytes - PREFIX_BYTES;
-}
-
 /* Answers a question that has come to its end. */
 static int answer_call(struct connection *connection, struct stream *stream, int32_t id)
 {
@@ -130,11 +108,11 @@ static int answer_call(struct connection *connection, struct stream *stream, int
     struct grpc_answer *answer = &stream->answer;
     if (stream->too_long) {
         refuse(answer, GRPC_INVALID_ARGUMENT, "the message is longer than 64 MiB");
-    } else if (!is_whole(stream)) {
+    } else if (!grpc_frame_is_whole(stream->in, stream->in_bytes)) {
         refuse(answer, GRPC_INVALID_ARGUMENT, "expected one uncompressed gRPC message");
     } else {
-        server->service(server->context, stream->method, stream->in + PREFIX_BYTES,
-                        stream->in_bytes - PREFIX_BYTES, answer);
+        server->service(server->context, stream->method, stream->in + GRPC_PREFIX_BYTES,
+                        stream->in_bytes - GRPC_PREFIX_BYTES, answer);
     }
     free(stream->in);
     stream->in = NULL;
@@ -146,8 +124,8 @@ static int answer_call(struct connection *connection, struct stream *stream, int
         refuse(answer, GRPC_INTERNAL, "the answer has more than 4 GiB");
     }
     grpc_sentence_clean(answer->sentence);
-    for (int i = 0; i < 4; i++) {
-        stream->prefix[1 + i] = (uint8_t)(answer->bytes >> (24 - 8 * i));
+    if (answer->code == GRPC_OK) {
+        grpc_frame_begin(&stream->reply, answer->message, answer->bytes);
     }
     const nghttp2_data_provider provider = {.source.ptr = stream, .read_callback = give_answer};
     return nghttp2_submit_response(connection->session, id, headers, COUNT_OF(headers), &provider);
