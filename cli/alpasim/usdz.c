@@ -49,12 +49,6 @@ static enum status run_adapter(const char *const *words, uint32_t count, struct 
                : error_set(error, STATUS_BAD_INPUT, "%s: not done, as is said above", words[0]);
 }
 
-static int answer(const char *const *words, uint32_t count)
-{
-    struct error error;
-    return run_adapter(words, count, &error) == STATUS_OK ? 0 : cli_fail(&error);
-}
-
 /* Adds an option with its value, where there is one. */
 static void add(const char **words, uint32_t *count, const char *option, const char *value)
 {
@@ -62,6 +56,28 @@ static void add(const char **words, uint32_t *count, const char *option, const c
         words[(*count)++] = option;
         words[(*count)++] = value;
     }
+}
+
+/* One file into another, which options->output names; `pack`: the word that says so, or NULL. */
+static int turn(const struct cli_command *command, int argc, char **argv,
+                const struct usdz_options *options, const char *pack)
+{
+    const char *words[WORDS_MAX] = {NULL};
+    struct error error;
+    uint32_t count = 1;
+    CLI_PARSE(command, argc, argv, words, NULL);
+    if (options->output == NULL) {
+        error_set(&error, STATUS_USAGE, "%s: expected -o %s", command->name,
+                  command->options[0].value);
+        return cli_fail(&error);
+    }
+    if (pack != NULL) {
+        words[count++] = pack;
+    }
+    add(words, &count, "-o", options->output);
+    add(words, &count, "--rig", options->rig);
+    add(words, &count, "--map", options->map);
+    return run_adapter(words, count, &error) == STATUS_OK ? 0 : cli_fail(&error);
 }
 
 int command_import_usdz(int argc, char **argv)
@@ -81,18 +97,7 @@ int command_import_usdz(int argc, char **argv)
         "for the scene's lanes).",
         CLI_ROWS(rows, 1, 1),
     };
-    const char *words[WORDS_MAX] = {NULL};
-    struct error error;
-    uint32_t count = 1;
-    CLI_PARSE(&command, argc, argv, words, NULL);
-    if (options.output == NULL) {
-        error_set(&error, STATUS_USAGE, "import usdz: expected -o OUT.json");
-        return cli_fail(&error);
-    }
-    add(words, &count, "-o", options.output);
-    add(words, &count, "--rig", options.rig);
-    add(words, &count, "--map", options.map);
-    return answer(words, count);
+    return turn(&command, argc, argv, &options, NULL);
 }
 
 int command_export_usdz(int argc, char **argv)
@@ -108,18 +113,7 @@ int command_export_usdz(int argc, char **argv)
         "Packs a scenario whose ego has a log as a scene of AlpaSim (python3; pyarrow for lanes).",
         CLI_ROWS(rows, 1, 1),
     };
-    const char *words[WORDS_MAX] = {NULL};
-    struct error error;
-    uint32_t count = 1;
-    CLI_PARSE(&command, argc, argv, words, NULL);
-    if (options.output == NULL) {
-        error_set(&error, STATUS_USAGE, "export usdz: expected -o OUT.usdz");
-        return cli_fail(&error);
-    }
-    words[count++] = "--pack";
-    add(words, &count, "-o", options.output);
-    add(words, &count, "--rig", options.rig);
-    return answer(words, count);
+    return turn(&command, argc, argv, &options, "--pack");
 }
 
 enum status cli_rig_from_usdz(const char *scene, struct error *error)

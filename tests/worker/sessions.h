@@ -6,7 +6,7 @@
 #define SWERVE_TESTS_WORKER_SESSIONS_H
 
 #include "base/rng.h"
-#include "kernels/cpu.h"
+#include "tests/engine/small_model.h"
 #include "tests/harness.h"
 #include "worker/interactive/session.h"
 #include "worker/models/models.h"
@@ -50,22 +50,7 @@ static inline void open_model(const char *directory)
     EXPECT_OK(models_open(directory, NULL, &models, &error), error);
     EXPECT_OK(models_named(models, "tiny", NN_BF16, &found, &error), error);
     model = *found;
-    const struct model_config config = {
-        .name = "previous",
-        .tier = TIER_STUDENT,
-        .width = 32,
-        .layers = 1,
-        .bev_channels = 32,
-        .camera_channels = 32,
-        .window = 2,
-        .steps = 1,
-        .schedule = {0.0, 1.0},
-        .horizon_ticks = {100, 100, 100},
-    };
-    const struct model_open_options options = {.precision = NN_BF16,
-                                               .cpu_flags = cpu_flags_detect()};
-    struct model *made = NULL;
-    EXPECT_OK(model_random(&config, &options, 5, &made, &error), error);
+    struct model *made = small_model();
     previous = (struct models_model){
         .model = made, .config = model_config(made), .hash = model_hash(made), .name = "previous"};
     for (int i = 0; i < CONDITIONING_COUNT * MEASURE_COUNT; i++) {

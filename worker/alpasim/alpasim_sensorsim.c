@@ -280,12 +280,7 @@ static void tell_trajectories(struct alpasim *alpasim, const void *question,
                                            ego->speed_mps};
     const struct trajectory_point *points = ego->log.point_count > 0 ? ego->log.points : &start;
     const uint32_t count = ego->log.point_count > 0 ? ego->log.point_count : 1;
-    struct record {
-        Ego__PoseAtTime at;
-        Ego__Pose pose;
-        Ego__Vec3 vec;
-        Ego__Quat quat;
-    } *records = calloc(count, sizeof *records);
+    struct contract_pose *records = calloc(count, sizeof *records);
     Ego__PoseAtTime **list = calloc(count, sizeof *list);
     Ego__Trajectory trajectory = EGO__TRAJECTORY__INIT;
     Sim__DrivenTrajectory driven = SIM__DRIVEN_TRAJECTORY__INIT;
@@ -296,20 +291,11 @@ static void tell_trajectories(struct alpasim *alpasim, const void *question,
     }
     for (uint32_t i = 0; i < count && answer->code == GRPC_OK; i++) {
         const struct trajectory_point *point = &points[i];
-        struct record *record = &records[i];
-        ego__pose_at_time__init(&record->at);
-        ego__pose__init(&record->pose);
-        ego__vec3__init(&record->vec);
-        ego__quat__init(&record->quat);
-        record->vec.x = (float)(point->x_m - ego->wheelbase_m / 2 * dmath_cos(point->heading_rad));
-        record->vec.y = (float)(point->y_m - ego->wheelbase_m / 2 * dmath_sin(point->heading_rad));
-        record->quat.w = (float)dmath_cos(point->heading_rad / 2);
-        record->quat.z = (float)dmath_sin(point->heading_rad / 2);
-        record->pose.vec = &record->vec;
-        record->pose.quat = &record->quat;
-        record->at.pose = &record->pose;
-        record->at.timestamp_us = (uint64_t)(point->t_s > 0 ? point->t_s * 1e6 + 0.5 : 0);
-        list[i] = &record->at;
+        contract_pose_fill(&records[i], (uint64_t)(point->t_s > 0 ? point->t_s * 1e6 + 0.5 : 0),
+                           point->x_m - ego->wheelbase_m / 2 * dmath_cos(point->heading_rad),
+                           point->y_m - ego->wheelbase_m / 2 * dmath_sin(point->heading_rad), 0,
+                           point->heading_rad);
+        list[i] = &records[i].at;
     }
     trajectory.poses = list;
     trajectory.n_poses = count;

@@ -1,5 +1,5 @@
 /*
- * Cameras of a rig as AlpaSim's contracts have them. See contract_camera.h.
+ * Cameras of a rig and poses as AlpaSim's contracts have them. See contract_camera.h.
  */
 #include "worker/contract/contract_camera.h"
 
@@ -135,6 +135,24 @@ void contract_camera_fill(struct contract_camera *record, const struct rig_camer
     record->camera.intrinsics = &record->spec;
     record->camera.rig_to_camera = &record->pose;
     record->camera.logical_id = text_of(camera->id);
+}
+
+void contract_pose_fill(struct contract_pose *record, uint64_t time_us, double x_m, double y_m,
+                        double z_m, double heading_rad)
+{
+    ego__pose_at_time__init(&record->at);
+    ego__pose__init(&record->pose);
+    ego__vec3__init(&record->vec);
+    ego__quat__init(&record->quat);
+    record->vec.x = (float)x_m;
+    record->vec.y = (float)y_m;
+    record->vec.z = (float)z_m;
+    record->quat.w = (float)dmath_cos(heading_rad / 2);
+    record->quat.z = (float)dmath_sin(heading_rad / 2);
+    record->pose.vec = &record->vec;
+    record->pose.quat = &record->quat;
+    record->at.pose = &record->pose;
+    record->at.timestamp_us = time_us;
 }
 
 /* ---- from the contract ---- */

@@ -1,5 +1,5 @@
 /*
- * Cameras of a rig as AlpaSim's contracts have them, and back.
+ * Cameras of a rig and poses as AlpaSim's contracts have them, and back.
  *
  * The contract's rig stands on the rear axle, ours below the centre of ego's box. Its principal
  * points count from the corner of the first pixel, ours from its centre. A camera stands there as
@@ -32,6 +32,18 @@ struct contract_camera {
  * The address of *out must not change while the record is used. */
 void contract_camera_fill(struct contract_camera *out, const struct rig_camera *camera,
                           double rear_m, bool optical);
+
+/* A pose on the ground at a time, and the records that it points to. */
+struct contract_pose {
+    Ego__PoseAtTime at;
+    Ego__Pose pose;
+    Ego__Vec3 vec;
+    Ego__Quat quat;
+};
+
+/* The address of *out must not change while the record is used. */
+void contract_pose_fill(struct contract_pose *out, uint64_t time_us, double x_m, double y_m,
+                        double z_m, double heading_rad);
 
 /* Orientation and place of a pose, of a camera as above: relative to what the pose is in. False: it
  * is no pose (a place that is not finite, a quaternion that is not of unit length), and `reason`

@@ -107,24 +107,16 @@ struct ego_message *ego_message_motion(const struct ego_frame *frame,
 {
     Ego__SubmitEgomotion motion = EGO__SUBMIT_EGOMOTION__INIT;
     Ego__Trajectory trajectory = EGO__TRAJECTORY__INIT;
-    Ego__PoseAtTime at = EGO__POSE_AT_TIME__INIT;
-    Ego__Pose pose = EGO__POSE__INIT;
-    Ego__Vec3 vec = EGO__VEC3__INIT;
-    Ego__Quat quat = EGO__QUAT__INIT;
+    struct contract_pose place;
     Ego__DynamicState state = EGO__DYNAMIC_STATE__INIT;
     Ego__Vec3 speed = EGO__VEC3__INIT;
     Ego__Vec3 acceleration = EGO__VEC3__INIT;
     Ego__Vec3 turning = EGO__VEC3__INIT;
-    Ego__PoseAtTime *poses[] = {&at};
+    Ego__PoseAtTime *poses[] = {&place.at};
     Ego__DynamicState *states[] = {&state};
-    vec.x = (float)(seen->x_m - frame->rear_m * dmath_cos(seen->heading_rad));
-    vec.y = (float)(seen->y_m - frame->rear_m * dmath_sin(seen->heading_rad));
-    quat.w = (float)dmath_cos(seen->heading_rad / 2);
-    quat.z = (float)dmath_sin(seen->heading_rad / 2);
-    pose.vec = &vec;
-    pose.quat = &quat;
-    at.pose = &pose;
-    at.timestamp_us = us_of(seen->time_ns);
+    contract_pose_fill(
+        &place, us_of(seen->time_ns), seen->x_m - frame->rear_m * dmath_cos(seen->heading_rad),
+        seen->y_m - frame->rear_m * dmath_sin(seen->heading_rad), 0, seen->heading_rad);
     trajectory.poses = poses;
     trajectory.n_poses = 1;
     speed.x = (float)seen->speed_mps;

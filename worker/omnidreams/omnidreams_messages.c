@@ -121,40 +121,14 @@ enum status omnidreams_session_read(const uint8_t *data, size_t bytes,
 
 /* ---- a chunk ---- */
 
-/* A pose and the records that it points to. */
-struct pose_record {
-    Ego__PoseAtTime at;
-    Ego__Pose pose;
-    Ego__Vec3 vec;
-    Ego__Quat quat;
-};
-
 /* An actor and its poses, one for each frame in which it is there. */
 struct actor_record {
     Wm__Actor actor;
     Wm__Box box;
     Ego__Trajectory trajectory;
     Ego__PoseAtTime *list[SWERVE_WORLD_FRAMES];
-    struct pose_record poses[SWERVE_WORLD_FRAMES];
+    struct contract_pose poses[SWERVE_WORLD_FRAMES];
 };
-
-static void pose_fill(struct pose_record *record, uint64_t time_us, double x_m, double y_m,
-                      double z_m, double heading_rad)
-{
-    ego__pose_at_time__init(&record->at);
-    ego__pose__init(&record->pose);
-    ego__vec3__init(&record->vec);
-    ego__quat__init(&record->quat);
-    record->vec.x = (float)x_m;
-    record->vec.y = (float)y_m;
-    record->vec.z = (float)z_m;
-    record->quat.w = (float)dmath_cos(heading_rad / 2);
-    record->quat.z = (float)dmath_sin(heading_rad / 2);
-    record->pose.vec = &record->vec;
-    record->pose.quat = &record->quat;
-    record->at.pose = &record->pose;
-    record->at.timestamp_us = time_us;
-}
 
 static uint32_t class_of(uint32_t kind)
 {
@@ -186,8 +160,8 @@ static bool actor_fill(struct actor_record *record, uint32_t index, uint64_t int
             continue;
         }
         const size_t n = record->trajectory.n_poses++;
-        pose_fill(&record->poses[n], (chunk->first_frame + f) * interval_us, body->x_m, body->y_m,
-                  body->height_m / 2, body->heading_rad);
+        contract_pose_fill(&record->poses[n], (chunk->first_frame + f) * interval_us, body->x_m,
+                           body->y_m, body->height_m / 2, body->heading_rad);
         record->list[n] = &record->poses[n].at;
         record->actor.class_id = class_of(body->kind);
         record->box.size_x = (float)body->length_m;
@@ -206,7 +180,7 @@ enum status omnidreams_message_chunk(const char *session, uint32_t rate_hz, doub
                                      struct omnidreams_message *out, struct error *error)
 {
     const uint64_t interval_us = 1000000 / rate_hz;
-    struct pose_record poses[SWERVE_WORLD_FRAMES];
+    struct contract_pose poses[SWERVE_WORLD_FRAMES];
     Ego__PoseAtTime *list[SWERVE_WORLD_FRAMES];
     Ego__Trajectory trajectory = EGO__TRAJECTORY__INIT;
     Wm__SessionId id = WM__SESSION_ID__INIT;
@@ -218,9 +192,9 @@ enum status omnidreams_message_chunk(const char *session, uint32_t rate_hz, doub
                                       "no memory for %u actors", chunk->body_count);
     for (uint32_t f = 0; f < chunk->frame_count; f++) {
         const struct swerve_world_pose *at = &chunk->poses[f];
-        pose_fill(&poses[f], (chunk->first_frame + f) * interval_us,
-                  at->x_m - rear_m * dmath_cos(at->heading_rad),
-                  at->y_m - rear_m * dmath_sin(at->heading_rad), 0, at->heading_rad);
+        contract_pose_fill(&poses[f], (chunk->first_frame + f) * interval_us,
+                           at->x_m - rear_m * dmath_cos(at->heading_rad),
+                           at->y_m - rear_m * dmath_sin(at->heading_rad), 0, at->heading_rad);
         list[f] = &poses[f].at;
     }
     for (uint32_t i = 0; i < chunk->body_count && status == STATUS_OK; i++) {
