@@ -62,11 +62,12 @@ def drive(session, accel, steer=0.0, until=1000):
 
 
 def outcomes(path, *options, world=("object",)):
+    """The rows of a run by branch. A draw of the teacher's audit is of the same branch, and left out."""
     store = str(path) + ".db"
     subprocess.run([SWERVE, "run", str(path), "--world", *world, "--store", store, *options], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     shown = subprocess.run([SWERVE, "show", "--all", "--store", store], check=True, stdout=subprocess.PIPE, text=True)
-    return {one["branch_id"]: one for one in map(json.loads, shown.stdout.splitlines())}
+    return {one["branch_id"]: one for one in map(json.loads, shown.stdout.splitlines()) if not one["audit_of"]}
 
 
 OWN = {"id", "job_id", "suite_id", "scenario_id", "scenario_hash", "branch_id", "planner", "planner_hash", "pool", "backend",
