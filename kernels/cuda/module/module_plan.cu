@@ -1,7 +1,7 @@
 /*
- * The launches of a tick, in the order of engine/model.md. The list depends on the model's shape and
- * the number of slots alone; which slots are active, and all that a tick is about, the kernels read
- * from the slots' records.
+ * The launches of a tick, in the order of engine/model.md. The list depends on the model's shape
+ * and the number of slots alone; which slots are active, and all that a tick is about, the kernels
+ * read from the slots' records.
  */
 #include "base/rng.h"
 #include "kernels/cuda/module/module.cuh"
