@@ -375,16 +375,8 @@ enum status door_worker(const struct store_worker *worker, struct error *error)
 
 enum status door_progress(const struct store_progress *progress, struct error *error)
 {
-    static const struct json_field fields[] = {
-        JSON_FIELD(struct store_progress, device_ns, JSON_FIELD_I64),
-        JSON_FIELD(struct store_progress, metres_mm, JSON_FIELD_I64),
-        JSON_FIELD(struct store_progress, mflop, JSON_FIELD_I64),
-        JSON_FIELD(struct store_progress, ticks, JSON_FIELD_I64),
-    };
-    static const struct json_field_list list = JSON_FIELD_LIST(fields);
-    const struct invariants of = {&list, invariants_completion.rows, invariants_completion.count};
     struct error why;
-    return invariants_check(&of, progress, &why) == STATUS_OK
+    return invariants_check(&invariants_progress, progress, &why) == STATUS_OK
                ? STATUS_OK
                : error_set(error, STATUS_BAD_INPUT, "the progress of job %" PRId64 ": %.900s",
                            progress->job_id, why.text);
