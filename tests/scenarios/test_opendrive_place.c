@@ -318,7 +318,7 @@ static int compare_file(const char *path)
         }
     }
     char notes[512];
-    opendrive_notes_write(network, notes, sizeof notes);
+    opendrive_notes_write(network->notes, notes, sizeof notes);
     printf("%d %d %.3g %u %u %s\n", count, missing, worst_m, network->road_count,
            network->lane_count, notes);
     opendrive_destroy(network);
