@@ -229,6 +229,15 @@ enum opendrive_note {
     OPENDRIVE_NOTE_COUNT
 };
 
+/* A transverse Mercator projection of WGS 84. */
+struct opendrive_geo {
+    bool known; /* the file has one that is read */
+    double meridian_rad;
+    double parallel_rad;
+    double scale;
+    struct vec2 false_m;
+};
+
 struct opendrive_name {
     const char *id;
     uint32_t index;
@@ -253,6 +262,7 @@ struct opendrive_network {
     const char **controllers; /* ids */
     uint32_t crosswalk_count;
     struct opendrive_crosswalk *crosswalks;
+    struct opendrive_geo geo;
     uint32_t notes[OPENDRIVE_NOTE_COUNT];
 };
 
@@ -264,6 +274,13 @@ enum status opendrive_load_file(const char *path, struct opendrive_network **out
 enum status opendrive_load(const char *name, const char *xml, size_t bytes,
                            struct opendrive_network **out, struct error *error);
 void opendrive_destroy(struct opendrive_network *network); /* accepts NULL */
+
+/* ---- opendrive_geo.c ---- */
+
+/* A place on the globe in the plane of the file. False: it has no projection that is read, or not
+ * so far from its meridian. */
+bool opendrive_geo_place(const struct opendrive_network *network, double latitude_rad,
+                         double longitude_rad, struct vec2 *out);
 
 /* ---- opendrive_place.c ---- */
 
