@@ -103,63 +103,67 @@ static void lanes_go_on_beside_sections_for_one_side(void)
                                    "-1", "<link><successor id=\"-2\"/></link>",
                                    "0\" a=\"3\"") "</right></laneSection>"
                                                   "<laneSection s=\"100\" "
-                                                  "singleSide=\"true\"><right>" LANE("-1", "", "0\" a=\"4\"") LANE(
-                                                      "-2",
-                                                      "<link><predecessor id=\"-1\"/><successor "
-                                                      "id=\"-1\"/></link>",
-                                                      "0\" a=\"3\"") "</right></"
-                                                                     "laneSection><laneSection "
-                                                                     "s=\"200\" "
-                                                                     "singleSide=\"true\"><"
-                                                                     "left>" LANE("1", "",
-                                                                                  "0\" a=\"5\"") "<"
-                                                                                                 "/"
-                                                                                                 "l"
-                                                                                                 "e"
-                                                                                                 "f"
-                                                                                                 "t"
-                                                                                                 ">"
-                                                                                                 "<"
-                                                                                                 "/"
-                                                                                                 "l"
-                                                                                                 "a"
-                                                                                                 "n"
-                                                                                                 "e"
-                                                                                                 "S"
-                                                                                                 "e"
-                                                                                                 "c"
-                                                                                                 "t"
-                                                                                                 "i"
-                                                                                                 "o"
-                                                                                                 "n"
-                                                                                                 ">"
-                                                                                                 "<"
-                                                                                                 "/"
-                                                                                                 "l"
-                                                                                                 "a"
-                                                                                                 "n"
-                                                                                                 "e"
-                                                                                                 "s"
-                                                                                                 ">"
-                                                                                                 "<"
-                                                                                                 "/"
-                                                                                                 "r"
-                                                                                                 "o"
-                                                                                                 "a"
-                                                                                                 "d"
-                                                                                                 ">"
-                                                                                                 "<"
-                                                                                                 "/"
-                                                                                                 "O"
-                                                                                                 "p"
-                                                                                                 "e"
-                                                                                                 "n"
-                                                                                                 "D"
-                                                                                                 "R"
-                                                                                                 "I"
-                                                                                                 "V"
-                                                                                                 "E"
-                                                                                                 ">";
+                                                  "singleSide=\"true\"><right>" LANE("-1", "",
+                                                                                     "0\" a=\"4\"")
+                                                      LANE(
+                                                          "-2",
+                                                          "<link><predecessor "
+                                                          "id=\"-1\"/><successor "
+                                                          "id=\"-1\"/></link>",
+                                                          "0\" a=\"3\"") "</right></"
+                                                                         "laneSection><laneSection "
+                                                                         "s=\"200\" "
+                                                                         "singleSide=\"true\"><"
+                                                                         "left>" LANE(
+                                                                             "1", "",
+                                                                             "0\" a=\"5\"") "<"
+                                                                                            "/"
+                                                                                            "l"
+                                                                                            "e"
+                                                                                            "f"
+                                                                                            "t"
+                                                                                            ">"
+                                                                                            "<"
+                                                                                            "/"
+                                                                                            "l"
+                                                                                            "a"
+                                                                                            "n"
+                                                                                            "e"
+                                                                                            "S"
+                                                                                            "e"
+                                                                                            "c"
+                                                                                            "t"
+                                                                                            "i"
+                                                                                            "o"
+                                                                                            "n"
+                                                                                            ">"
+                                                                                            "<"
+                                                                                            "/"
+                                                                                            "l"
+                                                                                            "a"
+                                                                                            "n"
+                                                                                            "e"
+                                                                                            "s"
+                                                                                            ">"
+                                                                                            "<"
+                                                                                            "/"
+                                                                                            "r"
+                                                                                            "o"
+                                                                                            "a"
+                                                                                            "d"
+                                                                                            ">"
+                                                                                            "<"
+                                                                                            "/"
+                                                                                            "O"
+                                                                                            "p"
+                                                                                            "e"
+                                                                                            "n"
+                                                                                            "D"
+                                                                                            "R"
+                                                                                            "I"
+                                                                                            "V"
+                                                                                            "E"
+                                                                                            ">";
     struct error error;
     struct opendrive_network *network;
     EXPECT_OK(roads_try(text, &network, &error), error);
@@ -168,8 +172,7 @@ static void lanes_go_on_beside_sections_for_one_side(void)
     EXPECT_NEAR(opendrive_lane_width_m(network, left, 150), 4.5, 1e-12);
     EXPECT_NEAR(opendrive_speed_limit_mps(network, left, 150), 10, 1e-12);
     EXPECT(leads(network, left, lane(network, "1", 50, 1)));
-    EXPECT_INT(network->lanes[left].previous_count,
-               0); /* at 200 it ends a metre narrower, unlinked */
+    EXPECT_INT(network->lanes[left].previous_count, 0); /* at 200 it has no link */
     for (int32_t id = -2; id <= -1; id++) {
         uint32_t after = lane(network, "1", 250, id);
         EXPECT(leads(network, lane(network, "1", 150, id), after));
