@@ -21,7 +21,7 @@ static void dream_touch(struct dream_server *server, uint32_t frame, uint8_t *rg
     const int manner = server->manner;
     const uint8_t tint = (uint8_t)(server->past % 4);
     for (size_t i = 0; i < 3 * PIXELS; i++) {
-        int value = rgb[i] / 2 + 40 + tint;
+        int value = 3 * rgb[i] / 4 + 20 + tint;
         if (manner == DREAM_NOISY) {
             server->noise = server->noise * 1664525u + 1013904223u;
             value += (int)(server->noise >> 24) % 8;
