@@ -2,6 +2,7 @@
  * Pictures of scenes from any place, and answers, for AlpaSim's services. See alpasim_internal.h.
  */
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/jpeg/jpeg_encode.h"
 #include "base/png/png_encode.h"
 #include "base/rng.h"
@@ -115,13 +116,12 @@ enum status alpasim_draw(struct alpasim *alpasim, struct alpasim_scene *scene,
                          size_t *bytes, struct error *error)
 {
     const struct raster_rays *rays = NULL;
-    if (scene->layers == NULL) {
-        TRY(raster_layers_create(&scene->scenario->map, &scene->layers, error));
-    }
+    TRY(alpasim_prepare(scene, error));
     TRY(view_of(alpasim, camera, &rays, error));
     uint8_t *rgb = calloc((size_t)camera->width * (size_t)camera->height, 3);
     TRY(memory_check(rgb, error, "no memory for a picture"));
-    raster_rays_draw(scene->layers, &moment->scenario, &moment->scene, seed, rays, rgb);
+    raster_rays_draw(prepared_layers(scene->prepared), &moment->scenario, &moment->scene, seed,
+                     rays, rgb);
     if (moment->grain) {
         add_grain(rgb, (size_t)camera->width * (size_t)camera->height * 3, seed);
     }
@@ -144,6 +144,21 @@ struct alpasim_scene *alpasim_find(struct alpasim *alpasim, const char *id,
                    alpasim->scene_count,
                    alpasim->scene_count > 0 ? alpasim->scenes[0].scenario->id : "none");
     return NULL;
+}
+
+enum status alpasim_prepare(struct alpasim_scene *scene, struct error *error)
+{
+    return scene->prepared != NULL ? STATUS_OK
+                                   : prepared_create(scene->scenario, &scene->prepared, error);
+}
+
+bool alpasim_late(struct grpc_answer *answer)
+{
+    const bool late = clock_monotonic_ns() > answer->deadline_ns;
+    if (late) {
+        alpasim_refuse(answer, GRPC_DEADLINE_EXCEEDED, "nobody waits for the answer any more");
+    }
+    return late;
 }
 
 void alpasim_refuse(struct grpc_answer *answer, int code, const char *format, ...)
