@@ -145,7 +145,7 @@ static void dream_serve(void *context, const char *method, const uint8_t *messag
         return;
     }
     alpasim_serve(server->alpasim, method, message, bytes, answer);
-    if (strcmp(name, "start_session") == 0) {
+    if (strcmp(name, "start_session") == 0 && strstr(method, "WorldModel") != NULL) {
         dream_start(server, message, bytes, answer);
     } else if (renders && answer->code == GRPC_OK) {
         server->chunks++;
