@@ -216,7 +216,7 @@ static void branches_are_what_they_are_alone_with_one_session(void)
     end();
 }
 
-/* What ego drives into fills the picture: that is the planner's fault, and not the world's. */
+/* Obstacles fill the picture when ego drives into them: the planner's fault, not the world's. */
 static void a_picture_that_an_obstacle_fills_is_healthy(void)
 {
     box_x_m = 70;

@@ -271,7 +271,7 @@ static bool drive_until(struct alpasim_traffic *session, uint64_t time_us,
     return true;
 }
 
-/* Where an agent drove: between its last tick and the present one. */
+/* Place of an agent between the last tick and the present one. */
 static bool agent_at(const struct alpasim_traffic *session, uint32_t agent, uint64_t time_us,
                      struct place *out)
 {

@@ -26,7 +26,7 @@ enum {
     GRPC_QUESTIONS_BYTES_MAX = 256 << 20 /* of all that are on their way */
 };
 
-/* How long a call and a connection without one may last. */
+/* Longest times of a call, and of a connection without one. */
 struct grpc_server_times {
     int64_t question_ms; /* until a question has come whole */
     int64_t answer_ms;   /* from then on, until its answer is taken; grpc-timeout may say less */
