@@ -5,7 +5,6 @@
 
 #include "schemas/proto/sensorsim.pb-c.h"
 #include "worker/contract/contract_places.h"
-#include "worker/run/revision.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,6 @@
 #define SENSORSIM "/nre.grpc.protos.sensorsim.SensorsimService/"
 #define WORLDMODEL "/omnidreams.video_model.WorldModelService/"
 #define TRAFFIC "/traffic.TrafficService/"
-
-enum { QUESTION_SPARE_BYTES = 64 << 20 }; /* that its parts take beside its own bytes */
 
 enum status alpasim_create(const struct suite *suite, const struct rig *rig, struct alpasim **out,
                            struct error *error)
@@ -70,15 +67,6 @@ void alpasim_destroy(struct alpasim *alpasim)
     free(alpasim);
 }
 
-void alpasim_version_fill(struct alpasim_version *out)
-{
-    ego__version__init(&out->version);
-    ego__api_version__init(&out->api);
-    snprintf(out->id, sizeof out->id, "swerve-object-%.12s", revision_hash);
-    out->version.version_id = out->id;
-    out->version.api = &out->api;
-}
-
 static void get_version(struct alpasim *alpasim, const void *question, struct grpc_answer *answer)
 {
     struct alpasim_version said;
@@ -86,30 +74,6 @@ static void get_version(struct alpasim *alpasim, const void *question, struct gr
     (void)question;
     alpasim_version_fill(&said);
     alpasim_answer(answer, &said.version.base);
-}
-
-bool alpasim_dispatch(struct alpasim *alpasim, const struct alpasim_method *rows,
-                      const char *method, const uint8_t *message, size_t bytes,
-                      struct grpc_answer *answer)
-{
-    struct contract_memory memory;
-    while (rows->name != NULL && strcmp(rows->name, method) != 0) {
-        rows++;
-    }
-    if (rows->name == NULL) {
-        return false;
-    }
-    contract_memory_init(&memory, bytes + QUESTION_SPARE_BYTES);
-    ProtobufCMessage *read =
-        protobuf_c_message_unpack(rows->kind, &memory.allocator, bytes, message);
-    if (read == NULL) {
-        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
-                       "the question to %s is no message of its kind", method);
-        return true;
-    }
-    rows->serve(alpasim, read, answer);
-    protobuf_c_message_free_unpacked(read, &memory.allocator);
-    return true;
 }
 
 void alpasim_serve(void *context, const char *method, const uint8_t *message, size_t bytes,

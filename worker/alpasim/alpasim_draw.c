@@ -9,12 +9,15 @@
 #include "base/units.h"
 #include "schemas/rig/rig.h"
 #include "worker/alpasim/alpasim_internal.h"
+#include "worker/run/revision.h"
 
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { QUESTION_SPARE_BYTES = 64 << 20 }; /* that its parts take beside its own bytes */
 
 void alpasim_moment_init(struct alpasim_moment *moment, const struct alpasim_scene *scene)
 {
@@ -180,4 +183,37 @@ void alpasim_answer(struct grpc_answer *answer, const ProtobufCMessage *message)
         return;
     }
     protobuf_c_message_pack(message, answer->message);
+}
+
+void alpasim_version_fill(struct alpasim_version *out)
+{
+    ego__version__init(&out->version);
+    ego__api_version__init(&out->api);
+    snprintf(out->id, sizeof out->id, "swerve-object-%.12s", revision_hash);
+    out->version.version_id = out->id;
+    out->version.api = &out->api;
+}
+
+bool alpasim_dispatch(struct alpasim *alpasim, const struct alpasim_method *rows,
+                      const char *method, const uint8_t *message, size_t bytes,
+                      struct grpc_answer *answer)
+{
+    struct contract_memory memory;
+    while (rows->name != NULL && strcmp(rows->name, method) != 0) {
+        rows++;
+    }
+    if (rows->name == NULL) {
+        return false;
+    }
+    contract_memory_init(&memory, bytes + QUESTION_SPARE_BYTES);
+    ProtobufCMessage *read =
+        protobuf_c_message_unpack(rows->kind, &memory.allocator, bytes, message);
+    if (read == NULL) {
+        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
+                       "the question to %s is no message of its kind", method);
+        return true;
+    }
+    rows->serve(alpasim, read, answer);
+    protobuf_c_message_free_unpacked(read, &memory.allocator);
+    return true;
 }

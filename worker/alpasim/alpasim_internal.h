@@ -69,17 +69,6 @@ struct alpasim_method {
     void (*serve)(struct alpasim *alpasim, const void *question, struct grpc_answer *answer);
 };
 
-/* ---- alpasim.c ---- */
-
-/* Who this is: what it draws and drives is of a revision. The address of *out must not change while
- * it is used. */
-void alpasim_version_fill(struct alpasim_version *out);
-
-/* Answers by the row of a method, the last of which has no name. False: there is none. */
-bool alpasim_dispatch(struct alpasim *alpasim, const struct alpasim_method *rows,
-                      const char *method, const uint8_t *message, size_t bytes,
-                      struct grpc_answer *answer);
-
 /* View of a scene: where the camera's rig stands, and who is there. */
 struct alpasim_moment {
     struct scenario scenario; /* the scene's, with `agents` in it */
@@ -113,6 +102,15 @@ enum status alpasim_draw(struct alpasim *alpasim, struct alpasim_scene *scene,
                          const struct alpasim_moment *moment, const struct rig_camera *camera,
                          uint64_t seed, uint32_t format, uint32_t quality, uint8_t **file,
                          size_t *bytes, struct error *error);
+
+/* Who this is: what it draws and drives is of a revision. The address of *out must not change while
+ * it is used. */
+void alpasim_version_fill(struct alpasim_version *out);
+
+/* Answers by the row of a method, the last of which has no name. False: there is none. */
+bool alpasim_dispatch(struct alpasim *alpasim, const struct alpasim_method *rows,
+                      const char *method, const uint8_t *message, size_t bytes,
+                      struct grpc_answer *answer);
 
 /* ---- services; false: it has no such method ---- */
 
