@@ -191,11 +191,11 @@ struct outcome {
     /* The evidence of a flagged rollout, or why one is invalid. */
     char health_check[LIMIT_ID_BYTES]; /* name of the check that fired; "" unless one did */
     uint32_t health_tick;
-    double health_value;     /* what was measured; NAN: not a number */
-    double health_threshold; /* what it might have been; 0 without a check */
-    char
-        evidence_hash[SHA256_HEX_BYTES]; /* artifact: PNG of the flagged frame; "": none was kept */
-    struct drive_health health;          /* of a learned world's pictures; all zero: of another */
+    double health_value;                  /* what was measured; NAN: not a number */
+    double health_threshold;              /* what it might have been; 0 without a check */
+    char evidence_hash[SHA256_HEX_BYTES]; /* artifact: PNG of the flagged frame; of a partial
+                                             outcome a checkpoint; "": none */
+    struct drive_health health;           /* of a learned world's pictures; all zero: of another */
     /* Filled by the store from the job; not looked at in a completion. */
     int64_t parent_job_id; /* the flagged job that this one's replaces; 0: none */
     int64_t audit_of; /* the job whose audit job produced this (a second opinion, not a result of

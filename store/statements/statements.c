@@ -416,13 +416,13 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_UNSTARTED_SUITE] =
         "SELECT COUNT(DISTINCT t.host), w.name, t.error FROM unstarted t CROSS JOIN workers w ON w.id = t.worker"
         " WHERE t.suite = ?1",
-    /* The first one of a rollout stays, among those of one party. */
+    /* The first one of a rollout stays, among those of one party, but for a checkpoint. */
     [STATEMENT_PARTIAL_ADD] =
         "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest, at_ms, worker)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (job, branch_id) DO UPDATE SET epoch = ?3, outcome = ?4,"
-        " digest = ?5, at_ms = ?6, worker = ?7 WHERE NOT " ONE_PARTY("partial_outcomes.worker", "?7"),
+        " digest = ?5, at_ms = ?6, worker = ?7 WHERE json_extract(partial_outcomes.outcome, '$.evidence_hash') <> '' OR NOT " ONE_PARTY("partial_outcomes.worker", "?7"),
     [STATEMENT_PARTIAL_TIME] = "SELECT p.at_ms FROM partial_outcomes p CROSS JOIN jobs j ON j.id = p.job WHERE p.job = ?1"
-        " AND p.branch_id = ?2 AND " ONE_PARTY("p.worker", "j.worker"),
+        " AND p.branch_id = ?2 AND json_extract(outcome, '$.evidence_hash') = '' AND " ONE_PARTY("p.worker", "j.worker"),
     [STATEMENT_PARTIAL_COUNT] = "SELECT COUNT(*) FROM partial_outcomes WHERE job = ?1",
     [STATEMENT_PARTIAL_DROP] = "DELETE FROM partial_outcomes WHERE job = ?1",
 

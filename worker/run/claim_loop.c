@@ -608,6 +608,7 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
         .thread_count = config->thread_count,
         .device = config->device,
         .spill_bytes_max = config->spill_bytes_max > 0 ? config->spill_bytes_max : SPILL_BYTES_MAX,
+        .checkpoint_ns = claim_loop_checkpoint_ns(config),
         .always_solo = config->solo,
         .clock = loop->clock,
         .logger = config->logger,

@@ -109,7 +109,10 @@ enum status claim_loop_put_traces(struct claim_loop *loop, const struct job_run 
  * something over; with `all`, of every job. STATUS_TIMEOUT: the store is silent. */
 enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error *error);
 
-/* Takes over what earlier attempts at the job finished. */
+/* Device time between checkpoints. */
+int64_t claim_loop_checkpoint_ns(const struct claim_loop_config *config);
+
+/* Takes over what earlier attempts at the job finished, and how far its main line came. */
 enum status claim_loop_restore(struct claim_loop *loop, struct job_run *job, struct error *error);
 
 /* Tells the lease keeper what is held now, for the next heartbeat. */
