@@ -248,6 +248,7 @@ static enum status configure(struct worker_options *options, const struct device
         .drain = options->drain,
         .leave_unstarted = options->with_parent,
         .solo = options->solo,
+        .pack_golden = recording_pack,
         .thread_count = (uint32_t)options->threads,
         .device = options->device,
         .planner_config = {.tick_deadline_ms = options->deadline_ms},

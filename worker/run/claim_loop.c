@@ -73,8 +73,8 @@ static enum status get_runner(struct claim_loop *loop, const struct job_lease *l
  * here. Results of another simulation (MISMATCH: others may have it), or of another scenario than
  * the job names, would be false; too many or too few are refused by the store, with everything that
  * is completed beside them. */
-static enum status check_spec(const struct job_spec *spec, const struct scenario *scenario,
-                              struct error *error)
+static enum status check_spec(const struct claim_loop_config *config, const struct job_spec *spec,
+                              const struct scenario *scenario, struct error *error)
 {
     if (spec->revision[0] != '\0' && strcmp(spec->revision, revision_hash) != 0) {
         return error_set(
@@ -87,6 +87,11 @@ static enum status check_spec(const struct job_spec *spec, const struct scenario
         return error_set(error, STATUS_CONFLICT,
                          "its scenario is \"%s\", the job says \"%s\"; submit again", scenario->id,
                          spec->scenario_id);
+    }
+    if (spec->makes[0] != '\0' &&
+        (strcmp(spec->makes, JOB_MAKES_GOLDEN) != 0 || config->pack_golden == NULL)) {
+        return error_set(error, STATUS_CONFLICT, "it makes \"%s\", which this worker cannot",
+                         spec->makes);
     }
     if (spec->rollout_count != 1 + scenario->branch_count) {
         return error_set(error, STATUS_CONFLICT,
@@ -118,7 +123,7 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
     int64_t start_ns = clock_thread_cpu_ns(loop->clock);
     enum status status = prepared_cache_get(loop->prepared_scenarios, loop->config->store,
                                             lease->spec.scenario_hash, &prepared, &error);
-    THEN(status, check_spec(&lease->spec, prepared_scenario(prepared), &error));
+    THEN(status, check_spec(loop->config, &lease->spec, prepared_scenario(prepared), &error));
     if (status == STATUS_OK) {
         status = get_runner(loop, lease, prepared_scenario(prepared)->rig, &runner, &error);
         if (status == STATUS_BUSY || status == STATUS_PLANNER) {
@@ -132,6 +137,7 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
         /* Making the scenario ready is part of what the job costs. */
         job->results[0].device_ns = clock_thread_cpu_ns(loop->clock) - start_ns;
         job->handed_ns = clock_now_ns(loop->clock);
+        job->filmed = lease->spec.makes[0] != '\0';
         status = claim_loop_restore(loop, job, &error);
     }
     if (status == STATUS_OK) {

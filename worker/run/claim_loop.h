@@ -34,6 +34,8 @@
 
 #include <stdatomic.h>
 
+struct job_run;
+
 struct claim_loop_config {
     struct store *store; /* borrowed */
     struct store_worker worker;
@@ -47,6 +49,9 @@ struct claim_loop_config {
     bool solo; /* run every branch from tick 0 (checks, benchmarks) */
     /* Learned tiers. */
     struct models *models; /* borrowed; NULL: only worlds without a model */
+    /* The recording of a job that makes a golden, malloc'ed; NULL: such jobs fail here. */
+    enum status (*pack_golden)(const struct job_run *job, uint8_t **data, size_t *bytes,
+                               struct error *error);
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
     uint32_t thread_count;                                     /* per learned world; 0: one */
     const char *device;       /* that learned worlds may use; NULL: auto */

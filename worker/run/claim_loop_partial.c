@@ -27,7 +27,8 @@ static bool is_due(const struct claim_loop *loop, const struct job_run *job, boo
     int64_t every_ms = loop->config->keep_every_ms;
     every_ms = every_ms == 0 ? KEEP_EVERY_MS : every_ms < 0 ? 0 : every_ms;
     int64_t since_ns = clock_now_ns(loop->clock) - job->handed_ns;
-    return job->finished_count > 0 && (all || since_ns >= every_ms * NS_PER_MS) &&
+    bool whole = job->lease.spec.makes[0] != '\0'; /* what it makes holds all of its rollouts */
+    return !whole && job->finished_count > 0 && (all || since_ns >= every_ms * NS_PER_MS) &&
            !job->partial_refused && !job->cancelled && job->failure == STATUS_OK &&
            !outcome_any_flagged(job);
 }
