@@ -34,9 +34,8 @@ enum {
 
 /* ---- taking work ---- */
 
-/* The job's planner did not start, now or before. */
-static void hand_back_unstarted(struct claim_loop *loop, const struct job_lease *lease,
-                                const struct error *why)
+void claim_loop_hand_back_unstarted(struct claim_loop *loop, const struct job_lease *lease,
+                                    const struct error *why)
 {
     struct store_planner planner;
     unstarted_planner(&lease->spec, &planner);
@@ -88,12 +87,14 @@ static enum status check_spec(const struct claim_loop_config *config, const stru
                          "its scenario is \"%s\", the job says \"%s\"; submit again", scenario->id,
                          spec->scenario_id);
     }
-    if (spec->makes[0] != '\0' &&
-        (strcmp(spec->makes, JOB_MAKES_GOLDEN) != 0 || config->pack_golden == NULL)) {
+    bool clip = job_clip_ticks(spec) > 0;
+    bool golden = strcmp(spec->makes, JOB_MAKES_GOLDEN) == 0;
+    if (spec->makes[0] != '\0' && !(clip && config->make_clip != NULL) &&
+        !(golden && config->pack_golden != NULL)) {
         return error_set(error, STATUS_CONFLICT, "it makes \"%s\", which this worker cannot",
                          spec->makes);
     }
-    if (spec->rollout_count != 1 + scenario->branch_count) {
+    if (!clip && spec->rollout_count != 1 + scenario->branch_count) {
         return error_set(error, STATUS_CONFLICT,
                          "scenario \"%s\" has %u rollouts, the job says %u; submit again",
                          scenario->id, 1 + scenario->branch_count, spec->rollout_count);
@@ -106,7 +107,7 @@ static void give_back(struct claim_loop *loop, const struct job_lease *lease,
                       const struct error *why)
 {
     if (why->status == STATUS_PLANNER) {
-        hand_back_unstarted(loop, lease, why);
+        claim_loop_hand_back_unstarted(loop, lease, why);
         return;
     }
     claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
@@ -124,6 +125,13 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
     enum status status = prepared_cache_get(loop->prepared_scenarios, loop->config->store,
                                             lease->spec.scenario_hash, &prepared, &error);
     THEN(status, check_spec(loop->config, &lease->spec, prepared_scenario(prepared), &error));
+    if (status == STATUS_OK && job_clip_ticks(&lease->spec) > 0) {
+        if (claim_loop_clip_add(loop, lease, prepared, &error) != STATUS_OK) {
+            claim_loop_end_broken(loop, claim_loop_pending_add(loop, lease), lease, error.status,
+                                  error.text);
+        }
+        return;
+    }
     if (status == STATUS_OK) {
         status = get_runner(loop, lease, prepared_scenario(prepared)->rig, &runner, &error);
         if (status == STATUS_BUSY || status == STATUS_PLANNER) {
@@ -372,6 +380,7 @@ static bool tick_all(struct claim_loop *loop)
  */
 static void hand_back(struct claim_loop *loop)
 {
+    loop->clips_go_back = true;
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
         if (loop->cache.entries[i].open.runner != NULL) {
             runner_cancel_all(loop->cache.entries[i].open.runner);
@@ -481,6 +490,9 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
     }
     busy = tick_all(loop);
     if (loop->offline_ns == 0) {
+        status = note_offline(loop, claim_loop_clip_make(loop, &busy, error), error);
+    }
+    if (loop->offline_ns == 0 && status == STATUS_OK) {
         status = note_offline(loop, claim_loop_collect(loop, !busy, error), error);
     }
     if (loop->offline_ns == 0 && status == STATUS_OK) {
@@ -566,6 +578,7 @@ static void loop_finish(struct claim_loop *loop)
     while (loop->unsent_count > 0) {
         claim_loop_drop_job(loop, loop->unsent[--loop->unsent_count]);
     }
+    claim_loop_clips_drop(loop);
     runner_cache_finish(&loop->cache);
     loop->stats.ticks += loop->cache.ticks;
     loop->stats.forks += loop->cache.forks;

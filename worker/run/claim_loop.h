@@ -35,6 +35,15 @@
 #include <stdatomic.h>
 
 struct job_run;
+struct prepared;
+
+/* A clip of training data; `data` (malloc'ed) NULL: the drive ended before it was long enough. */
+struct clip_made {
+    uint8_t *data;
+    size_t bytes;
+    uint32_t ticks; /* of the drive */
+    int64_t metres_mm;
+};
 
 struct claim_loop_config {
     struct store *store; /* borrowed */
@@ -52,6 +61,10 @@ struct claim_loop_config {
     /* The recording of a job that makes a golden, malloc'ed; NULL: such jobs fail here. */
     enum status (*pack_golden)(const struct job_run *job, uint8_t **data, size_t *bytes,
                                struct error *error);
+    /* Makes the clip of a job, once for all of its ticks; NULL: such jobs fail here. */
+    enum status (*make_clip)(void *context, const struct job_spec *spec, struct prepared *prepared,
+                             struct clip_made *out, struct error *error);
+    void *clip_context;
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
     uint32_t thread_count;                                     /* per learned world; 0: one */
     const char *device;       /* that learned worlds may use; NULL: auto */

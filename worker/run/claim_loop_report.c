@@ -410,6 +410,9 @@ static enum status send_unsent(struct claim_loop *loop, struct error *error)
 enum status claim_loop_collect(struct claim_loop *loop, bool force, struct error *error)
 {
     enum status status = send_unsent(loop, error);
+    if (loop->clips_go_back) {
+        THEN(status, claim_loop_clips_release(loop, error));
+    }
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX && status == STATUS_OK; i++) {
         struct job_run *job;
         /* Room for one, here or in claim(). */
@@ -466,6 +469,11 @@ void claim_loop_report_to_keeper(struct claim_loop *loop)
                                         from[i].metres_mm,
                                         (int64_t)(from[i].flop * 1e-6),
                                         from[i].ticks};
+    }
+    for (const struct claim_clip *clip = loop->clips; clip != NULL && count < LIMIT_CLAIM_JOBS;
+         clip = clip->next) {
+        to[count++] =
+            (struct store_progress){.job_id = clip->lease.job_id, .epoch = clip->lease.epoch};
     }
     /* Results on their way to the store are still ours. */
     for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {
