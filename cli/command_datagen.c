@@ -296,6 +296,22 @@ static int generate(struct datagen_options *options, struct datagen_source *sour
     return 0;
 }
 
+static enum status settle(struct datagen_source *source, struct confinement_options *confinement,
+                          struct error *error)
+{
+    if (source->threads < 1 || source->threads > 64) {
+        return error_set(error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
+                         (long long)source->threads);
+    }
+    if (source->workers < 0 || source->workers > POOL_WORKERS_MAX) {
+        return error_set(error, STATUS_USAGE, "--workers: expected 0 to %d, found %lld",
+                         POOL_WORKERS_MAX, (long long)source->workers);
+    }
+    return confinement_options_settle(confinement,
+                                      source->store_url != NULL ? source->store_url : "",
+                                      &source->confinement, error);
+}
+
 int command_datagen(int argc, char **argv)
 {
     struct cli_texts planners = {.max = DATAGEN_PLANNERS_MAX};
@@ -367,17 +383,7 @@ int command_datagen(int argc, char **argv)
     THEN(status, check_number("--frames", frames, DATAGEN_FRAMES_MAX, &options.frames, &error));
     THEN(status, check_number("--shard-clips", shard_clips, DATAGEN_SHARD_CLIPS_MAX,
                               &options.shard_clips, &error));
-    if (status == STATUS_OK && (source.threads < 1 || source.threads > 64)) {
-        status = error_set(&error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
-                           (long long)source.threads);
-    }
-    if (status == STATUS_OK && (source.workers < 0 || source.workers > POOL_WORKERS_MAX)) {
-        status = error_set(&error, STATUS_USAGE, "--workers: expected 0 to %d, found %lld",
-                           POOL_WORKERS_MAX, (long long)source.workers);
-    }
-    THEN(status,
-         confinement_options_settle(&confinement, source.store_url != NULL ? source.store_url : "",
-                                    &source.confinement, &error));
+    THEN(status, settle(&source, &confinement, &error));
     source.interrupted = cli_catch_interrupts();
     return status != STATUS_OK ? cli_fail(&error) : generate(&options, &source, path, json);
 }

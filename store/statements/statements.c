@@ -30,12 +30,6 @@
     " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.evidence_hash') AS hash, 0"  \
     " FROM partial_outcomes WHERE json_valid(outcome)) p WHERE hash <> ''"
 
-/* A job that makes something keeps it while others of its suite are open; then whoever ordered it
- * does: a set of goldens, a folder of shards. */
-#define NOT_MADE                                                                  \
-    "NOT IN (SELECT s.job FROM job_specs s CROSS JOIN suites u ON u.id = s.suite" \
-    " WHERE s.makes <> '' AND u.jobs_queued + u.jobs_leased = 0)"
-
 /* Read by record_job_read, in this order. */
 #define JOB_COLUMNS                                                                  \
     "j.id, j.state, j.epoch, j.attempts, w.name,"                                    \
@@ -82,6 +76,9 @@
     " AND json_extract(e.value, '$[6]') IN ('', n.revision))))"
 
 /* clang-format off */
+/* A job that makes something keeps it while others of its suite are open; then whoever ordered it does: goldens, shards. */
+#define NOT_MADE "NOT IN (SELECT s.job FROM job_specs s CROSS JOIN suites u ON u.id = s.suite WHERE s.makes <> '' AND u.jobs_queued + u.jobs_leased = 0)"
+
 /* Main lines, of outcomes `o` that count as a job's; length() keeps PostgreSQL from beginning with them. */
 #define MAIN_JOINS(job)                                                                          \
     " CROSS JOIN jobs j ON j.id = " job " CROSS JOIN job_specs s ON s.job = " job " CROSS JOIN contexts c ON c.id = o.context"
@@ -240,8 +237,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
         " WHERE s.key = ?1 AND j.state = 2 AND c.planner = ?2 AND c.planner_hash = ?3 AND c.tier = ?4"
         " AND c.model_hash = ?5 AND c.sampler = ?6 AND c.backend = ?7 AND c.revision = ?8"
-        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11 AND j.rollouts = ?12 AND s.rig = ?13"
-        " AND s.makes = ?14",
+        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11 AND j.rollouts = ?12 AND s.rig = ?13 AND s.makes = ?14",
     [STATEMENT_AUDITED_FIND] =
         "SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
         " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
@@ -503,9 +499,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_LEDGER_COST] =
         "SELECT SUM(device_ns), SUM(cost_uusd), SUM(mflop) FROM ledger WHERE suite = ?1 AND audit <> 2",
 
-    [STATEMENT_AUDITS_DEAD] =
-        "SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id"
-        " WHERE j.state = 4 AND j.suite = ?1 AND j.audit = 1 AND s.makes = ''",
+    [STATEMENT_AUDITS_DEAD] = "SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id WHERE j.state = 4 AND j.suite = ?1 AND j.audit = 1 AND s.makes = ''",
     [STATEMENT_MAINS_OF_SUITE] =
         "SELECT planner, tier, name, " ENDED("0") ENDED("1") ENDED("2") ENDED("3") ENDED("4")
         " SUM(CASE verdict WHEN 5 THEN 1 ELSE 0 END) FROM (SELECT c.planner, c.tier, s.scenario_id AS name, s.scenario, o.verdict"

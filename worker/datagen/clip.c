@@ -235,8 +235,8 @@ static void look(void *context, const struct world *world, const struct scene *s
 }
 
 /* `tick` of the present drive as `frame` of the shard. */
-static enum status write_seen(const struct clip_maker *self, struct shard_file *file, uint64_t frame,
-                              uint32_t tick, struct error *error)
+static enum status write_seen(const struct clip_maker *self, struct shard_file *file,
+                              uint64_t frame, uint32_t tick, struct error *error)
 {
     const struct observation_buffers seen =
         reel_buffers(self->seen + (size_t)tick * REEL_FRAME_BYTES);
@@ -360,9 +360,8 @@ static enum status find_model(struct clip_maker *self, const struct job_spec *sp
     }
     models_sampler(self->models, model, CONDITIONING_AGENTS, sampler);
     if (strcmp(sampler, spec->sampler) != 0) {
-        return error_set(error, STATUS_DEVICE,
-                         "clip: model %s: the job wants sampler %s, found %s", model->name,
-                         spec->sampler, sampler);
+        return error_set(error, STATUS_DEVICE, "clip: model %s: the job wants sampler %s, found %s",
+                         model->name, spec->sampler, sampler);
     }
     models_hold(self->models, model);
     self->model = model;

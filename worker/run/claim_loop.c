@@ -34,22 +34,6 @@ enum {
 
 /* ---- taking work ---- */
 
-void claim_loop_hand_back_unstarted(struct claim_loop *loop, const struct job_lease *lease,
-                                    const struct error *why)
-{
-    struct store_planner planner;
-    unstarted_planner(&lease->spec, &planner);
-    if (!unstarted_has(&loop->unstarted, &planner) &&
-        !unstarted_add(&loop->unstarted, &planner, why)) {
-        claim_loop_fail_completion(loop, claim_loop_pending_add(loop, lease), why->text);
-        return;
-    }
-    struct job_completion *completion = claim_loop_pending_add(loop, lease);
-    completion->kind = COMPLETION_UNSTARTED;
-    snprintf(completion->error, sizeof completion->error, "%s", why->text);
-    utf8_repair(completion->error);
-}
-
 /* The runner for a leased job; its planner is not tried again when it did not start before. */
 static enum status get_runner(struct claim_loop *loop, const struct job_lease *lease,
                               const struct rig *rig, struct runner **runner, struct error *error)
@@ -550,7 +534,8 @@ static enum status run(struct claim_loop *loop, struct error *error)
     }
     if (status == STATUS_OK) {
         hand_back(loop);
-        status = claim_loop_collect(loop, true, error);
+        status = claim_loop_clips_release(loop, error);
+        THEN(status, claim_loop_collect(loop, true, error));
     }
     if (status == STATUS_OK && !atomic_load(config->stop)) {
         status = unstarted_left(&loop->unstarted, config->store, error);

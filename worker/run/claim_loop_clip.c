@@ -58,18 +58,30 @@ static enum status attach_outcome(const struct claim_clip *clip, const struct cl
         .device_ns = completion->device_ns,
     };
     double *const measured[] = {
-        &outcome->metrics.no_at_fault_collision, &outcome->metrics.drivable_area,
-        &outcome->metrics.driving_direction,     &outcome->metrics.making_progress,
-        &outcome->metrics.progress,              &outcome->metrics.ttc,
-        &outcome->metrics.speed_limit,           &outcome->metrics.comfort,
-        &outcome->metrics.score,                 &outcome->metrics.min_ttc_s,
-        &outcome->metrics.min_distance_m,        &outcome->metrics.impact_speed_mps,
-        &outcome->metrics.progress_m,            &outcome->metrics.distance_m,
-        &outcome->metrics.speed_max_mps,         &outcome->metrics.accel_min_mps2,
-        &outcome->metrics.jerk_max_mps3,         &outcome->metrics.lataccel_cost,
-        &outcome->metrics.jerk_cost,             &outcome->metrics.total_cost,
-        &outcome->metrics.lane_keeping,          &outcome->metrics.traffic_light,
-        &outcome->metrics.extended_comfort,      &outcome->metrics.stage_distance_m,
+        &outcome->metrics.no_at_fault_collision,
+        &outcome->metrics.drivable_area,
+        &outcome->metrics.driving_direction,
+        &outcome->metrics.making_progress,
+        &outcome->metrics.progress,
+        &outcome->metrics.ttc,
+        &outcome->metrics.speed_limit,
+        &outcome->metrics.comfort,
+        &outcome->metrics.score,
+        &outcome->metrics.min_ttc_s,
+        &outcome->metrics.min_distance_m,
+        &outcome->metrics.impact_speed_mps,
+        &outcome->metrics.progress_m,
+        &outcome->metrics.distance_m,
+        &outcome->metrics.speed_max_mps,
+        &outcome->metrics.accel_min_mps2,
+        &outcome->metrics.jerk_max_mps3,
+        &outcome->metrics.lataccel_cost,
+        &outcome->metrics.jerk_cost,
+        &outcome->metrics.total_cost,
+        &outcome->metrics.lane_keeping,
+        &outcome->metrics.traffic_light,
+        &outcome->metrics.extended_comfort,
+        &outcome->metrics.stage_distance_m,
         &outcome->metrics.stage_epdms,
     };
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
@@ -123,7 +135,7 @@ enum status claim_loop_clip_make(struct claim_loop *loop, bool *busy, struct err
     struct clip_made made = {.data = NULL};
     char hash[SHA256_HEX_BYTES] = "";
     if (loop->clips == NULL || loop->clips_go_back) {
-        return STATUS_OK;
+        return claim_loop_clips_release(loop, error);
     }
     TRY(claim_loop_make_room(loop, error));
     const struct claim_clip *clip = loop->clips;

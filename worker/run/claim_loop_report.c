@@ -233,6 +233,22 @@ void claim_loop_end_broken(struct claim_loop *loop, struct job_completion *compl
     }
 }
 
+void claim_loop_hand_back_unstarted(struct claim_loop *loop, const struct job_lease *lease,
+                                    const struct error *why)
+{
+    struct store_planner planner;
+    unstarted_planner(&lease->spec, &planner);
+    if (!unstarted_has(&loop->unstarted, &planner) &&
+        !unstarted_add(&loop->unstarted, &planner, why)) {
+        claim_loop_fail_completion(loop, claim_loop_pending_add(loop, lease), why->text);
+        return;
+    }
+    struct job_completion *completion = claim_loop_pending_add(loop, lease);
+    completion->kind = COMPLETION_UNSTARTED;
+    snprintf(completion->error, sizeof completion->error, "%s", why->text);
+    utf8_repair(completion->error);
+}
+
 static const char *first_flag(const struct job_run *job)
 {
     for (uint32_t i = 0; i < job->rollout_count; i++) {
@@ -410,9 +426,6 @@ static enum status send_unsent(struct claim_loop *loop, struct error *error)
 enum status claim_loop_collect(struct claim_loop *loop, bool force, struct error *error)
 {
     enum status status = send_unsent(loop, error);
-    if (loop->clips_go_back) {
-        THEN(status, claim_loop_clips_release(loop, error));
-    }
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX && status == STATUS_OK; i++) {
         struct job_run *job;
         /* Room for one, here or in claim(). */

@@ -277,7 +277,7 @@ def listed(store):
 def a_set_is_whole_though_its_workers_are_killed():
     planner = f"exec:python3 -S stop.py {ROOT}"
     make = ("golden", "make", "suite.json", "--models", "models", "--seeds", "3", "--name", "set", "--world", EXAMPLE,
-            "--planner", planner, "--slots", "2", "--json")
+            "--planner", planner, "--planner-deadline-ms", "30000", "--slots", "2", "--json")
     calm = json.loads(swerve(*make, "--store", "calm.db"))
     expected, ends = listed("calm.db")
     assert calm["recordings"] == 6 and ends == {0: 6}, (calm, ends)
