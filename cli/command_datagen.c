@@ -318,10 +318,8 @@ int command_datagen(int argc, char **argv)
     const char *directory = NULL;
     const char *held_out = "0.1";
     const char *only = "all";
-    int64_t clips = 512;
-    int64_t frames = 16;
-    int64_t seed = 1;
-    int64_t shard_clips = 32;
+    int64_t clips = 512, frames = 16;
+    int64_t seed = 1, shard_clips = 32;
     bool json = false;
     struct datagen_source source = {.world = "object",
                                     .precision = "bf16",

@@ -76,9 +76,7 @@
     " AND json_extract(e.value, '$[6]') IN ('', n.revision))))"
 
 /* clang-format off */
-/* A job that makes something keeps it while others of its suite are open; then whoever ordered it does: goldens, shards. */
-#define NOT_MADE "NOT IN (SELECT s.job FROM job_specs s CROSS JOIN suites u ON u.id = s.suite WHERE s.makes <> '' AND u.jobs_queued + u.jobs_leased = 0)"
-
+#define NOT_MADE "NOT IN (SELECT s.job FROM job_specs s CROSS JOIN suites u ON u.id = s.suite WHERE s.makes <> '' AND u.jobs_queued + u.jobs_leased = 0)" /* while its suite is open it keeps what it makes; then who ordered that does */
 /* Main lines, of outcomes `o` that count as a job's; length() keeps PostgreSQL from beginning with them. */
 #define MAIN_JOINS(job)                                                                          \
     " CROSS JOIN jobs j ON j.id = " job " CROSS JOIN job_specs s ON s.job = " job " CROSS JOIN contexts c ON c.id = o.context"
