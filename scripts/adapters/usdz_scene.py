@@ -6,13 +6,18 @@
     swerve rig from-usdz SCENE.usdz > rig.json
     swerve export usdz scene.json [--rig rig.json] -o SCENE.usdz
 
-The program carries this adapter; it runs by itself too (python3 scripts/adapters/usdz_scene.py --help).
+The program carries this adapter and checks and writes what it makes (cli/alpasim/usdz.c); the adapter prints it:
+
+    usdz_scene.py import SCENE.usdz [MAP.json]    {"scenario", "rig", "said"}
+    usdz_scene.py rig SCENE.usdz                  {"rig"}
+    usdz_scene.py export NAME                     the archive, of {"scenario", "rig"} on stdin as the program completes them
 
 Taken over: ego's box and drive as its `log`, tracks as agents that replay, lanes of the Parquet map within 150 m of
 ego's drive (pyarrow of PyPI reads and writes them; a scene without them needs --map), cameras with their lenses. Lanes
-have no successors there: one is joined to another where its end lies within 1 m of the other's beginning and both point
-the same way; how many were joined is said. Ego's centre is that of its box, and the wheelbase is twice the way from the
-rear axle to it. Elevation, roll and pitch, meshes, images, lidars, lights and speed limits stay behind.
+have no links there: one is joined to another where its end lies within 1 m of the other's beginning and both point
+the same way, and driving lanes are neighbours where the left edge of one is the right edge of the other; how many is said.
+Ego's centre is that of its box, and the wheelbase is twice the way from the rear axle to it. Elevation, roll and pitch,
+meshes, images, lidars, lights, marks and speed limits stay behind.
 
 A USDZ that is packed here has those files alone: AlpaSim's renderers need more.
 """
@@ -22,16 +27,15 @@ if sys.path and sys.path[0] == "":  # as a text of the program: what lies in the
     del sys.path[0]
 
 # pylint: disable=wrong-import-position
-import argparse
 import io
 import json
 import math
-import os
-import pathlib
 import re
 import zipfile
+import zlib
 
-NEAR_M, JOIN_M, JOIN_RAD = 150.0, 1.0, 0.5
+NEAR_M, JOIN_M, JOIN_RAD, WAY_STEP_M, WAY_POINTS = 150.0, 1.0, 0.5, 10.0, 2000
+PLACE_M, EPOCH_US, MEMBER_BYTES, RIGID = 1e6, 2**63, 1 << 30, 1e-3
 KINDS = {"automobile": "car", "car": "car", "heavy_truck": "truck", "truck": "truck", "trailer": "truck", "bus": "bus", "van": "van",
          "person": "pedestrian", "pedestrian": "pedestrian", "rider": "cyclist", "bicycle": "cyclist", "cyclist": "cyclist",
          "motorcycle": "motorcycle", "animal": "animal"}
@@ -45,12 +49,130 @@ def fail(text):
     sys.exit(f"usdz_scene: {text}")
 
 
+# ---- reading: every value knows its place ----
+
+ABSENT = object()
+
+
+def told(held):
+    """A value in a few words, for a message."""
+    if held is ABSENT or held is None:
+        return "none"
+    if isinstance(held, (dict, list)):
+        return f"{'an object' if isinstance(held, dict) else 'a list'} of {len(held)}"
+    if isinstance(held, int) and abs(held) > 10**18:
+        return "a larger number"
+    return json.dumps(held, default=lambda other: type(other).__name__)[:60]
+
+
+class Value:
+    """A value of a scene and its place: archive, member of the archive, path. What it is asked to be, it is, or the run ends."""
+
+    def __init__(self, place, held):
+        self.place, self.held = place, held
+
+    def refuse(self, expected, found=None):
+        return fail(f"{self.place}: expected {expected}, found {told(self.held) if found is None else found}")
+
+    def __getitem__(self, name):
+        if not isinstance(self.held, dict):
+            self.refuse("an object")
+        return Value(f"{self.place}.{name if re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', name) else json.dumps(name)[:60]}", self.held.get(name, ABSENT))
+
+    def given(self):
+        return self.held is not ABSENT and self.held is not None
+
+    def items(self):
+        if not isinstance(self.held, dict):
+            self.refuse("an object")
+        return [(name, self[name]) for name in self.held]
+
+    def list(self, count=None, least=0):
+        if not isinstance(self.held, list):
+            self.refuse("a list")
+        if len(self.held) < least or count not in (None, len(self.held)):
+            self.refuse(f"a list of {count if count is not None else f'at least {least}'}")
+        return [Value(f"{self.place}[{i}]", held) for i, held in enumerate(self.held)]
+
+    def number(self, most=PLACE_M, whole=False):
+        kind = int if whole else (int, float)
+        if not isinstance(self.held, kind) or isinstance(self.held, bool) or not -most <= self.held <= most:
+            self.refuse(f"a{' whole' if whole else ''} number of at most {most:g}")
+        return self.held
+
+    def numbers(self, count=None, least=0, most=PLACE_M, whole=False):
+        return [each.number(most, whole) for each in self.list(count, least)]
+
+    def times(self, count=None):
+        made = self.numbers(count, 1, EPOCH_US, True)
+        for i in range(1, len(made)):
+            if made[i] <= made[i - 1]:
+                Value(f"{self.place}[{i}]", made[i]).refuse(f"a later time than {made[i - 1]}")
+        return made
+
+    def text(self):
+        return self.held if isinstance(self.held, str) and self.held else self.refuse("a text")
+
+    def label(self):
+        """A text or a number that names something, as an id may be spelt."""
+        text = str(self.held) if isinstance(self.held, int) and not isinstance(self.held, bool) else self.text()
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:50]
+
+    def motion(self):
+        """A matrix that turns and moves."""
+        made = [row.numbers(4, most=10 * PLACE_M) for row in self.list(4)]
+        axes = [row[:3] for row in made[:3]]
+        turns = all(abs(sum(x * y for x, y in zip(a, b)) - (i == j)) < RIGID for i, a in enumerate(axes) for j, b in enumerate(axes))
+        (a, b, c), (d, e, f), (g, h, i) = axes
+        if not turns or a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) < 0 or made[3] != [0, 0, 0, 1]:
+            self.refuse("a rotation and a translation above [0, 0, 0, 1]", "another matrix")
+        return made
+
+
+def once(pairs):
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a member stands twice in an object")
+    return made
+
+
+class Scene:
+    """An archive whose members are read whole."""
+
+    def __init__(self, path):
+        self.path = path
+        try:
+            self.archive = zipfile.ZipFile(path)
+        except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            fail(f"{path}: expected a USDZ, found that it cannot be read: {getattr(error, 'strerror', None) or error}")
+
+    def bytes(self, member):
+        try:
+            if self.archive.getinfo(member).file_size > MEMBER_BYTES:
+                fail(f"{self.path}: {member}: expected at most {MEMBER_BYTES} bytes, found {self.archive.getinfo(member).file_size}")
+            return self.archive.read(member)
+        except KeyError:
+            return fail(f"{self.path}: {member}: expected this member of the archive, found none")
+        except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
+            return fail(f"{self.path}: {member}: expected a member that unpacks, found: {error}")
+
+    def text(self, member):
+        try:
+            return self.bytes(member).decode()
+        except UnicodeDecodeError as error:
+            return fail(f"{self.path}: {member}: expected UTF-8, found {error.reason} at byte {error.start}")
+
+    def json(self, member):
+        try:
+            return Value(f"{self.path}: {member}: $", json.loads(self.text(member), object_pairs_hook=once))
+        except RecursionError:
+            return fail(f"{self.path}: {member}: expected JSON, found that it is nested too deeply")
+        except ValueError as error:
+            return fail(f"{self.path}: {member}: expected JSON, found: {error}")
+
+
 def product(a, b):
     return [[sum(x * y for x, y in zip(row, column)) for column in zip(*b)] for row in a]
-
-
-def heading_of(matrix):
-    return math.atan2(matrix[1][0], matrix[0][0])
 
 
 def with_speeds(points):
@@ -79,21 +201,21 @@ def matrix_of(pose, behind_m):
     return [row + [at] for row, at in zip(turned, place)] + [[0, 0, 0, 1]]
 
 
-def lens_of(name, model):
+def lens_of(model):
     """A lens. Principal points there count from the corner of the first pixel, ours from its centre."""
-    kind, numbers = model["type"], model["parameters"]
-    lens = {"cx": numbers["principal_point"][0] - 0.5, "cy": numbers["principal_point"][1] - 0.5}
+    kind, numbers = model["type"].text(), model["parameters"]
+    lens = dict(zip(("cx", "cy"), (at - 0.5 for at in numbers["principal_point"].numbers(2))))
     if kind == "ftheta":
-        if (numbers.get("linear_cde") or [1, 0, 0]) != [1, 0, 0]:
-            fail(f"camera {name}: expected linear_cde [1, 0, 0], found {numbers['linear_cde']}")
-        return lens | {"model": "ftheta", "angle_to_pixels": numbers["angle_to_pixeldist_poly"], "max_angle_rad": numbers["max_angle"]}
-    lens |= dict(zip(("fx", "fy"), numbers["focal_length"]))
+        if numbers["linear_cde"].given() and numbers["linear_cde"].numbers() not in ([], [1, 0, 0]):
+            numbers["linear_cde"].refuse("[1, 0, 0]", numbers["linear_cde"].held)
+        return lens | {"model": "ftheta", "angle_to_pixels": numbers["angle_to_pixeldist_poly"].numbers(), "max_angle_rad": numbers["max_angle"].number()}
+    lens |= dict(zip(("fx", "fy"), numbers["focal_length"].numbers(2)))
     if kind in ("opencv-fisheye", "opencv_fisheye"):
-        return lens | {"model": "fisheye", "k": numbers["radial_coeffs"], "max_angle_rad": numbers["max_angle"]}
+        return lens | {"model": "fisheye", "k": numbers["radial_coeffs"].numbers(), "max_angle_rad": numbers["max_angle"].number()}
     if kind in ("opencv-pinhole", "opencv_pinhole", "pinhole"):
-        named = (("k", numbers.get("radial_coeffs")), ("p", numbers.get("tangential_coeffs")))
-        return lens | {"model": "pinhole"} | {member: values for member, values in named if values}
-    return fail(f"camera {name}: expected a lens ftheta, opencv_fisheye or opencv_pinhole, found {kind}")
+        named = (("k", numbers["radial_coeffs"]), ("p", numbers["tangential_coeffs"]))
+        return lens | {"model": "pinhole"} | {member: values.numbers() for member, values in named if values.given() and values.numbers()}
+    return model["type"].refuse("a lens ftheta, opencv_fisheye or opencv_pinhole")
 
 
 def model_of(camera):
@@ -112,14 +234,14 @@ def model_of(camera):
 
 def rig_of(rigs, behind_m, scene):
     cameras = []
-    for name, entry in rigs["camera_calibrations"].items():
-        matrix, model = entry["T_sensor_rig"], entry["camera_model"]
+    for _, entry in rigs["camera_calibrations"].items():
+        matrix, model = entry["T_sensor_rig"].motion(), entry["camera_model"]
         turn = dict(zip(("yaw_rad", "pitch_rad", "roll_rad"), turn_of(matrix)))
         place = {"x_m": matrix[0][3] - behind_m, "y_m": matrix[1][3], "z_m": matrix[2][3]}
-        width, height = model["parameters"]["resolution"]
-        shutter = SHUTTERS.get(model["parameters"].get("shutter_type", ""))
-        cameras.append({"id": entry["logical_sensor_name"], "width": width, "height": height, "pose": place | turn, "lens": lens_of(name, model)}
-                       | ({"shutter": shutter} if shutter else {}))
+        width, height = model["parameters"]["resolution"].numbers(2, whole=True)
+        shutter = model["parameters"]["shutter_type"]
+        cameras.append({"id": entry["logical_sensor_name"].text(), "width": width, "height": height, "pose": place | turn, "lens": lens_of(model)}
+                       | ({"shutter": SHUTTERS[shutter.text()]} if shutter.given() and shutter.text() in SHUTTERS else {}))
     return {"id": scene, "cameras": cameras}
 
 
@@ -129,41 +251,109 @@ def parquet():
     try:
         import pyarrow.parquet
     except ImportError:
-        fail("lanes lie in Parquet: pip install pyarrow (or give a map of your own, --map)")
+        fail("lanes lie in Parquet: pip install pyarrow (an import may have a map of your own, --map)")
     return pyarrow
 
 
-def lanes_of(archive, world, way):
-    """Lanes near ego's way, joined where ends meet; how many were joined."""
-    names = [name for name in archive.namelist() if re.fullmatch(r"(clipgt|map_data)/([^/]*\.)?lane\.parquet", name)]
+def lane_rows(scene):
+    """Rows of the table of lanes."""
+    names = [name for name in scene.archive.namelist() if re.fullmatch(r"(clipgt|map_data)/([^/]*\.)?lane\.parquet", name)]
     if not names:
-        fail("the scene has no lanes (clipgt/lane.parquet or map_data/lane.parquet): give a map, --map MAP.json")
-    lanes = []
-    for row in parquet().parquet.read_table(io.BytesIO(archive.read(names[0]))).to_pylist():
-        rails = [[[sum(world[i][j] * at for j, at in enumerate((point["x"], point["y"], point["z"], 1.0))) for i in (0, 1)]
-                  for point in row["lane"][side]] for side in ("left_rail", "right_rail")]
-        if len(rails[0]) != len(rails[1]) or len(rails[0]) < 2:
-            fail(f"lane {row['key']['map_id']}: expected two rails of the same number of points, found {len(rails[0])} and {len(rails[1])}")
-        centre = [[(a[0] + b[0]) / 2, (a[1] + b[1]) / 2] for a, b in zip(*rails)]
-        if min(math.dist(a, b) for a in centre for b in way) < NEAR_M:
-            kind = next((LANE_KINDS[use] for use in row["lane"].get("use_types") or [] if use in LANE_KINDS), "driving")
-            lanes.append({"id": f"lane_{row['key']['map_id']}", "kind": kind, "centre_line": centre, "width_m": [math.dist(a, b) for a, b in zip(*rails)],
-                          "successors": []})
-    joined = 0
+        fail(f"{scene.path}: the scene has no lanes (clipgt/lane.parquet or map_data/lane.parquet): give a map, --map MAP.json")
+    data, arrow = io.BytesIO(scene.bytes(names[0])), parquet()
+    try:
+        return Value(f"{scene.path}: {names[0]}: $", arrow.parquet.read_table(data).to_pylist()).list()
+    except Exception as error:  # pylint: disable=broad-exception-caught  # of pyarrow's own, and of what it is built on
+        return fail(f"{scene.path}: {names[0]}: expected a Parquet table, found: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
+
+
+def from_segment_m(at, a, b):
+    dx, dy = b[0] - a[0], b[1] - a[1]
+    length2 = dx * dx + dy * dy
+    share = max(0.0, min(1.0, ((at[0] - a[0]) * dx + (at[1] - a[1]) * dy) / length2)) if length2 > 0 else 0.0
+    return math.hypot(a[0] + share * dx - at[0], a[1] + share * dy - at[1])
+
+
+def from_line_m(at, line):
+    return min(from_segment_m(at, a, b) for a, b in zip(line, line[1:]))
+
+
+def way_of(log):
+    """Points of a drive, none of its parts farther than some metres from one of them."""
+    places = [point[1:3] for point in log]
+    step_m = max(WAY_STEP_M, sum(math.dist(a, b) for a, b in zip(places, places[1:])) / WAY_POINTS)
+    way = [places[0]]
+    for a, b in zip(places, places[1:]):
+        if math.dist(way[-1], b) >= step_m:
+            parts = math.ceil(math.dist(a, b) / step_m)
+            way += [[p + (q - p) * k / parts for p, q in zip(a, b)] for k in range(1, parts + 1)]
+    return way + [places[-1]]
+
+
+def near(line, way):
+    """Whether a lane's line comes within NEAR_M of the drive."""
+    boxes = [[(min(point[i] for point in points), max(point[i] for point in points)) for i in (0, 1)] for points in (line, way)]
+    if any(a[0] > b[1] + NEAR_M or b[0] > a[1] + NEAR_M for a, b in zip(*boxes)):
+        return False
+    return any(from_segment_m(at, a, b) < NEAR_M for a, b in zip(line, line[1:]) for at in way)
+
+
+def turn_between(first, second):
+    (a, b), (c, d) = first, second
+    return abs(math.remainder(math.atan2(d[1] - c[1], d[0] - c[0]) - math.atan2(b[1] - a[1], b[0] - a[0]), 2 * math.pi))
+
+
+def share_edge(left, right):
+    """Whether the left edge of one lane is the right edge of another, which runs the same way."""
+    if max(math.dist(left[i], right[i]) for i in (0, -1)) > JOIN_M or turn_between(left[:2], right[:2]) > JOIN_RAD:
+        return False
+    return all(from_line_m(at, other) <= JOIN_M for line, other in ((left, right), (right, left)) for at in line)
+
+
+def link(lanes, rails):
+    """Joins ends to beginnings and neighbours to neighbours; how many of each."""
+    joined, beside = 0, 0
     for lane in lanes:
         for other in lanes:
             end, begin = lane["centre_line"], other["centre_line"]
-            turn = math.atan2(begin[1][1] - begin[0][1], begin[1][0] - begin[0][0]) - math.atan2(end[-1][1] - end[-2][1], end[-1][0] - end[-2][0])
-            if lane is not other and math.dist(end[-1], begin[0]) <= JOIN_M and abs(math.remainder(turn, 2 * math.pi)) < JOIN_RAD:
+            if lane is not other and math.dist(end[-1], begin[0]) <= JOIN_M and turn_between(end[-2:], begin[:2]) < JOIN_RAD:
                 lane["successors"].append(other["id"])
                 joined += 1
-    return lanes, joined
+            drives = lane is not other and lane["kind"] == other["kind"] == "driving" and "left" not in lane and "right" not in other
+            if drives and share_edge(rails[lane["id"]][0], rails[other["id"]][1]):
+                lane["left"], other["right"] = other["id"], lane["id"]
+                beside += 1
+    return joined, beside
+
+
+def lanes_of(scene, world, way):
+    """Lanes near ego's way, linked; how many ends and neighbours were."""
+    lanes, edges = [], {}
+    for row in lane_rows(scene):
+        rails = []
+        for side in ("left_rail", "right_rail"):
+            points = [[point[axis].number(10 * PLACE_M) for axis in ("x", "y", "z")] + [1.0] for point in row["lane"][side].list(least=2)]
+            rails.append([[sum(a * b for a, b in zip(world[i], point)) for i in (0, 1)] for point in points])
+        if len(rails[0]) != len(rails[1]):
+            row["lane"]["right_rail"].refuse(f"as many points as left_rail has, {len(rails[0])}")
+        centre = [[(a[0] + b[0]) / 2, (a[1] + b[1]) / 2] for a, b in zip(*rails)]
+        identity = f"lane_{row['key']['map_id'].label()}"
+        if identity in edges:
+            row["key"]["map_id"].refuse("an id of its own")
+        edges[identity] = rails
+        if near(centre, way):
+            uses = [use.text() for use in row["lane"]["use_types"].list()] if row["lane"]["use_types"].given() else []
+            kind = next((LANE_KINDS[use] for use in uses if use in LANE_KINDS), "driving")
+            lanes.append({"id": identity, "kind": kind, "centre_line": centre, "width_m": [math.dist(a, b) for a, b in zip(*rails)], "successors": []})
+    if not lanes:
+        fail(f"{scene.path}: expected a lane within {NEAR_M:g} m of ego's drive, found none of {len(edges)}: give a map, --map MAP.json")
+    return (lanes, *link(lanes, edges))
 
 
 def rails_of(lane):
     """Left and right edges of a lane whose centre line has points."""
     line, sides = lane["centre_line"], ([], [])
-    widths = lane.get("width_m", 3.5)
+    widths = lane["width_m"]
     for i, at in enumerate(line):
         a, b = line[max(i - 1, 0)], line[min(i + 1, len(line) - 1)]
         heading, half = math.atan2(b[1] - a[1], b[0] - a[0]), (widths[i] if isinstance(widths, list) else widths) / 2
@@ -175,62 +365,81 @@ def rails_of(lane):
 # ---- scenes ----
 
 def agent_of(track, label, size, points):
-    kind = KINDS.get(label.lower(), "object")
-    made = {"id": "track_" + re.sub(r"[^A-Za-z0-9_.-]", "_", str(track))[:50], "kind": kind, "behaviour": "replay" if len(points) > 1 else "static"}
+    made = {"id": track, "kind": KINDS.get(label.lower(), "object"), "behaviour": "replay" if len(points) > 1 else "static"}
     made |= dict(zip(("length_m", "width_m", "height_m"), size))
     if len(points) > 1:
         return made | {"trajectory": with_speeds(points)}
     return made | {"pose": dict(zip(("x_m", "y_m", "heading_rad"), points[0][1:]))}
 
 
-def read_rigs(archive):
-    """Content of rig_trajectories.json, and the id of the scene."""
-    rigs = json.loads(archive.read("rig_trajectories.json"))
-    if len(rigs["rig_trajectories"]) != 1:
-        fail(f"rig_trajectories.json: expected one rig trajectory, found {len(rigs['rig_trajectories'])}")
-    ego = rigs["rig_trajectories"][0]
-    found = re.search(r"^scene_id:\s*['\"]?([^'\"\n]+)", archive.read("metadata.yaml").decode(), re.M)
-    scene = re.sub(r"[^A-Za-z0-9_.-]", "_", found.group(1) if found else ego["sequence_id"])[:60]
-    if not ego.get("rig_bbox"):
-        fail("rig_trajectories.json: rig_bbox: expected ego's box, found none")
-    return rigs, scene
+def heading_of(pose):
+    """Heading of a track's pose [x, y, z, qx, qy, qz, qw]."""
+    qx, qy, qz, qw = pose.numbers(7)[3:]
+    if abs(math.hypot(qx, qy, qz, qw) - 1) > 10 * RIGID:
+        pose.refuse("a quaternion of length 1 behind the place", f"{math.hypot(qx, qy, qz, qw):g}")
+    return math.atan2(2 * (qw * qz + qx * qy), 1 - 2 * (qy * qy + qz * qz))
 
 
-def read_scene(archive, map_file):
-    rigs, scene = read_rigs(archive)
-    ego, world = rigs["rig_trajectories"][0], rigs["world_to_nre"]["matrix"]
-    behind_m, (length_m, width_m, height_m) = ego["rig_bbox"]["centroid"][0], ego["rig_bbox"]["dim"]
-    begin_us = ego["T_rig_world_timestamps_us"][0]
-    log = []
-    for at_us, matrix in zip(ego["T_rig_world_timestamps_us"], ego["T_rig_worlds"]):
-        pose = product(world, matrix)
-        heading = heading_of(pose)
-        log.append([(at_us - begin_us) / 1e6, pose[0][3] + behind_m * math.cos(heading), pose[1][3] + behind_m * math.sin(heading), heading])
-    agents = []
-    for sequence in json.loads(archive.read("sequence_tracks.json")).values():
-        tracks = sequence["tracks_data"]
-        for track, label, size, times, poses in zip(tracks["tracks_id"], tracks["tracks_label_class"], sequence["cuboidtracks_data"]["cuboids_dims"],
-                                                    tracks["tracks_timestamps_us"], tracks["tracks_poses"]):
-            points = [[(at_us - begin_us) / 1e6, x, y, math.atan2(2 * (qw * qz + qx * qy), 1 - 2 * (qy * qy + qz * qz))]
-                      for at_us, (x, y, _, qx, qy, qz, qw) in zip(times, poses) if at_us >= begin_us]
+def agents_of(scene, begin_us):
+    agents, ids = [], set()
+    for _, sequence in scene.json("sequence_tracks.json").items():
+        tracks, sizes = sequence["tracks_data"], sequence["cuboidtracks_data"]["cuboids_dims"]
+        names = tracks["tracks_id"].list()
+        columns = [tracks[name].list(len(names)) for name in ("tracks_label_class", "tracks_timestamps_us", "tracks_poses")]
+        for name, size, label, times, poses in zip(names, sizes.list(len(names)), *columns):
+            track = "track_" + name.label()
+            if track in ids:
+                name.refuse("an id of its own")
+            ids.add(track)
+            made_us = times.times()
+            points = [[(at_us - begin_us) / 1e6, *pose.numbers(7)[:2], heading_of(pose)] for at_us, pose in zip(made_us, poses.list(len(made_us)))]
+            points = [point for point in points if point[0] >= 0]
             if points:
-                agents.append(agent_of(track, label, size, points))
+                agents.append(agent_of(track, label.text(), size.numbers(3), points))
+    return agents
+
+
+def read_rigs(scene):
+    """Content of rig_trajectories.json, its rig trajectory, and the id of the scene."""
+    rigs = scene.json("rig_trajectories.json")
+    ego = rigs["rig_trajectories"].list(1)[0]
+    found = re.search(r"^scene_id:\s*['\"]?([^'\"\n]+)", scene.text("metadata.yaml"), re.M)
+    return rigs, ego, re.sub(r"[^A-Za-z0-9_.-]", "_", found.group(1) if found else ego["sequence_id"].text())[:60]
+
+
+def import_scene(path, map_file):
+    scene = Scene(path)
+    rigs, ego, name = read_rigs(scene)
+    world = rigs["world_to_nre"]["matrix"].motion()
+    behind_m, (length_m, width_m, height_m) = ego["rig_bbox"]["centroid"].numbers(3)[0], ego["rig_bbox"]["dim"].numbers(3)
+    times = ego["T_rig_world_timestamps_us"].times()
+    log = []
+    for at_us, matrix in zip(times, ego["T_rig_worlds"].list(len(times), 2)):
+        pose = product(world, matrix.motion())
+        heading = math.atan2(pose[1][0], pose[0][0])
+        log.append([(at_us - times[0]) / 1e6, pose[0][3] + behind_m * math.cos(heading), pose[1][3] + behind_m * math.sin(heading), heading])
+    agents = agents_of(scene, times[0])
+    rig = rig_of(rigs, behind_m, name)
     if map_file is not None:
-        chart, joined = {"file": map_file}, 0
+        chart, said = {"file": map_file}, f"map {map_file}"
     else:
-        lanes, joined = lanes_of(archive, world, [point[1:3] for point in log[::10]])
+        lanes, joined, beside = lanes_of(scene, world, way_of(log))
         chart = {"lanes": lanes}
-    made = {"id": scene, "title": f"AlpaSim's scene {scene}"[:200], "source": "AlpaSim, USDZ", "map": chart, "agents": agents,
+        said = f"{len(lanes)} lanes, {joined} ends joined to beginnings within {JOIN_M} m, {beside} pairs of neighbours"
+    made = {"id": name, "title": f"AlpaSim's scene {name}"[:200], "source": "AlpaSim, USDZ", "map": chart, "agents": agents,
             "horizon_s": math.floor(min(log[-1][0], 600.0) * 10 + 1e-9) / 10,
             "ego": {"pose": dict(zip(("x_m", "y_m", "heading_rad"), log[0][1:])), "speed_mps": with_speeds(log)[0][4], "length_m": length_m,
                     "width_m": width_m, "height_m": height_m, "wheelbase_m": 2 * behind_m, "log": with_speeds(log)}}
-    return made, rig_of(rigs, behind_m, scene), joined
+    return {"scenario": made, "rig": rig, "said": f"{made['horizon_s']} s, {len(agents)} agents, {len(rig['cameras'])} cameras, {said}"}
+
+
+def import_rig(path):
+    rigs, ego, name = read_rigs(Scene(path))
+    return {"rig": rig_of(rigs, ego["rig_bbox"]["centroid"].numbers(3)[0], name)}
 
 
 def write_scene(archive, scene, rig):
     ego = scene["ego"]
-    if "log" not in ego:
-        fail(f"{scene['id']}: ego.log: expected a drive, found none")
     behind_m = ego["wheelbase_m"] / 2
     times_us = [round(point[0] * 1e6) for point in ego["log"]]
     poses = [[[math.cos(h), -math.sin(h), 0, x - behind_m * math.cos(h)], [math.sin(h), math.cos(h), 0, y - behind_m * math.sin(h)], [0, 0, 1, 0],
@@ -246,12 +455,9 @@ def write_scene(archive, scene, rig):
             "cameras_frame_timestamps_us": {name: [[at, at + 1] for at in times_us] for name in cameras}}]}))
     tracks = {name: [] for name in ("tracks_id", "tracks_label_class", "tracks_flags", "tracks_timestamps_us", "tracks_poses")}
     sizes = []
-    for agent in scene.get("agents", []):
-        pose = agent.get("pose", {})
-        points = agent.get("trajectory") or [[0.0, pose.get("x_m"), pose.get("y_m"), pose.get("heading_rad"), 0.0]]
-        size = [agent.get(name) for name in ("length_m", "width_m", "height_m")]
-        if None in points[0] or None in size:
-            fail(f"agent {agent['id']}: expected a size, and a trajectory or a pose x_m, y_m, heading_rad")
+    for agent in scene["agents"]:
+        pose, size = agent["pose"], [agent[name] for name in ("length_m", "width_m", "height_m")]
+        points = agent.get("trajectory") or [[0.0, pose["x_m"], pose["y_m"], pose["heading_rad"], 0.0]]
         row = (agent["id"].removeprefix("track_"), CLASSES.get(agent["kind"], agent["kind"]), ["CONTROLLABLE"] if len(points) > 1 else [],
                [round(point[0] * 1e6) for point in points],
                [[x, y, size[2] / 2, 0, 0, math.sin(h / 2), math.cos(h / 2)] for _, x, y, h, _ in points])
@@ -262,63 +468,28 @@ def write_scene(archive, scene, rig):
     archive.writestr("metadata.yaml", f"scene_id: {scene['id']}\nversion_string: swerve\ntraining_date: ''\ndataset_hash: ''\nuuid: ''\n"
                      f"is_resumable: false\nsensors: {{camera_ids: {json.dumps(list(cameras))}, lidar_ids: []}}\nlogger: {{}}\n"
                      f"time_range: {{start: {times_us[0] / 1e6}, end: {times_us[-1] / 1e6}}}\n")
-    lanes = [lane for lane in scene["map"].get("lanes", []) if isinstance(lane["centre_line"], list)]
-    if lanes:
-        arrow = parquet()
-        uses = {kind: use for use, kind in LANE_KINDS.items()}
-        rows = [{"key": {"map_id": lane["id"].removeprefix("lane_")}, "lane": dict(zip(("left_rail", "right_rail"), rails_of(lane))) | {
-            "use_types": [uses[lane["kind"]]] if lane.get("kind") in uses else []}} for lane in lanes]
-        data = io.BytesIO()
-        arrow.parquet.write_table(arrow.Table.from_pylist(rows), data)
-        archive.writestr("clipgt/lane.parquet", data.getvalue())
-    return len(lanes)
-
-
-def put(path, data):
-    """Writes a file whole: what was there stays until the new one is."""
-    made = path.with_name(path.name + ".part")
-    try:
-        made.write_bytes(data)
-        os.replace(made, path)
-    except OSError as error:
-        made.unlink(missing_ok=True)
-        fail(f"{path}: cannot be written: {error.strerror}")
+    uses = {kind: use for use, kind in LANE_KINDS.items()}
+    rows = [{"key": {"map_id": lane["id"].removeprefix("lane_")}, "lane": dict(zip(("left_rail", "right_rail"), rails_of(lane))) | {
+        "use_types": [uses[lane["kind"]]] if lane["kind"] in uses else []}} for lane in scene["map"]["lanes"]]
+    arrow, data = parquet(), io.BytesIO()
+    arrow.parquet.write_table(arrow.Table.from_pylist(rows), data)
+    archive.writestr("clipgt/lane.parquet", data.getvalue())
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scene", type=pathlib.Path, help="SCENE.usdz; with --pack a scenario whose ego has a log")
-    parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
-    parser.add_argument("--rig", type=pathlib.Path, help="where the cameras go; with --pack: where they are")
-    parser.add_argument("--map", help="map file of the scenario, in place of the scene's lanes")
-    parser.add_argument("--pack", action="store_true", help="a scenario into a USDZ")
-    parser.add_argument("--rig-only", action="store_true", help="the scene's cameras alone, as a rig; -o -: on stdout")
-    options = parser.parse_args()
+    verb, name, *rest = sys.argv[1:]
     try:
-        if options.pack:
-            rig = json.loads(options.rig.read_text()) if options.rig else {"cameras": []}
+        if verb == "export":
+            given = json.load(sys.stdin)
             packed = io.BytesIO()
             with zipfile.ZipFile(packed, "w") as archive:  # stored, as USDZ wants it
-                lanes = write_scene(archive, json.loads(options.scene.read_text()), rig)
-            put(options.output, packed.getvalue())
-            print(f"{options.output}: {len(rig['cameras'])} cameras, {lanes} lanes")
-            return
-        with zipfile.ZipFile(options.scene) as archive:
-            if options.rig_only:
-                rigs, scene = read_rigs(archive)
-                rig = json.dumps(rig_of(rigs, rigs["rig_trajectories"][0]["rig_bbox"]["centroid"][0], scene), indent=2) + "\n"
-                sys.stdout.write(rig) if str(options.output) == "-" else put(options.output, rig.encode())
-                return
-            scene, rig, joined = read_scene(archive, options.map)
-    except (OSError, zipfile.BadZipFile, json.JSONDecodeError) as error:
-        fail(f"{options.scene}: {error}")
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        fail(f"{options.scene}: expected AlpaSim's form, found a member missing or of another kind ({type(error).__name__}: {error})")
-    put(options.output, json.dumps(scene).encode())
-    if options.rig:
-        put(options.rig, json.dumps(rig).encode())
-    print(f"{options.output}: {scene['horizon_s']} s, {len(scene['agents'])} agents, {len(rig['cameras'])} cameras, "
-          f"{len(scene['map'].get('lanes', []))} lanes, {joined} ends joined to beginnings within {JOIN_M} m")
+                write_scene(archive, given["scenario"], given["rig"])
+            sys.stdout.buffer.write(packed.getvalue())
+        else:
+            json.dump(import_rig(name) if verb == "rig" else import_scene(name, *(rest or [None])), sys.stdout, allow_nan=False)
+        sys.stdout.flush()
+    except Exception as error:  # pylint: disable=broad-exception-caught  # a fault of this adapter, told as one
+        fail(f"{name}: the adapter failed, which is a fault of swerve's ({type(error).__name__}: {error})")
 
 
 if __name__ == "__main__":
