@@ -88,10 +88,8 @@ class Value:
         return [(name, self[name]) for name in self.held]
 
     def list(self, count=None, least=0):
-        if not isinstance(self.held, list):
-            self.refuse("a list")
-        if len(self.held) < least or count not in (None, len(self.held)):
-            self.refuse(f"a list of {count if count is not None else f'at least {least}'}")
+        if not isinstance(self.held, list) or len(self.held) < least or count not in (None, len(self.held)):
+            self.refuse(f"a list of {count}" if count is not None else f"a list of at least {least}" if least else "a list")
         return [Value(f"{self.place}[{i}]", held) for i, held in enumerate(self.held)]
 
     def number(self, most=PLACE_M, whole=False):
@@ -203,19 +201,24 @@ def matrix_of(pose, behind_m):
 
 def lens_of(model):
     """A lens. Principal points there count from the corner of the first pixel, ours from its centre."""
-    kind, numbers = model["type"].text(), model["parameters"]
+    kind, numbers = model["type"].text().replace("-", "_"), model["parameters"]
+    if kind not in ("ftheta", "opencv_fisheye", "opencv_pinhole", "pinhole"):
+        model["type"].refuse("a lens ftheta, opencv_fisheye or opencv_pinhole")
     lens = dict(zip(("cx", "cy"), (at - 0.5 for at in numbers["principal_point"].numbers(2))))
     if kind == "ftheta":
         if numbers["linear_cde"].given() and numbers["linear_cde"].numbers() not in ([], [1, 0, 0]):
             numbers["linear_cde"].refuse("[1, 0, 0]", numbers["linear_cde"].held)
         return lens | {"model": "ftheta", "angle_to_pixels": numbers["angle_to_pixeldist_poly"].numbers(), "max_angle_rad": numbers["max_angle"].number()}
     lens |= dict(zip(("fx", "fy"), numbers["focal_length"].numbers(2)))
-    if kind in ("opencv-fisheye", "opencv_fisheye"):
+    if kind == "opencv_fisheye":
         return lens | {"model": "fisheye", "k": numbers["radial_coeffs"].numbers(), "max_angle_rad": numbers["max_angle"].number()}
-    if kind in ("opencv-pinhole", "opencv_pinhole", "pinhole"):
-        named = (("k", numbers["radial_coeffs"]), ("p", numbers["tangential_coeffs"]))
-        return lens | {"model": "pinhole"} | {member: values.numbers() for member, values in named if values.given() and values.numbers()}
-    return model["type"].refuse("a lens ftheta, opencv_fisheye or opencv_pinhole")
+    named = (("k", numbers["radial_coeffs"]), ("p", numbers["tangential_coeffs"]))
+    return lens | {"model": "pinhole"} | {member: values.numbers() for member, values in named if values.given() and values.numbers()}
+
+
+def padded(terms, count):
+    """The terms with the zeros behind them that a rig leaves out and AlpaSim's lenses have."""
+    return terms + [0.0] * (count - len(terms))
 
 
 def model_of(camera):
@@ -223,13 +226,15 @@ def model_of(camera):
     numbers = {"resolution": [camera["width"], camera["height"]], "shutter_type": "GLOBAL",
                "principal_point": [lens.get("cx", (camera["width"] - 1) / 2) + 0.5, lens.get("cy", (camera["height"] - 1) / 2) + 0.5]}
     if lens.get("model") == "ftheta":
-        numbers |= {"reference_poly": "ANGLE_TO_PIXELDIST", "angle_to_pixeldist_poly": lens["angle_to_pixels"], "pixeldist_to_angle_poly": [],
+        numbers |= {"reference_poly": "ANGLE_TO_PIXELDIST", "angle_to_pixeldist_poly": padded(lens["angle_to_pixels"], 6), "pixeldist_to_angle_poly": [],
                     "max_angle": lens["max_angle_rad"]}
         return {"type": "ftheta", "parameters": numbers}
-    numbers |= {"focal_length": [lens["fx"], lens.get("fy", lens["fx"])], "radial_coeffs": lens.get("k", [])}
+    numbers |= {"focal_length": [lens["fx"], lens.get("fy", lens["fx"])]}
     if lens.get("model") == "fisheye":
-        return {"type": "opencv_fisheye", "parameters": numbers | {"max_angle": lens["max_angle_rad"]}}
-    return {"type": "opencv_pinhole", "parameters": numbers | {"tangential_coeffs": lens.get("p", [])}}
+        return {"type": "opencv_fisheye", "parameters": numbers | {"radial_coeffs": padded(lens.get("k", []), 4), "max_angle": lens["max_angle_rad"]}}
+    bent = {"radial_coeffs": padded(lens.get("k", []), 6), "tangential_coeffs": padded(lens.get("p", []), 2)} if lens.get("k") or lens.get("p") else {
+        "radial_coeffs": [], "tangential_coeffs": []}
+    return {"type": "opencv_pinhole", "parameters": numbers | bent}
 
 
 def rig_of(rigs, behind_m, scene):
