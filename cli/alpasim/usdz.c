@@ -170,10 +170,9 @@ static enum status read_rig(const char *path, struct rig *rig, struct error *err
     }
     TRY(rig_read(path, rig, NULL, error));
     TRY(draw_rig_check(path, rig, NULL, error));
-    return rig->camera_count > 0
-               ? STATUS_OK
-               : error_set(error, STATUS_BAD_INPUT, "%s: $.cameras: expected a camera, found none",
-                           path);
+    return rig->camera_count > 0 ? STATUS_OK
+                                 : error_set(error, STATUS_BAD_INPUT,
+                                             "%s: $.cameras: expected a camera, found none", path);
 }
 
 /* Packs a scenario as the engine has it: its map resolved, its defaults written out. */
@@ -183,8 +182,8 @@ static enum status pack(const char *name, const struct scenario *scenario,
     const char *words[WORDS_MAX] = {"export", name};
     size_t bytes = 0;
     char *made = NULL;
-    json_t *json = json_pack("{s:o, s:o}", "scenario", scenario_encode(scenario), "rig",
-                             rig_encode(rig));
+    json_t *json =
+        json_pack("{s:o, s:o}", "scenario", scenario_encode(scenario), "rig", rig_encode(rig));
     char *text = json != NULL ? json_compact_text(json) : NULL;
     enum status status = memory_check(text, error, "%s: out of memory", name);
     THEN(status, adapt(words, text, &made, &bytes, error));
@@ -208,9 +207,9 @@ static enum status export_scene(const char *given, const struct usdz_options *op
     enum status status = cli_suite_load(given, &suite, error);
     const struct scenario *scenario = NULL;
     if (status == STATUS_OK && suite->entry_count != 1) {
-        status = error_set(error, STATUS_BAD_INPUT,
-                           "%s: expected one scenario, found a suite of %u", given,
-                           suite->entry_count);
+        status =
+            error_set(error, STATUS_BAD_INPUT, "%s: expected one scenario, found a suite of %u",
+                      given, suite->entry_count);
     } else if (status == STATUS_OK) {
         scenario = &suite->entries[0].document->scenario;
     }
@@ -273,7 +272,7 @@ int command_export_usdz(int argc, char **argv)
     const struct cli_command command = {
         "export usdz",
         "SCENARIO.json -o OUT.usdz [--rig RIG.json]",
-        "Packs a scenario whose ego has a log as a scene of AlpaSim (python3; pyarrow for lanes).",
+        "Packs a scenario whose ego has a log as a scene of AlpaSim (python3 with pyarrow).",
         CLI_ROWS(rows, 1, 1),
     };
     return turn(&command, argc, argv, &options, export_scene);

@@ -30,12 +30,13 @@ if sys.path and sys.path[0] == "":  # as a text of the program: what lies in the
 import io
 import json
 import math
+import os
 import re
 import zipfile
 import zlib
 
 NEAR_M, JOIN_M, JOIN_RAD, WAY_STEP_M, WAY_POINTS = 150.0, 1.0, 0.5, 10.0, 2000
-PLACE_M, EPOCH_US, MEMBER_BYTES, RIGID = 1e6, 2**63, 1 << 30, 1e-3
+PLACE_M, EPOCH_US, MEMBER_BYTES, RIGID = 1e6, 2**63, 256 << 20, 1e-3
 KINDS = {"automobile": "car", "car": "car", "heavy_truck": "truck", "truck": "truck", "trailer": "truck", "bus": "bus", "van": "van",
          "person": "pedestrian", "pedestrian": "pedestrian", "rider": "cyclist", "bicycle": "cyclist", "cyclist": "cyclist",
          "motorcycle": "motorcycle", "animal": "animal"}
@@ -139,6 +140,8 @@ class Scene:
 
     def __init__(self, path):
         self.path = path
+        if os.path.exists(path) and not os.path.isfile(path):
+            fail(f"{path}: expected a USDZ, found no file")
         try:
             self.archive = zipfile.ZipFile(path)
         except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
