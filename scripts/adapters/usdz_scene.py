@@ -485,6 +485,8 @@ def write_scene(archive, scene, rig):
 
 
 def main():
+    if len(sys.argv) < 3:
+        fail(f"expected a verb and a file\n{__doc__}")
     verb, name, *rest = sys.argv[1:]
     try:
         if verb == "export":
@@ -495,10 +497,16 @@ def main():
             sys.stdout.buffer.write(packed.getvalue())
         else:
             json.dump(import_rig(name) if verb == "rig" else import_scene(name, *(rest or [None])), sys.stdout, allow_nan=False)
-        sys.stdout.flush()
     except Exception as error:  # pylint: disable=broad-exception-caught  # a fault of this adapter, told as one
         fail(f"{name}: the adapter failed, which is a fault of swerve's ({type(error).__name__}: {error})")
 
 
 if __name__ == "__main__":
-    main()
+    code = 0
+    try:
+        main()
+        sys.stdout.flush()
+    except (SystemExit, OSError) as end:
+        print(end, file=sys.stderr, flush=True)
+        code = 1
+    os._exit(code)  # at once: threads of pyarrow's now and then abort an interpreter that ends in order
