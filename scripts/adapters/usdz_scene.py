@@ -115,7 +115,7 @@ class Value:
     def label(self):
         """A text or a number that names something, as an id may be spelt."""
         text = str(self.held) if isinstance(self.held, int) and not isinstance(self.held, bool) else self.text()
-        return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:50]
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:57]
 
     def motion(self):
         """A matrix that turns and moves."""
@@ -446,6 +446,12 @@ def import_rig(path):
     return {"rig": rig_of(rigs, ego["rig_bbox"]["centroid"].numbers(3)[0], name)}
 
 
+def bare(named, prefix):
+    """Ids as they were before an import put the prefix in front, but where another one has what is left."""
+    ids = [each["id"] for each in named]
+    return [identity if identity.removeprefix(prefix) in ids else identity.removeprefix(prefix) for identity in ids]
+
+
 def write_scene(archive, scene, rig):
     ego = scene["ego"]
     behind_m = ego["wheelbase_m"] / 2
@@ -463,10 +469,10 @@ def write_scene(archive, scene, rig):
             "cameras_frame_timestamps_us": {name: [[at, at + 1] for at in times_us] for name in cameras}}]}))
     tracks = {name: [] for name in ("tracks_id", "tracks_label_class", "tracks_flags", "tracks_timestamps_us", "tracks_poses")}
     sizes = []
-    for agent in scene["agents"]:
+    for name, agent in zip(bare(scene["agents"], "track_"), scene["agents"]):
         pose, size = agent["pose"], [agent[name] for name in ("length_m", "width_m", "height_m")]
         points = agent.get("trajectory") or [[0.0, pose["x_m"], pose["y_m"], pose["heading_rad"], 0.0]]
-        row = (agent["id"].removeprefix("track_"), CLASSES.get(agent["kind"], agent["kind"]), ["CONTROLLABLE"] if len(points) > 1 else [],
+        row = (name, CLASSES.get(agent["kind"], agent["kind"]), ["CONTROLLABLE"] if len(points) > 1 else [],
                [round(point[0] * 1e6) for point in points],
                [[x, y, size[2] / 2, 0, 0, math.sin(h / 2), math.cos(h / 2)] for _, x, y, h, _ in points])
         for column, value in zip(tracks.values(), row):
@@ -476,9 +482,9 @@ def write_scene(archive, scene, rig):
     archive.writestr("metadata.yaml", f"scene_id: {scene['id']}\nversion_string: swerve\ntraining_date: ''\ndataset_hash: ''\nuuid: ''\n"
                      f"is_resumable: false\nsensors: {{camera_ids: {json.dumps(list(cameras))}, lidar_ids: []}}\nlogger: {{}}\n"
                      f"time_range: {{start: {times_us[0] / 1e6}, end: {times_us[-1] / 1e6}}}\n")
-    uses = {kind: use for use, kind in LANE_KINDS.items()}
-    rows = [{"key": {"map_id": lane["id"].removeprefix("lane_")}, "lane": dict(zip(("left_rail", "right_rail"), rails_of(lane))) | {
-        "use_types": [uses[lane["kind"]]] if lane["kind"] in uses else []}} for lane in scene["map"]["lanes"]]
+    lanes, uses = scene["map"]["lanes"], {kind: use for use, kind in LANE_KINDS.items()}
+    rows = [{"key": {"map_id": name}, "lane": dict(zip(("left_rail", "right_rail"), rails_of(lane))) | {
+        "use_types": [uses[lane["kind"]]] if lane["kind"] in uses else []}} for name, lane in zip(bare(lanes, "lane_"), lanes)]
     arrow, data = parquet(), io.BytesIO()
     arrow.parquet.write_table(arrow.Table.from_pylist(rows), data)
     archive.writestr("clipgt/lane.parquet", data.getvalue())

