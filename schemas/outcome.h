@@ -191,15 +191,16 @@ struct outcome {
     /* The evidence of a flagged rollout, or why one is invalid. */
     char health_check[LIMIT_ID_BYTES]; /* name of the check that fired; "" unless one did */
     uint32_t health_tick;
-    double health_value;     /* what was measured; NAN: not a number */
-    double health_threshold; /* what it might have been; 0 without a check */
-    char
-        evidence_hash[SHA256_HEX_BYTES]; /* artifact: PNG of the flagged frame; "": none was kept */
-    struct drive_health health;          /* of a learned world's pictures; all zero: of another */
+    double health_value;                  /* what was measured; NAN: not a number */
+    double health_threshold;              /* what it might have been; 0 without a check */
+    char evidence_hash[SHA256_HEX_BYTES]; /* artifact: PNG of the flagged frame; of a partial
+                                             outcome a checkpoint; "": none */
+    struct drive_health health;           /* of a learned world's pictures; all zero: of another */
     /* Filled by the store from the job; not looked at in a completion. */
     int64_t parent_job_id; /* the flagged job that this one's replaces; 0: none */
     int64_t audit_of; /* the job whose audit job produced this (a second opinion, not a result of
-                         the suite's own; pairs join by branch_id); 0: a result */
+                         the suite's own; pairs join by branch_id); its own job, of one that makes
+                         something (struct job_spec); 0: a result */
     int64_t at_ms;  /* when the store took it, a partial one included: milliseconds since 1970 (UTC)
                        by the store's clock; 0: not known. No result is decided by it */
     bool shadow;    /* audit_of was driven again by a version in state shadow, not by the teacher */

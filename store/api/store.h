@@ -395,9 +395,9 @@ struct store_ops {
      * it of a planner that nobody has driven, as handed back before that: results[i].excused says
      * which. PARTIAL ends nothing: it brings outcomes of rollouts that are finished, none flagged,
      * and counts while this attempt holds its lease; of a rollout, the first one of a token's
-     * workers stays. An artifact
-     * or a number of outcomes that contradicts the store fails the whole call (CONFLICT), nothing
-     * is changed. */
+     * workers stays. One with evidence and no trace is a checkpoint: the rollout is not finished,
+     * and the next that comes replaces it. An artifact or a number of outcomes that contradicts the
+     * store fails the whole call (CONFLICT), nothing is changed. */
     enum status (*complete)(struct store *store, const struct job_completion *completions,
                             uint32_t count, struct store_completion_result *results,
                             struct error *error);

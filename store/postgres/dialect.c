@@ -63,6 +63,8 @@ static const struct {
     {"json_array_length(", "jsonb_array_length("},
     {"json_extract(outcome, '$.artifact_hash')", "(CAST(outcome AS JSON) ->> 'artifact_hash')"},
     {"json_extract(outcome, '$.evidence_hash')", "(CAST(outcome AS JSON) ->> 'evidence_hash')"},
+    {"json_extract(partial_outcomes.outcome, '$.evidence_hash')",
+     "(CAST(partial_outcomes.outcome AS JSON) ->> 'evidence_hash')"},
     /* One that is none is an error there, behind which nothing is known of references. */
     {"WHERE json_valid(outcome)", ""},
     {"json_extract(e.value, '$[0]')", "(e.value ->> 0)"},

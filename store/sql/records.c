@@ -335,6 +335,7 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
     struct digest digest;
     struct outcome stored = as_stored(place, outcome);
 
+    memcpy(stored.evidence_hash, outcome->evidence_hash, sizeof stored.evidence_hash);
     stored.id = 0;
     stored.parent_job_id = 0;
     stored.audit_of = 0;

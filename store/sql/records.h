@@ -65,7 +65,7 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
                                   struct error *error);
 
 /* Partial outcomes: those of a job that goes on. The first one of a rollout stays, unless it is of
- * another token's worker. */
+ * another token's worker or a checkpoint. */
 enum status record_partial_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct error *error);
 /* Reads (job, branch_id, epoch, outcome, digest, at_ms) of a job with this spec. STATUS_STORE: it

@@ -246,7 +246,7 @@ def a_session_outlives_its_server(world=("object",)):
                     another.resume(other)
                     raise AssertionError(other)
                 except SessionError as error:
-                    expected = ("somebody drives this session" if other == name else
+                    expected = ("somebody goes on with this drive" if other == name else
                                 "No such file" if other[0] == "0" else "expected the name of a kept session")
                     assert expected in str(error) or other.startswith(".."), error
         end = drive(session, -3.0)[-1]

@@ -2,16 +2,20 @@
  * Goal: a worker that dies keeps what it finished: whoever claims its jobs next takes the finished
  * rollouts as they are, drives the others, and ends with the outcomes of a run that nothing
  * happened to; what is driven is billed once.
+ * So does what there is of a main line in a learned world.
  * Method: a small suite with branches against a real embedded store; a store in front of it dies
  * for the worker at its Nth partial completion, before or after that took effect, or asks the
  * worker to stop, for N = 1.. until none is sent any more. Everything is compared with a run that
  * was left alone.
  */
 #include "base/check.h"
+#include "base/file.h"
 #include "engine/trace/trace.h"
 #include "engine/worlds/world.h"
 #include "tests/worker/shop.h"
 #include "worker/run/claim_loop.h"
+
+#include <math.h>
 
 enum { OUTCOMES_MAX = 64 };
 
@@ -26,6 +30,9 @@ struct mortal {
     enum way way;
     int at; /* the partial completion at which it happens; 0: never */
     int partials;
+    struct models *models;           /* NULL: none */
+    struct claim_loop_stats stats;   /* of its worker */
+    char evidence[SHA256_HEX_BYTES]; /* that checkpoints are said to be; "": as they are */
     bool poisons; /* partial outcomes are handed out as a liar would have left them */
     int poisoned;
     atomic_bool dead;
@@ -117,6 +124,9 @@ static enum status mortal_partials(struct store *store, int64_t job_id, struct o
             break;
         }
     }
+    for (uint32_t i = 0; status == STATUS_OK && m->evidence[0] != '\0' && i < *count; i++) {
+        strcpy(out[i].evidence_hash, out[i].evidence_hash[0] != '\0' ? m->evidence : "");
+    }
     return status;
 }
 
@@ -185,12 +195,12 @@ static enum status work(struct mortal *m, const char *worker_id, bool solo)
         .drain = true,
         .solo = solo,
         .keep_every_ms = -1,
+        .models = m->models,
         .stop = &m->stop,
     };
-    struct claim_loop_stats stats;
     struct error error;
     snprintf(config.worker.worker_id, sizeof config.worker.worker_id, "%s", worker_id);
-    return claim_loop_run(&config, &stats, &error);
+    return claim_loop_run(&config, &m->stats, &error);
 }
 
 /* ---- a suite ---- */
@@ -461,9 +471,136 @@ static void what_cannot_be_the_jobs_is_driven_anew(void)
     shop_close(&shop);
 }
 
+/* ---- main lines in a learned world ---- */
+
+/* The smallest student of tests, promoted in a directory of its own, of whose frames nothing is
+ * said. */
+static struct models *open_models(char *directory)
+{
+    char path[256];
+    struct models *models = NULL;
+    const struct models_model *found = NULL;
+    struct error error;
+    EXPECT(mkdtemp(directory) != NULL);
+    snprintf(path, sizeof path, "%s/student.safetensors", directory);
+    EXPECT_INT(symlink(SWERVE_SOURCE_ROOT "/tests/engine/data/tiny.safetensors", path), 0);
+    EXPECT_OK(models_open(directory, NULL, &models, &error), error);
+    EXPECT_OK(models_named(models, "student", NN_BF16, &found, &error), error);
+    models_hold(models, found);
+    struct health_bounds *bounds = (struct health_bounds *)(uintptr_t)&found->bounds;
+    for (int i = 0; i < CONDITIONING_COUNT * MEASURE_COUNT; i++) {
+        int measure = i % MEASURE_COUNT;
+        bounds->bound[i / MEASURE_COUNT][measure] =
+            health_measure_kinds[measure].low_is_sick ? -HUGE_VAL : HUGE_VAL;
+    }
+    return models;
+}
+
+/* A road with a branch, and one without. */
+static void send_roads(struct shop *shop, struct order *order, struct models *models)
+{
+    struct submission_options options = *order_options("builtin:reference", 0);
+    struct error error;
+    char path[256];
+    options.models = models;
+    options.conditioning = CONDITIONING_AGENTS;
+    options.precision = NN_BF16;
+    options.policy = (struct route_policy){.choice = WORLD_STUDENT, .student_available = true};
+    shop_open(shop, 0);
+    shop_scenario(
+        shop, "fan", "1.1", SHOP_LEAD,
+        "{'id':'soft','at_tick':8,'interventions':[{'kind':'ego_brake','decel_mps2':2}]}", path);
+    shop_scenario(shop, "plain", "1.1", SHOP_LEAD, "", path);
+    shop_write(shop, "suite.json",
+               "{\"id\":\"roads\",\"seeds\":1,\"scenarios\":[{\"file\":\"fan.json\"},{\"file\":"
+               "\"plain.json\"}]}",
+               path);
+    order_build(order, path, &options);
+    EXPECT_OK(submission_send(&order->submission, shop->store, 10, &error), error);
+}
+
+/* Ticks of main lines that are not finished and that the store has; *past: of those that are. */
+static uint32_t checkpointed(struct shop *shop, uint32_t job_count, uint32_t *past)
+{
+    static struct outcome found[OUTCOMES_MAX];
+    struct error error;
+    uint32_t ticks = 0;
+    *past = 0;
+    for (uint32_t job = 1; job <= job_count; job++) {
+        uint32_t count = 0;
+        EXPECT_OK(shop->store->ops->partials(shop->store, job, found, OUTCOMES_MAX, &count, &error),
+                  error);
+        for (uint32_t i = 0; i < count; i++) {
+            bool part = found[i].evidence_hash[0] != '\0';
+            EXPECT_INT(part, found[i].artifact_hash[0] == '\0');
+            ticks += part ? found[i].ticks : 0;
+            *past += !part && found[i].branch_id[0] == '\0' ? found[i].ticks : 0;
+        }
+    }
+    return ticks;
+}
+
+/* Goal: where a worker dies in the middle of a main line in a learned world, another goes on from
+ * there to the same outcomes, and generates what is missing alone; where the store has no log of
+ * that drive, from the start. Method: workers that die at some partial completions, or hand back
+ * what they have; the logs are the right ones, or a trace is said to be one. */
+static void a_main_line_goes_on_where_it_was(void)
+{
+    static struct outcome expected[OUTCOMES_MAX];
+    static struct outcome found[OUTCOMES_MAX];
+    char directory[] = "/tmp/swerve-models-XXXXXX";
+    struct models *models = open_models(directory);
+    struct shop shop;
+    struct order order;
+    struct mortal m;
+    struct error error;
+    send_roads(&shop, &order, models);
+    mortal_init(&m, shop.store);
+    m.models = models;
+    EXPECT_INT(work(&m, "only", false), STATUS_OK);
+    int64_t ticks = m.stats.ticks;
+    uint32_t count = outcomes_of(&shop, expected);
+    EXPECT_INT(count, 3);
+    order_finish(&order);
+    shop_close(&shop);
+    const int at[] = {1, 6, 4};
+    for (size_t i = 0; i < COUNT_OF(at); i++) {
+        send_roads(&shop, &order, models);
+        mortal_init(&m, shop.store);
+        m.models = models;
+        m.way = i % 2 == 0 ? DIES_AFTER : STOPS;
+        m.at = at[i];
+        EXPECT_INT(work(&m, "first", false), m.way == STOPS ? STATUS_OK : STATUS_STORE);
+        EXPECT_OK(shop.store->ops->worker_gone(shop.store, "first", &error), error);
+        uint32_t past = 0;
+        uint32_t kept = checkpointed(&shop, order.submission.job_count, &past);
+        bool poisoned = i == COUNT_OF(at) - 1;
+        EXPECT(kept > 4);
+        mortal_init(&m, shop.store);
+        m.models = models;
+        if (poisoned) {
+            EXPECT_OK(shop.store->ops->artifact_put(shop.store, "no log", 6, m.evidence, &error),
+                      error);
+        }
+        EXPECT_INT(work(&m, "second", false), STATUS_OK);
+        EXPECT(poisoned ? m.stats.ticks == ticks : m.stats.ticks <= ticks - kept + past);
+        EXPECT_INT(checkpointed(&shop, order.submission.job_count, &past), 0);
+        EXPECT_INT(outcomes_of(&shop, found), count);
+        for (uint32_t k = 0; k < count; k++) {
+            EXPECT(same_drive(&found[k], &expected[k]));
+            shop_expect_trace(&shop, &found[k]);
+        }
+        order_finish(&order);
+        shop_close(&shop);
+    }
+    models_close(models);
+    EXPECT(file_remove_tree(directory));
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(what_a_worker_finished_outlives_it), TEST(so_do_branches_that_run_alone),
+    return TEST_RUN(TEST(a_main_line_goes_on_where_it_was),
+                    TEST(what_a_worker_finished_outlives_it), TEST(so_do_branches_that_run_alone),
                     TEST(what_has_vanished_is_driven_again),
                     TEST(what_cannot_be_the_jobs_is_driven_anew));
 }

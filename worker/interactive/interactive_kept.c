@@ -4,7 +4,7 @@
  */
 #include "worker/interactive/interactive_internal.h"
 
-#include "worker/interactive/session_log.h"
+#include "engine/trace/drive_log.h"
 #include "worker/models/sampler.h"
 #include "worker/run/revision.h"
 
@@ -29,7 +29,7 @@ uint64_t interactive_seed_of(const struct seat *seat)
 
 /* Identity of a session of this pool. */
 static void describe(const struct interactive *pool, const struct seat *seat,
-                     struct session_log_head *out)
+                     struct drive_log_head *out)
 {
     const struct scenario_document *document = env_document(pool->env, seat->scenario);
     memset(out, 0, sizeof *out);
@@ -80,10 +80,10 @@ static enum status compare(const char *what, const char *expected, const char *f
 
 /* Which of the suite's scenarios a log is of, where everything else that its bits depend on is what
  * this pool has. */
-static enum status find_drive(const struct interactive *pool, const struct session_log_head *head,
+static enum status find_drive(const struct interactive *pool, const struct drive_log_head *head,
                               struct seat *seat, struct error *error)
 {
-    struct session_log_head ours;
+    struct drive_log_head ours;
     uint32_t count = swerve_env_scenarios(pool->env);
     uint32_t scenario = 0;
     while (scenario < count &&
@@ -108,15 +108,15 @@ static enum status take_up(struct interactive *pool, const char *name, struct se
                            struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
-    struct session_log_head head;
-    struct session_log *log = NULL;
+    struct drive_log_head head;
+    struct drive_log *log = NULL;
     TRY(path_of(pool, name, path, error));
-    TRY(session_log_open(path, &head, &log, error));
+    TRY(drive_log_open(path, &head, &log, error));
     enum status status = find_drive(pool, &head, seat, error);
     THEN(status,
          session_create(pool->env, seat->place, seat->scenario, seat->seed, &seat->session, error));
     if (status != STATUS_OK) {
-        session_log_close(log);
+        drive_log_close(log);
         return status;
     }
     status = session_resume(seat->session, log, error);
@@ -133,8 +133,8 @@ static enum status begin_log(const struct interactive *pool, struct seat *seat, 
 {
     uint64_t random[2];
     char path[LIMIT_PATH_BYTES];
-    struct session_log_head head;
-    struct session_log *log = NULL;
+    struct drive_log_head head;
+    struct drive_log *log = NULL;
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
         return error_set(error, STATUS_IO, "session: no random numbers for its name");
     }
@@ -142,7 +142,7 @@ static enum status begin_log(const struct interactive *pool, struct seat *seat, 
              (unsigned long long)random[1]);
     describe(pool, seat, &head);
     TRY(path_of(pool, seat->name, path, error));
-    TRY(session_log_create(path, &head, &log, error));
+    TRY(drive_log_create(path, &head, &log, error));
     session_keep(seat->session, log);
     return STATUS_OK;
 }

@@ -95,7 +95,7 @@ void session_destroy(struct session *session)
     for (uint32_t i = 0; i < session->left_count; i++) {
         free(session->left[i].driven);
     }
-    session_log_close(session->log);
+    drive_log_close(session->log);
     free(session->driven);
     free(session->states);
     free(session->touches);
@@ -105,7 +105,7 @@ void session_destroy(struct session *session)
 void session_forget(struct session *session)
 {
     if (session != NULL) {
-        session_log_remove(session->log);
+        drive_log_remove(session->log);
         session->log = NULL;
         session_destroy(session);
     }

@@ -27,7 +27,7 @@ enum {
 };
 
 struct session;
-struct session_log; /* worker/interactive/session_log.h */
+struct drive_log; /* engine/trace/drive_log.h */
 
 /* Begins a drive of a scenario of the environments' suite in the environment `index`, which is the
  * session's until it is destroyed. Seed 0 varies nothing. The environments outlive it. */
@@ -37,13 +37,13 @@ void session_destroy(struct session *session); /* accepts NULL */
 
 /* From now on everything is written to a log, which is the session's then, and goes on elsewhere.
  * What cannot be written is told by session_unkept, once, and the log is closed. */
-void session_keep(struct session *session, struct session_log *log);
+void session_keep(struct session *session, struct drive_log *log);
 /* A terminated sentence, or NULL: everything is kept. */
 const char *session_unkept(struct session *session);
 /* The drive of a log that was opened: a session of its scenario and seed becomes it, and keeps it.
  * What was driven behind the last kept state is left to be driven again (session_returning). On
  * failure the log is closed, and the session of no use. BAD_INPUT: it is none of this scenario. */
-enum status session_resume(struct session *session, struct session_log *log, struct error *error);
+enum status session_resume(struct session *session, struct drive_log *log, struct error *error);
 /* Forgets the drive, its log included. Accepts NULL. */
 void session_forget(struct session *session);
 

@@ -4,9 +4,9 @@
 #ifndef SWERVE_WORKER_INTERACTIVE_SESSION_INTERNAL_H
 #define SWERVE_WORKER_INTERACTIVE_SESSION_INTERNAL_H
 
+#include "engine/trace/drive_log.h"
 #include "worker/env/env_scene.h"
 #include "worker/interactive/session.h"
-#include "worker/interactive/session_log.h"
 
 /* Deeds of a tick. */
 struct driven {
@@ -34,7 +34,7 @@ struct session {
     uint32_t state_count;
     uint32_t left_count;
     struct line left[SESSION_LINES_MAX]; /* lines that were left, in that order */
-    struct session_log *log;             /* NULL: nothing is kept */
+    struct drive_log *log;               /* NULL: nothing is kept */
     struct error unkept;                 /* why not, where it is to be told */
     bool unkept_told;
 };

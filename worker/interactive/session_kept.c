@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-void session_keep(struct session *session, struct session_log *log)
+void session_keep(struct session *session, struct drive_log *log)
 {
     CHECK(session->log == NULL);
     session->log = log;
@@ -14,7 +14,7 @@ void session_keep(struct session *session, struct session_log *log)
 /* The drive goes on, though nobody can take it up elsewhere. */
 static void stop_keeping(struct session *session, const struct error *error)
 {
-    session_log_close(session->log);
+    drive_log_close(session->log);
     session->log = NULL;
     session->unkept = *error;
 }
@@ -35,28 +35,28 @@ void session_log_step(struct session *session, const struct driven *driven)
         return;
     }
     const struct env_past past = env_past(session->env, session->index);
-    if (session_log_tick(session->log, driven->action, driven->skipped, past.observation_digest,
-                         past.world.frame_stats, &error) != STATUS_OK) {
+    if (drive_log_tick(session->log, driven->action, driven->skipped, past.observation_digest,
+                       past.world.frame_stats, &error) != STATUS_OK) {
         stop_keeping(session, &error);
     }
 }
 
 void session_log_state(struct session *session)
 {
-    const uint8_t *frames[SESSION_LOG_FRAMES_MAX];
+    const uint8_t *frames[DRIVE_LOG_FRAMES_MAX];
     struct error error;
     uint32_t count = 0;
     if (session->log == NULL || session->rows.tick[session->index] == 0) {
         return;
     }
-    while (count < SESSION_LOG_FRAMES_MAX) {
+    while (count < DRIVE_LOG_FRAMES_MAX) {
         frames[count] = env_memory(session->env, session->index, count);
         if (frames[count] == NULL) {
             break;
         }
         count++;
     }
-    if (count > 0 && session_log_frames(session->log, frames, count, &error) != STATUS_OK) {
+    if (count > 0 && drive_log_frames(session->log, frames, count, &error) != STATUS_OK) {
         stop_keeping(session, &error);
     }
 }
@@ -64,7 +64,7 @@ void session_log_state(struct session *session)
 void session_log_turn(struct session *session, uint32_t target, bool keep)
 {
     struct error error;
-    if (session->log != NULL && session_log_back(session->log, target, keep, &error) != STATUS_OK) {
+    if (session->log != NULL && drive_log_back(session->log, target, keep, &error) != STATUS_OK) {
         stop_keeping(session, &error);
     }
 }

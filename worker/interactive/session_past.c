@@ -14,8 +14,8 @@
 
 /* The line that goes on, as it is read. */
 struct past {
-    struct session_log_entry *ticks;  /* [horizon_ticks], of each tick of the line */
-    struct session_log_entry *states; /* [horizon_ticks / SESSION_KEEP_TICKS + 1], frames; kind 0:
+    struct drive_log_entry *ticks;  /* [horizon_ticks], of each tick of the line */
+    struct drive_log_entry *states; /* [horizon_ticks / SESSION_KEEP_TICKS + 1], frames; kind 0:
                                          there are none */
     uint32_t tick_count;
     uint8_t *frame; /* [FRAME_BYTES] */
@@ -28,7 +28,7 @@ static enum status misfit(const char *expected, uint32_t tick, struct error *err
 }
 
 static enum status read_tick(struct session *session, struct past *past,
-                             const struct session_log_entry *entry, struct error *error)
+                             const struct drive_log_entry *entry, struct error *error)
 {
     if (past->tick_count == session->horizon_ticks) {
         return misfit("the end of the drive, found another tick", past->tick_count, error);
@@ -44,7 +44,7 @@ static enum status read_tick(struct session *session, struct past *past,
 }
 
 static enum status read_back(struct session *session, struct past *past,
-                             const struct session_log_entry *entry, struct error *error)
+                             const struct drive_log_entry *entry, struct error *error)
 {
     if (entry->target > past->tick_count) {
         return misfit("a way back, found one ahead", past->tick_count, error);
@@ -61,14 +61,14 @@ static enum status read_back(struct session *session, struct past *past,
 }
 
 static enum status read_entry(struct session *session, struct past *past,
-                              const struct session_log_entry *entry, struct error *error)
+                              const struct drive_log_entry *entry, struct error *error)
 {
     switch (entry->kind) {
-    case SESSION_LOG_TICK:
+    case DRIVE_LOG_TICK:
         return read_tick(session, past, entry, error);
-    case SESSION_LOG_BACK:
+    case DRIVE_LOG_BACK:
         return read_back(session, past, entry, error);
-    case SESSION_LOG_FRAMES:
+    case DRIVE_LOG_FRAMES:
         break;
     }
     if (past->tick_count % SESSION_KEEP_TICKS != 0 || entry->frame_count > past->tick_count + 1) {
@@ -80,27 +80,27 @@ static enum status read_entry(struct session *session, struct past *past,
 
 /* The frame that is remembered of a tick, out of those of the next kept state; *frame NULL: none
  * is. */
-static enum status frame_of(struct session_log *log, const struct past *past, uint32_t tick,
+static enum status frame_of(struct drive_log *log, const struct past *past, uint32_t tick,
                             uint32_t last, const uint8_t **frame, struct error *error)
 {
     uint32_t kept = (tick + SESSION_KEEP_TICKS - 1) / SESSION_KEEP_TICKS;
-    const struct session_log_entry *state = &past->states[kept];
+    const struct drive_log_entry *state = &past->states[kept];
     uint32_t back = kept * SESSION_KEEP_TICKS - tick;
     *frame = NULL;
     if (kept * SESSION_KEEP_TICKS > last || back >= state->frame_count) {
         return STATUS_OK;
     }
-    TRY(session_log_frame(log, state, back, past->frame, error));
+    TRY(drive_log_frame(log, state, back, past->frame, error));
     *frame = past->frame;
     return STATUS_OK;
 }
 
 /* Through the ticks of the past up to a kept state. */
-static enum status retrace(struct session *session, struct session_log *log,
-                           const struct past *past, uint32_t last, struct error *error)
+static enum status retrace(struct session *session, struct drive_log *log, const struct past *past,
+                           uint32_t last, struct error *error)
 {
     for (uint32_t tick = 0; tick < last; tick++) {
-        const struct session_log_entry *entry = &past->ticks[tick];
+        const struct drive_log_entry *entry = &past->ticks[tick];
         struct env_past found = {
             .observation_digest = entry->observation_digest,
             .world = {.frame_stats = &entry->frame_stats},
@@ -132,10 +132,10 @@ static uint32_t last_kept(const struct session *session, const struct past *past
     return kept * SESSION_KEEP_TICKS;
 }
 
-enum status session_resume(struct session *session, struct session_log *log, struct error *error)
+enum status session_resume(struct session *session, struct drive_log *log, struct error *error)
 {
     size_t kept = session->horizon_ticks / SESSION_KEEP_TICKS + 1;
-    struct session_log_entry *entry = malloc(sizeof *entry);
+    struct drive_log_entry *entry = malloc(sizeof *entry);
     struct past past = {
         .ticks = malloc(session->horizon_ticks * sizeof *past.ticks),
         .states = calloc(kept + 1, sizeof *past.states),
@@ -146,7 +146,7 @@ enum status session_resume(struct session *session, struct session_log *log, str
     if (entry == NULL || past.ticks == NULL || past.states == NULL || past.frame == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "session: out of memory");
     }
-    while (status == STATUS_OK && session_log_next(log, entry)) {
+    while (status == STATUS_OK && drive_log_next(log, entry)) {
         status = read_entry(session, &past, entry, error);
     }
     THEN(status, retrace(session, log, &past, last_kept(session, &past), error));
@@ -154,7 +154,7 @@ enum status session_resume(struct session *session, struct session_log *log, str
         session->target = past.tick_count;
         session_keep(session, log);
     } else {
-        session_log_close(log);
+        drive_log_close(log);
     }
     free(entry);
     free(past.ticks);

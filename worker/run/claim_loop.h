@@ -17,7 +17,8 @@
  * another: its jobs go back uncharged, and the worker claims no more of them (unstarted.h).
  *
  * What is finished of a job that goes on is handed to the store every second or so, and before the
- * job is handed back: whoever claims it next drives the rest (claim_loop_partial.c).
+ * job is handed back: whoever claims it next drives the rest (claim_loop_partial.c). So is what
+ * there is of a main line that takes minutes in a learned world (checkpoint.h).
  *
  * A job whose workers were lost JOB_LOST_POISON times is run with nothing beside it, and nothing
  * else is held meanwhile: if it takes the process with it, no other job is charged for that.
@@ -34,6 +35,19 @@
 
 #include <stdatomic.h>
 
+enum { CLAIM_LOOP_CHECKPOINT_TIMES = 60 };
+
+struct job_run;
+struct prepared;
+
+/* A clip of training data; `data` (malloc'ed) NULL: the drive ended before it was long enough. */
+struct clip_made {
+    uint8_t *data;
+    size_t bytes;
+    uint32_t ticks; /* of the drive */
+    int64_t metres_mm;
+};
+
 struct claim_loop_config {
     struct store *store; /* borrowed */
     struct store_worker worker;
@@ -47,6 +61,13 @@ struct claim_loop_config {
     bool solo; /* run every branch from tick 0 (checks, benchmarks) */
     /* Learned tiers. */
     struct models *models; /* borrowed; NULL: only worlds without a model */
+    /* The recording of a job that makes a golden, malloc'ed; NULL: such jobs fail here. */
+    enum status (*pack_golden)(const struct job_run *job, uint8_t **data, size_t *bytes,
+                               struct error *error);
+    /* Makes the clip of a job, once for all of its ticks; NULL: such jobs fail here. */
+    enum status (*make_clip)(void *context, const struct job_spec *spec, struct prepared *prepared,
+                             struct clip_made *out, struct error *error);
+    void *clip_context;
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
     uint32_t thread_count;                                     /* per learned world; 0: one */
     const char *device;       /* that learned worlds may use; NULL: auto */
@@ -56,7 +77,9 @@ struct claim_loop_config {
      * 0: the greater of 30 s and 20 planner deadlines. */
     int64_t stuck_limit_ms;
     /* Time that a job goes on before its finished rollouts are handed to the store, so that they
-     * outlive this worker; 0: 1,000, < 0: as soon as they end. */
+     * outlive this worker; 0: 1,000, < 0: as soon as they end. A main line in a learned world that
+     * takes CLAIM_LOOP_CHECKPOINT_TIMES as much device time is handed over so often before its end.
+     */
     int64_t keep_every_ms;
     int64_t grace_ms; /* after `stop`: how long what runs may go on; the rest is handed back */
     /* Time that a store may be silent before the loop ends with what it said; until then it goes on

@@ -1,7 +1,9 @@
 /*
  * Partial outcomes: what is finished of a job outlives its attempt. While a job goes on, outcomes
  * of its finished rollouts are handed to the store every now and then, traces first; whoever claims
- * the job after this worker takes them as they are and drives the rest.
+ * the job after this worker takes them as they are and drives the rest. Of a main line that takes
+ * minutes in a learned world it is the log so far (checkpoint.h), in place of an outcome: one whose
+ * evidence that is, until the next one or the real one replaces it.
  *
  * A branch that is left forks from the main line's past. If the main line itself is finished, it is
  * driven again up to the last fork: that is billed to the attempt that does it, and to no outcome.
@@ -14,6 +16,7 @@
 
 #include "base/units.h"
 #include "schemas/job_context.h"
+#include "worker/run/checkpoint.h"
 #include "worker/run/outcome_build.h"
 
 #include <inttypes.h>
@@ -22,14 +25,30 @@
 
 enum { KEEP_EVERY_MS = 1000 };
 
+static int64_t keep_every_ns(const struct claim_loop_config *config)
+{
+    int64_t every_ms = config->keep_every_ms;
+    return (every_ms == 0 ? KEEP_EVERY_MS : every_ms < 0 ? 0 : every_ms) * NS_PER_MS;
+}
+
+int64_t claim_loop_checkpoint_ns(const struct claim_loop_config *config)
+{
+    int64_t every_ns = keep_every_ns(config) * CLAIM_LOOP_CHECKPOINT_TIMES;
+    return every_ns > 0 ? every_ns : 1;
+}
+
+/* What a job makes holds all of its rollouts from their first tick: no part of it is kept. */
+static bool may_keep(const struct job_run *job)
+{
+    return job->lease.spec.makes[0] == '\0' && !job->partial_refused && !job->cancelled &&
+           job->failure == STATUS_OK && !outcome_any_flagged(job);
+}
+
 static bool is_due(const struct claim_loop *loop, const struct job_run *job, bool all)
 {
-    int64_t every_ms = loop->config->keep_every_ms;
-    every_ms = every_ms == 0 ? KEEP_EVERY_MS : every_ms < 0 ? 0 : every_ms;
     int64_t since_ns = clock_now_ns(loop->clock) - job->handed_ns;
-    return job->finished_count > 0 && (all || since_ns >= every_ms * NS_PER_MS) &&
-           !job->partial_refused && !job->cancelled && job->failure == STATUS_OK &&
-           !outcome_any_flagged(job);
+    return job->finished_count > 0 && (all || since_ns >= keep_every_ns(loop->config)) &&
+           may_keep(job);
 }
 
 /* The store has them, or refuses to take any more of this attempt. */
@@ -79,6 +98,35 @@ static enum status hand_over(struct claim_loop *loop, const struct runner *runne
     return status;
 }
 
+static enum status hand_checkpoint(struct claim_loop *loop, struct rollout *rollout,
+                                   struct error *error)
+{
+    struct job_run *job = rollout->job;
+    struct store *store = loop->config->store;
+    struct store_completion_result result;
+    char *data = NULL;
+    size_t bytes = 0;
+    struct outcome *outcome = calloc(1, sizeof *outcome);
+    TRY(memory_check(outcome, error, "checkpoint: out of memory"));
+    outcome_name(job, 0, outcome);
+    enum status status = checkpoint_take(rollout, &data, &bytes, &outcome->ticks, error);
+    THEN(status, store->ops->artifact_put(store, data, bytes, outcome->evidence_hash, error));
+    free(data);
+    if (status == STATUS_OK) {
+        struct job_completion completion = {.job_id = job->lease.job_id,
+                                            .epoch = job->lease.epoch,
+                                            .kind = COMPLETION_PARTIAL,
+                                            .outcomes = outcome,
+                                            .outcome_count = 1};
+        memcpy(completion.worker_id, loop->config->worker.worker_id, sizeof completion.worker_id);
+        claim_loop_add_costs(&completion, job);
+        status = store->ops->complete(store, &completion, 1, &result, error);
+        job->partial_refused = status == STATUS_OK && result.status != STATUS_OK;
+    }
+    free(outcome);
+    return status;
+}
+
 /* An outcome that cannot be handed over is lost with this worker, no more: whatever is wrong is met
  * again when the job is completed. What contradicts the store, as an artifact that has vanished
  * does, is the job's affair alone (NULL: there is none). */
@@ -111,6 +159,11 @@ enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error
             if (is_due(loop, job, all)) {
                 status = note_refusal(loop, job, hand_over(loop, runner, job, error), error);
             }
+            struct rollout *part = runner_checkpoint_due(
+                runner, job, all ? 0 : claim_loop_checkpoint_ns(loop->config));
+            if (part != NULL && may_keep(job) && status == STATUS_OK && !loop->keeps_nothing) {
+                status = note_refusal(loop, job, hand_checkpoint(loop, part, error), error);
+            }
         }
     }
     return status;
@@ -128,22 +181,37 @@ static const char *find_fault(const struct job_run *job, const struct outcome *o
                                 JOB_CONTEXT_MODEL_HASH | JOB_CONTEXT_SAMPLER | JOB_CONTEXT_RIG);
     return job_run_rollout_of(job, outcome->branch_id) == job->rollout_count
                ? "it is none of the scenario's"
-           : outcome->artifact_hash[0] == '\0'      ? "no trace came with it"
-           : outcome->verdict == VERDICT_FLAGGED    ? "it was flagged"
+           : outcome->artifact_hash[0] == '\0' && !checkpoint_is(outcome) ? "no trace came with it"
+           : outcome->verdict == VERDICT_FLAGGED                          ? "it was flagged"
            : outcome->prefix_ticks > outcome->ticks ? "it ended before it began"
            : differs != 0                           ? "it answers another question"
                                                     : NULL;
 }
 
+/* The log of a main line that an earlier attempt did not finish; one that is none of this build is
+ * of no use. */
+static enum status take_checkpoint(const struct claim_loop *loop, struct job_run *job,
+                                   const void *data, size_t bytes)
+{
+    struct error error;
+    enum status status = checkpoint_restore(job, data, bytes, &error);
+    if (status != STATUS_OK) {
+        log_event(loop->config->logger, LOG_WARNING,
+                  "job %" PRId64 ": is driven from its start: %s", job->lease.job_id, error.text);
+    }
+    return status == STATUS_NO_MEMORY ? status : STATUS_OK;
+}
+
 /* Takes out the outcomes that cannot be the job's, and those whose artifact the store has no more.
  */
-static enum status drop_faulty(struct claim_loop *loop, const struct job_run *job,
+static enum status drop_faulty(struct claim_loop *loop, struct job_run *job,
                                struct outcome *outcomes, uint32_t *count, struct error *error)
 {
     struct store *store = loop->config->store;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++) {
-        const char *hash = outcomes[i].artifact_hash;
+        bool part = checkpoint_is(&outcomes[i]);
+        const char *hash = part ? outcomes[i].evidence_hash : outcomes[i].artifact_hash;
         const char *fault = find_fault(job, &outcomes[i]);
         void *data = NULL;
         size_t bytes = 0;
@@ -151,7 +219,13 @@ static enum status drop_faulty(struct claim_loop *loop, const struct job_run *jo
         enum status status = known || fault != NULL
                                  ? STATUS_OK
                                  : store->ops->artifact_get(store, hash, &data, &bytes, error);
+        if (status == STATUS_OK && part && fault == NULL) {
+            status = take_checkpoint(loop, job, data, bytes);
+        }
         free(data);
+        if (status == STATUS_OK && part && fault == NULL) {
+            continue;
+        }
         if (fault != NULL) {
             log_event(loop->config->logger, LOG_WARNING,
                       "job %" PRId64 ": the store keeps an outcome of branch \"%s\", and %s; it is "
@@ -178,7 +252,8 @@ enum status claim_loop_restore(struct claim_loop *loop, struct job_run *job, str
 {
     struct store *store = loop->config->store;
     uint32_t count = 0;
-    if (job->lease.epoch <= 1 || job->rollout_count == 1) {
+    bool alone = job->rollout_count == 1 && job->lease.spec.tier < TIER_STUDENT;
+    if (job->lease.epoch <= 1 || alone) {
         return STATUS_OK; /* nobody was here before, or left but a part */
     }
     struct outcome *outcomes = calloc(job->rollout_count, sizeof *outcomes);

@@ -19,39 +19,41 @@ static const char *branch_id(const struct job_run *job, uint32_t rollout)
     return rollout == 0 ? "" : job->scenario->branches[rollout - 1].id;
 }
 
-void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *out)
+void outcome_name(const struct job_run *job, uint32_t rollout, struct outcome *out)
 {
     const struct job_spec *spec = &job->lease.spec;
-    const struct rollout_result *result = &job->results[rollout];
-    CHECK(result->finished);
-    if (result->kept != NULL) {
-        *out = *result->kept;
-        return;
-    }
-    *out = (struct outcome){
-        .job_id = job->lease.job_id,
-        .epoch = job->lease.epoch,
-        .verdict = result->verdict,
-        .reasons = result->reasons,
-        .metrics = result->metrics,
-        .health = result->drive_health,
-        .ticks = result->ticks,
-        .prefix_ticks = result->prefix_ticks,
-        .metres_mm = result->metres_mm,
-        .device_ns = result->device_ns,
-        .mflop = (int64_t)(result->flop * 1e-6), /* cut off, so that parts never exceed the whole */
-        .pages_used_percent = result->pages_used_percent,
-        .peak_mflops = result->flop > 0.0 ? (int64_t)(result->peak_flops * 1e-6) : 0,
-    };
     struct slices slices;
+    *out = (struct outcome){.job_id = job->lease.job_id, .epoch = job->lease.epoch};
     scenario_slices(job->scenario, rollout, &slices);
     out->safety_critical = slices.safety_critical;
     memcpy(out->slice, slices.value, sizeof out->slice);
     memcpy(out->suite_id, spec->suite_id, sizeof out->suite_id);
     job_context_copy(spec, out);
     snprintf(out->branch_id, sizeof out->branch_id, "%s", branch_id(job, rollout));
-    memcpy(out->trace_hash, result->trace_hash, sizeof out->trace_hash);
     memcpy(out->given, job->given, sizeof out->given);
+}
+
+void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *out)
+{
+    const struct rollout_result *result = &job->results[rollout];
+    CHECK(result->finished);
+    if (result->kept != NULL) {
+        *out = *result->kept;
+        return;
+    }
+    outcome_name(job, rollout, out);
+    out->verdict = result->verdict;
+    out->reasons = result->reasons;
+    out->metrics = result->metrics;
+    out->health = result->drive_health;
+    out->ticks = result->ticks;
+    out->prefix_ticks = result->prefix_ticks;
+    out->metres_mm = result->metres_mm;
+    out->device_ns = result->device_ns;
+    out->mflop = (int64_t)(result->flop * 1e-6); /* cut off, so that parts never exceed the whole */
+    out->pages_used_percent = result->pages_used_percent;
+    out->peak_mflops = result->flop > 0.0 ? (int64_t)(result->peak_flops * 1e-6) : 0;
+    memcpy(out->trace_hash, result->trace_hash, sizeof out->trace_hash);
     memcpy(out->error, result->error, sizeof out->error);
     utf8_repair(out->error); /* planners write what they like, and not every store takes it */
     if (result->health.check != HEALTH_OK) {

@@ -9,6 +9,9 @@
 #include "schemas/outcome.h"
 #include "worker/run/rollout.h"
 
+/* Whose it is, and of what: everything that is known before the rollout is driven; else zeros. */
+void outcome_name(const struct job_run *job, uint32_t rollout, struct outcome *out);
+
 /* Fills outcome `rollout` (0: main line) of the job; ids and artifact hash are the store's to set.
  */
 void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *out);

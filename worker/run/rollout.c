@@ -9,6 +9,7 @@
 #include "engine/worlds/world.h"
 #include "worker/models/health_world.h"
 #include "worker/planner/builtin/planner_builtin.h"
+#include "worker/run/checkpoint.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -51,6 +52,7 @@ void job_run_destroy(struct job_run *job)
         free(job->results[i].kept);
     }
     given_map_destroy(job->map);
+    drive_log_close(job->past);
     free(job->controls);
     prepared_unref(job->prepared);
     free(job->results);
@@ -281,6 +283,7 @@ void rollout_destroy(struct rollout *rollout)
     trace_finish(&rollout->trace);
     free(rollout->score);
     stage_destroy(rollout->stage);
+    checkpoint_destroy(rollout->checkpoint);
     free(rollout->given);
     free(rollout->bev);
     free(rollout->cameras);

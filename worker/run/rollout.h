@@ -83,9 +83,10 @@ struct job_run {
     char given[LIMIT_ID_BYTES];           /* what its planner is shown, for outcomes */
     bool no_forks;                        /* branches are run from tick 0, or not at all */
     bool cancelled;
-    bool partial_refused; /* the store keeps nothing of this attempt */
-    int64_t handed_ns;    /* when it began, or last handed something over */
-    enum status failure;  /* not OK: the attempt broke, `error` says how */
+    struct drive_log *past; /* of its main line, from an earlier attempt; owned, NULL: none */
+    bool partial_refused;   /* the store keeps nothing of this attempt */
+    int64_t handed_ns;      /* when it began, or last handed something over */
+    enum status failure;    /* not OK: the attempt broke, `error` says how */
     char error[OUTCOME_ERROR_BYTES];
     struct job_run *next;
     void *owner; /* the claim loop's bookkeeping */
@@ -121,7 +122,8 @@ struct rollout {
     uint32_t wants;      /* enum swerve_planner_wants */
     int64_t bev_time_ns;
     int64_t camera_time_ns[CAMERA_COUNT];
-    struct given_objects *given; /* NULL: neither objects nor signals are asked for */
+    struct given_objects *given;   /* NULL: neither objects nor signals are asked for */
+    struct checkpoint *checkpoint; /* of a long one in a learned world; owned, NULL: none is made */
     /* between the phases of one tick */
     struct action action;
     uint32_t skipped;            /* steps of the sampler that the world leaves out */

@@ -10,6 +10,7 @@
 #include "worker/given/pictures.h"
 #include "worker/models/health_world.h"
 #include "worker/planner/planner_spec.h"
+#include "worker/run/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,6 +187,9 @@ static void start(struct runner *runner, struct rollout *rollout, int32_t slot)
         return;
     }
     runner_occupy(runner, rollout, slot);
+    if (runner->config.checkpoint_ns > 0 && runner_ops(runner)->slot_retrace != NULL) {
+        checkpoint_create(rollout);
+    }
     struct swerve_episode episode;
     rollout_episode(rollout, &episode);
     if (planner_reset(runner->planner, &episode, &error) != STATUS_OK) {
@@ -549,6 +553,32 @@ static void guard(const struct runner *runner, struct rollout *rollout)
     }
 }
 
+/* One step of the world for all that were driven; one that has a past goes through that. */
+static void step(struct runner *runner)
+{
+    const struct world_ops *ops = runner_ops(runner);
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        struct rollout *rollout = runner->slots[i];
+        if (rollout != NULL && rollout->checkpoint != NULL) {
+            uint32_t tick = ops->slot_scene(runner->world, i)->tick;
+            runner->active[i] = !checkpoint_retrace(rollout, runner->world);
+            checkpoint_judge(rollout, tick, runner->config.checkpoint_ns);
+        }
+    }
+    ops->step(runner->world, runner->actions, runner->active);
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        struct rollout *rollout = runner->slots[i];
+        if (rollout != NULL) {
+            const struct pose *now = &ops->slot_scene(runner->world, i)->ego.pose;
+            double dx = now->x_m - rollout->health.ego_pose.x_m;
+            double dy = now->y_m - rollout->health.ego_pose.y_m;
+            rollout->distance_m += sqrt(dx * dx + dy * dy);
+            runner->stats.ticks += runner->active[i];
+            checkpoint_note(rollout, runner->world);
+        }
+    }
+}
+
 /* Phase 3: answers become actions and are recorded; then one step of the world. */
 static void drive(struct runner *runner, uint32_t count)
 {
@@ -579,35 +609,8 @@ static void drive(struct runner *runner, uint32_t count)
         runner->actions[slot] = rollout->action;
         runner->active[slot] = 1;
     }
-    runner_ops(runner)->step(runner->world, runner->actions, runner->active);
-    for (uint32_t i = 0; i < runner->slot_count; i++) {
-        if (runner->active[i]) {
-            const struct pose *now = &runner_ops(runner)->slot_scene(runner->world, i)->ego.pose;
-            double dx = now->x_m - runner->slots[i]->health.ego_pose.x_m;
-            double dy = now->y_m - runner->slots[i]->health.ego_pose.y_m;
-            runner->slots[i]->distance_m += sqrt(dx * dx + dy * dy);
-            runner->stats.ticks++;
-        }
-    }
+    step(runner);
     runner_share_cost(runner);
-}
-
-/* Shares the processor time of a tick equally among the rollouts that go on; when all of them ended
- * in it, the first finished job bears it, so that none is lost. */
-static void charge(struct runner *runner, int64_t elapsed_ns)
-{
-    uint32_t left = runner->active_count;
-    if (left == 0 && runner->jobs != NULL) {
-        runner->jobs->results[0].device_ns += elapsed_ns;
-    }
-    for (uint32_t i = 0; i < runner->slot_count && left > 0; i++) {
-        if (runner->slots[i] != NULL) {
-            int64_t share_ns = elapsed_ns / left;
-            runner->slots[i]->device_ns += share_ns;
-            elapsed_ns -= share_ns;
-            left--;
-        }
-    }
 }
 
 static void collect_done(struct runner *runner)
@@ -630,17 +633,9 @@ static void collect_done(struct runner *runner)
     }
 }
 
-/* Time that a tick is charged for: processor time, or the time that passes where the thread waits
- * for a device or for another process. */
-static int64_t meter_ns(const struct runner *runner)
-{
-    bool away = runner->config.foreign != NULL && runner_ops(runner)->tier != TIER_GOLDEN;
-    return (runner->on_device || away ? clock_now_ns : clock_thread_cpu_ns)(runner->config.clock);
-}
-
 void runner_tick(struct runner *runner)
 {
-    int64_t start_ns = meter_ns(runner);
+    int64_t start_ns = runner_meter_ns(runner);
     uint32_t count = 0;
     fill_slots(runner);
     prepare(runner);
@@ -648,7 +643,7 @@ void runner_tick(struct runner *runner)
     if (runner->planner != NULL && ask(runner, &count)) {
         drive(runner, count);
     }
-    charge(runner, meter_ns(runner) - start_ns);
+    runner_charge(runner, runner_meter_ns(runner) - start_ns);
     collect_done(runner);
 }
 

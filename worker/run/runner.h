@@ -52,7 +52,8 @@ struct runner_config {
                            const double *statistic);
     void *observe_context;
     struct watch_tally *picture_tally; /* of struct world_config */
-    bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */
+    int64_t checkpoint_ns; /* device time between checkpoints in a learned world; 0: none */
+    bool always_solo;      /* run branches from tick 0 instead of forking (replay, tests) */
     const struct clock *clock;
     const struct logger *logger; /* may be NULL */
 };
@@ -99,6 +100,11 @@ struct job_run *runner_take(struct runner *runner);
 
 /* Jobs with rollouts that are not finished, linked by `next`; they stay the runner's. */
 struct job_run *runner_jobs(const struct runner *runner);
+
+/* The main line of a job, where it has a slot and a checkpoint that the store is to have
+ * (checkpoint_due); NULL: none. */
+struct rollout *runner_checkpoint_due(const struct runner *runner, const struct job_run *job,
+                                      int64_t period_ns);
 
 /* Record so far of the main line that a job's branches forked from. */
 const struct trace *runner_main_trace(const struct runner *runner, const struct job_run *job);

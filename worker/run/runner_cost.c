@@ -74,3 +74,25 @@ void runner_commit(struct runner *runner, struct rollout *rollout, uint32_t tick
         runner_fail_job(rollout->job, &error);
     }
 }
+
+void runner_charge(struct runner *runner, int64_t elapsed_ns)
+{
+    uint32_t left = runner->active_count;
+    if (left == 0 && runner->jobs != NULL) {
+        runner->jobs->results[0].device_ns += elapsed_ns;
+    }
+    for (uint32_t i = 0; i < runner->slot_count && left > 0; i++) {
+        if (runner->slots[i] != NULL) {
+            int64_t share_ns = elapsed_ns / left;
+            runner->slots[i]->device_ns += share_ns;
+            elapsed_ns -= share_ns;
+            left--;
+        }
+    }
+}
+
+int64_t runner_meter_ns(const struct runner *runner)
+{
+    bool away = runner->config.foreign != NULL && runner_ops(runner)->tier != TIER_GOLDEN;
+    return (runner->on_device || away ? clock_now_ns : clock_thread_cpu_ns)(runner->config.clock);
+}

@@ -137,6 +137,13 @@ const struct health_bounds *runner_bounds(const struct runner *runner,
  * every tick of a model costs the same. How full its pages were they all had alike. */
 void runner_share_cost(struct runner *runner);
 
+/* Time that a tick is charged for: processor time, or the time that passes where the thread waits
+ * for a device or for another process. */
+int64_t runner_meter_ns(const struct runner *runner);
+/* Shares the processor time of a tick equally among the rollouts that go on; when all of them ended
+ * in it, the first finished job bears it, so that none is lost. */
+void runner_charge(struct runner *runner, int64_t elapsed_ns);
+
 /* ---- planner instances (runner_isolate.c) ---- */
 
 /* Keeps what its configuration says of a rig, which is lent while it is created. False: out of
@@ -157,8 +164,8 @@ void runner_fault_text(struct runner *runner, const struct rollout *rollout, uin
 /* Whether the rollout's world is served by somebody who cannot be reached: the attempt fails, for a
  * fault of this host and not of the job. */
 bool runner_is_cut_off(struct runner *runner, struct rollout *rollout);
-/* The status of a runner that does not start: whatever it is that keeps the planner from it, or
- * nobody serves the world. */
+/* The status of a runner that does not start: whatever it is that keeps the planner from it, CONFLICT
+ * where the world cannot make the job's rig, or nobody serves the world. */
 enum status runner_start_failed(const struct runner_config *config, enum status status);
 
 /* Gives the rollout's trace what the planner wrote in its session; before it finishes. */

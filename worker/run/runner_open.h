@@ -20,6 +20,7 @@ struct runner_source {
     uint32_t thread_count; /* per learned world */
     const char *device;    /* that learned worlds may use, as on the command line; NULL: auto */
     uint64_t spill_bytes_max;
+    int64_t checkpoint_ns; /* as of struct runner_config */
     bool always_solo;
     const struct clock *clock;
     const struct logger *logger;

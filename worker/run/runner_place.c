@@ -5,6 +5,7 @@
 #include "worker/run/runner_internal.h"
 
 #include "base/check.h"
+#include "worker/run/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,19 @@ const struct trace *runner_main_trace(const struct runner *runner, const struct 
         }
     }
     return &job->results[0].trace;
+}
+
+struct rollout *runner_checkpoint_due(const struct runner *runner, const struct job_run *job,
+                                      int64_t period_ns)
+{
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        struct rollout *rollout = runner->slots[i];
+        if (rollout != NULL && rollout->job == job && rollout->checkpoint != NULL &&
+            checkpoint_due(rollout, period_ns)) {
+            return rollout;
+        }
+    }
+    return NULL;
 }
 
 bool runner_drives_past(const struct runner *runner, const struct job_run *job)

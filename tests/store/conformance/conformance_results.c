@@ -505,6 +505,34 @@ static void ended_jobs_keep_no_partial_outcomes(void)
     }
 }
 
+/* Goal: a partial outcome that is a checkpoint, one with evidence and no trace, gives way to the
+ * next one and to the rollout's own, which stays. */
+static void checkpoints_give_way(void)
+{
+    static const char *const kinds[] = {"log of 5 ticks", "log of 9 ticks", NULL, "a late log"};
+    struct outcome found[8];
+    char log[SHA256_HEX_BYTES];
+    uint32_t count = 0;
+    open_store(true);
+    claim_four();
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        make_partial("w", 0, 1);
+        if (kinds[i] != NULL) {
+            EXPECT_OK(store->ops->artifact_put(store, kinds[i], strlen(kinds[i]), log, &error),
+                      error);
+            outcomes[0].trace_hash[0] = outcomes[0].artifact_hash[0] = '\0';
+            memcpy(outcomes[0].evidence_hash, log, sizeof log);
+        }
+        complete(1);
+        EXPECT_INT(completed[0].status, STATUS_OK);
+        EXPECT_OK(store->ops->partials(store, leases[0].job_id, found, 8, &count, &error), error);
+        EXPECT_INT(count, 1);
+        EXPECT_TEXT(found[0].evidence_hash, i < 2 ? log : "");
+        EXPECT_TEXT(found[0].trace_hash, i < 2 ? "" : "w");
+    }
+    close_store();
+}
+
 /* Goal: what cannot be a partial outcome is refused as a whole. */
 static void bad_partial_outcomes_are_refused(void)
 {
@@ -1688,12 +1716,12 @@ int conformance_results(const struct conformance_backend *tested)
     return finish_half(TEST_RUN(
         TEST(outcomes_come_back), TEST(missing_metrics_come_back),
         TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
-        TEST(finished_rollouts_outlive_their_attempt), TEST(outcomes_say_when_they_came),
-        TEST(partial_outcomes_are_their_tokens), TEST(ended_jobs_keep_no_partial_outcomes),
-        TEST(bad_partial_outcomes_are_refused), TEST(late_completions_are_fenced),
-        TEST(unclaimed_work_is_still_accepted), TEST(failures_back_off_and_die),
-        TEST(released_jobs_are_queued_at_once), TEST(one_host_is_excused),
-        TEST(rates_stand_by_planner), TEST(one_world_is_left_alone),
+        TEST(finished_rollouts_outlive_their_attempt), TEST(checkpoints_give_way),
+        TEST(outcomes_say_when_they_came), TEST(partial_outcomes_are_their_tokens),
+        TEST(ended_jobs_keep_no_partial_outcomes), TEST(bad_partial_outcomes_are_refused),
+        TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
+        TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
+        TEST(one_host_is_excused), TEST(rates_stand_by_planner), TEST(one_world_is_left_alone),
         TEST(two_hosts_blame_the_planner), TEST(a_driven_planner_is_not_blamed),
         TEST(flagged_jobs_are_escalated), TEST(successors_keep_their_identity),
         TEST(flags_name_no_job_of_their_own), TEST(successors_take_over_what_the_call_brings),

@@ -7,9 +7,9 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "engine/sensors/layout.h"
+#include "engine/trace/drive_log.h"
 #include "tests/worker/sessions.h"
 #include "worker/env/env_scene.h"
-#include "worker/interactive/session_log.h"
 
 /* The template becomes a name that no file has. */
 static void make_free(char *path)
@@ -56,7 +56,7 @@ static void copy_log(const char *path, char *copy, size_t cut, size_t turned)
     char *data = NULL;
     size_t bytes = 0;
     struct error error;
-    EXPECT_OK(file_read(path, SESSION_LOG_BYTES_MAX, &data, &bytes, &error), error);
+    EXPECT_OK(file_read(path, DRIVE_LOG_BYTES_MAX, &data, &bytes, &error), error);
     if (turned > 0) {
         data[bytes - turned] ^= 1;
     }
@@ -66,11 +66,11 @@ static void copy_log(const char *path, char *copy, size_t cut, size_t turned)
 
 static struct session *resume(struct swerve_env *env, const char *path, uint64_t key)
 {
-    struct session_log_head head;
-    struct session_log *log = NULL;
+    struct drive_log_head head;
+    struct drive_log *log = NULL;
     struct session *session = NULL;
     struct error error;
-    EXPECT_OK(session_log_open(path, &head, &log, &error), error);
+    EXPECT_OK(drive_log_open(path, &head, &log, &error), error);
     EXPECT_TEXT(head.scenario, "road");
     EXPECT_INT(head.seed, key);
     EXPECT_OK(session_create(env, 0, 0, head.seed, &session, &error), error);
@@ -112,20 +112,20 @@ static void take_up(enum world_of world)
     char copy[] = "/tmp/swerve_session_XXXXXX";
     char torn[] = "/tmp/swerve_session_XXXXXX";
     char damaged[] = "/tmp/swerve_session_XXXXXX";
-    struct session_log_head head = {.scenario = "road", .seed = key};
-    struct session_log *log = NULL;
+    struct drive_log_head head = {.scenario = "road", .seed = key};
+    struct drive_log *log = NULL;
     struct session *session = NULL;
     struct error error;
     struct swerve_env *env = open_long_env(world);
     struct swerve_env *elsewhere = open_long_env(world);
     make_free(path);
-    EXPECT_OK(session_log_create(path, &head, &log, &error), error);
+    EXPECT_OK(drive_log_create(path, &head, &log, &error), error);
     EXPECT_OK(session_create(env, 0, 0, key, &session, &error), error);
     session_keep(session, log);
     drive_any(session, key, 33, world);
     EXPECT_OK(session_back(session, 6, true, &error), error);
     drive_any(session, key + 100, 47, world);
-    EXPECT_INT(session_log_open(path, &head, &log, &error), STATUS_BUSY);
+    EXPECT_INT(drive_log_open(path, &head, &log, &error), STATUS_BUSY);
     copy_log(path, copy, 0, 0);
     copy_log(path, torn, 1, 0);
     copy_log(path, damaged, 0, 300);
@@ -147,8 +147,8 @@ static void take_up(enum world_of world)
     again = resume(elsewhere, torn, key); /* the tick that was being written is missing */
     EXPECT_INT(session_tick(again) + session_returning(again), 46);
     session_forget(again);
-    EXPECT_INT(session_log_open(damaged, &head, &log, &error), STATUS_BAD_INPUT);
-    EXPECT_CONTAINS(error.text, "expected an entry of a session's log with its digest");
+    EXPECT_INT(drive_log_open(damaged, &head, &log, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "expected an entry of a drive's log with its digest");
     EXPECT_CONTAINS(error.text, damaged);
     EXPECT_CONTAINS(error.text, "byte ");
     unlink(damaged);
@@ -170,14 +170,14 @@ static void where_frames_move_agents_all_is_driven_again(void)
     const uint64_t key = 2;
     char path[] = "/tmp/swerve_session_XXXXXX";
     char copy[] = "/tmp/swerve_session_XXXXXX";
-    struct session_log_head head = {.scenario = "road", .seed = key};
-    struct session_log *log = NULL;
+    struct drive_log_head head = {.scenario = "road", .seed = key};
+    struct drive_log *log = NULL;
     struct session *session = NULL;
     struct error error;
     struct swerve_env *env = open_long_env(BY_MAP);
     struct swerve_env *elsewhere = open_long_env(BY_MAP);
     make_free(path);
-    EXPECT_OK(session_log_create(path, &head, &log, &error), error);
+    EXPECT_OK(drive_log_create(path, &head, &log, &error), error);
     EXPECT_OK(session_create(env, 0, 0, key, &session, &error), error);
     session_keep(session, log);
     drive_any(session, key, TICKS, BY_MAP);
@@ -208,37 +208,37 @@ static void a_log_that_does_not_fit_is_refused(void)
     struct swerve_env *env = open_long_env(BY_AGENTS);
     for (int fault = 0; fault < 3; fault++) {
         char path[] = "/tmp/swerve_session_XXXXXX";
-        struct session_log_head head = {.scenario = "road"};
-        struct session_log *log = NULL;
+        struct drive_log_head head = {.scenario = "road"};
+        struct drive_log *log = NULL;
         struct session *session = NULL;
         uint8_t *frame = calloc(1, FRAME_BYTES);
         const uint8_t *frames[] = {frame};
         make_free(path);
-        EXPECT_OK(session_log_create(path, &head, &log, &error), error);
+        EXPECT_OK(drive_log_create(path, &head, &log, &error), error);
         EXPECT_OK(session_create(env, 0, 0, 0, &session, &error), error);
         if (fault == 0) { /* before the session's own */
             for (uint32_t tick = 0; tick < 20; tick++) {
                 const struct action none = {0};
                 EXPECT_OK(session_step(session, &none, STEPS, &error), error);
                 const struct env_past past = env_past(env, 0);
-                EXPECT_OK(session_log_tick(log, none, STEPS, past.observation_digest,
-                                           past.world.frame_stats, &error),
+                EXPECT_OK(drive_log_tick(log, none, STEPS, past.observation_digest,
+                                         past.world.frame_stats, &error),
                           error);
             }
-            EXPECT_OK(session_log_frames(log, frames, 1, &error), error);
+            EXPECT_OK(drive_log_frames(log, frames, 1, &error), error);
         } else if (fault == 1) {
-            EXPECT_OK(session_log_back(log, 1, false, &error), error);
+            EXPECT_OK(drive_log_back(log, 1, false, &error), error);
         } else {
             const struct frame_stats frame_stats = {.tick = 7};
             for (uint32_t tick = 0; tick < 20; tick++) {
-                EXPECT_OK(session_log_tick(log, (struct action){0}, 0, 0, &frame_stats, &error),
+                EXPECT_OK(drive_log_tick(log, (struct action){0}, 0, 0, &frame_stats, &error),
                           error);
             }
-            EXPECT_OK(session_log_frames(log, frames, 1, &error), error);
+            EXPECT_OK(drive_log_frames(log, frames, 1, &error), error);
         }
         session_destroy(session);
-        session_log_close(log);
-        EXPECT_OK(session_log_open(path, &head, &log, &error), error);
+        drive_log_close(log);
+        EXPECT_OK(drive_log_open(path, &head, &log, &error), error);
         EXPECT_OK(session_create(env, 0, 0, 0, &session, &error), error);
         EXPECT_INT(session_resume(session, log, &error), STATUS_BAD_INPUT);
         EXPECT_CONTAINS(error.text, fault == 0   ? "expected what was seen at tick 20"

@@ -1,10 +1,10 @@
 /*
- * Entries of a session's log. See session_log.h.
+ * Entries of a drive's log. See drive_log.h.
  *
  * A file is the magic, then entries: struct entry_head and its payload. Numbers are those of the
  * machine; a log is of one revision, and of machines of one byte order, which the magic tells.
  */
-#include "worker/interactive/session_log.h"
+#include "engine/trace/drive_log.h"
 
 #include "base/check.h"
 #include "base/file.h"
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -44,10 +45,10 @@ struct back_entry {
 /* Frames are packed each by itself: their sizes stand in front. */
 struct frames_entry {
     uint32_t count;
-    uint32_t bytes[SESSION_LOG_FRAMES_MAX];
+    uint32_t bytes[DRIVE_LOG_FRAMES_MAX];
 };
 
-struct session_log {
+struct drive_log {
     int fd;
     size_t bytes; /* of the file */
     uint8_t digest[SHA256_BYTES];
@@ -59,7 +60,7 @@ struct session_log {
 };
 
 #define FRAME_BOUND ZSTD_COMPRESSBOUND((size_t)FRAME_BYTES)
-#define SCRATCH_BYTES (sizeof(struct frames_entry) + SESSION_LOG_FRAMES_MAX * FRAME_BOUND)
+#define SCRATCH_BYTES (sizeof(struct frames_entry) + DRIVE_LOG_FRAMES_MAX * FRAME_BOUND)
 #define STATS_BYTES_MIN offsetof(struct frame_stats, agents)
 
 /* ---- writing ---- */
@@ -75,14 +76,14 @@ static void chain(uint8_t digest[SHA256_BYTES], const struct entry_head *head, c
     sha256_final(&hash, digest);
 }
 
-static enum status append(struct session_log *log, uint32_t kind, const void *payload, size_t bytes,
+static enum status append(struct drive_log *log, uint32_t kind, const void *payload, size_t bytes,
                           struct error *error)
 {
     struct entry_head head = {.kind = kind, .bytes = (uint32_t)bytes};
     uint8_t digest[SHA256_BYTES];
-    if (log->bytes + sizeof head + bytes > SESSION_LOG_BYTES_MAX) {
+    if (log->bytes + sizeof head + bytes > DRIVE_LOG_BYTES_MAX) {
         return error_set(error, STATUS_LIMIT, "%s: expected at most %d bytes", log->path,
-                         SESSION_LOG_BYTES_MAX);
+                         DRIVE_LOG_BYTES_MAX);
     }
     memcpy(digest, log->digest, sizeof digest);
     chain(digest, &head, payload);
@@ -96,9 +97,9 @@ static enum status append(struct session_log *log, uint32_t kind, const void *pa
     return STATUS_OK;
 }
 
-enum status session_log_tick(struct session_log *log, struct action action, uint32_t skipped,
-                             uint64_t observation_digest, const struct frame_stats *frame_stats,
-                             struct error *error)
+enum status drive_log_tick(struct drive_log *log, struct action action, uint32_t skipped,
+                           uint64_t observation_digest, const struct frame_stats *frame_stats,
+                           struct error *error)
 {
     uint8_t payload[sizeof(struct tick_entry) + sizeof *frame_stats];
     struct tick_entry entry = {
@@ -110,15 +111,15 @@ enum status session_log_tick(struct session_log *log, struct action action, uint
         memcpy(payload + sizeof entry, frame_stats, entry.stats_bytes);
     }
     memcpy(payload, &entry, sizeof entry);
-    return append(log, SESSION_LOG_TICK, payload, sizeof entry + entry.stats_bytes, error);
+    return append(log, DRIVE_LOG_TICK, payload, sizeof entry + entry.stats_bytes, error);
 }
 
-enum status session_log_frames(struct session_log *log, const uint8_t *const *frames,
-                               uint32_t count, struct error *error)
+enum status drive_log_frames(struct drive_log *log, const uint8_t *const *frames, uint32_t count,
+                             struct error *error)
 {
     struct frames_entry entry = {.count = count};
     size_t bytes = sizeof entry;
-    CHECK(count <= SESSION_LOG_FRAMES_MAX);
+    CHECK(count <= DRIVE_LOG_FRAMES_MAX);
     for (uint32_t i = 0; i < count; i++) {
         size_t packed =
             ZSTD_compress(log->scratch + bytes, FRAME_BOUND, frames[i], FRAME_BYTES, PACK_LEVEL);
@@ -127,50 +128,59 @@ enum status session_log_frames(struct session_log *log, const uint8_t *const *fr
         bytes += packed;
     }
     memcpy(log->scratch, &entry, sizeof entry);
-    return append(log, SESSION_LOG_FRAMES, log->scratch, bytes, error);
+    return append(log, DRIVE_LOG_FRAMES, log->scratch, bytes, error);
 }
 
-enum status session_log_back(struct session_log *log, uint32_t target, bool keep,
-                             struct error *error)
+enum status drive_log_back(struct drive_log *log, uint32_t target, bool keep, struct error *error)
 {
     const struct back_entry entry = {target, keep};
-    return append(log, SESSION_LOG_BACK, &entry, sizeof entry, error);
+    return append(log, DRIVE_LOG_BACK, &entry, sizeof entry, error);
 }
 
 /* ---- opening ---- */
 
-/* Takes the descriptor, which is closed where this fails. */
-static enum status make(const char *path, int fd, struct session_log **out, struct error *error)
+static void close_file(int fd)
 {
-    struct session_log *log = calloc(1, sizeof *log);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* Takes the descriptor (-1: none), which is closed where this fails. */
+static enum status make(const char *path, int fd, struct drive_log **out, struct error *error)
+{
+    struct drive_log *log = calloc(1, sizeof *log);
     char *copy = strdup(path);
     uint8_t *scratch = malloc(SCRATCH_BYTES);
     if (log == NULL || copy == NULL || scratch == NULL) {
         free(log);
         free(copy);
         free(scratch);
-        close(fd);
-        return error_set(error, STATUS_NO_MEMORY, "session: out of memory for its log");
+        close_file(fd);
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory for a drive's log", path);
     }
     log->fd = fd;
     log->path = copy;
     log->scratch = scratch;
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        session_log_close(log);
-        return error_set(error, STATUS_BUSY, "%s: somebody drives this session", path);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        drive_log_close(log);
+        return error_set(error, STATUS_BUSY, "%s: somebody goes on with this drive", path);
     }
     *out = log;
     return STATUS_OK;
 }
 
-enum status session_log_create(const char *path, const struct session_log_head *head,
-                               struct session_log **out, struct error *error)
+enum status drive_log_create(const char *path, const struct drive_log_head *head,
+                             struct drive_log **out, struct error *error)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool in_memory = path == NULL;
+    int fd = !in_memory ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
+                        : memfd_create("drive", MFD_CLOEXEC);
+    path = in_memory ? "drive" : path;
     if (fd < 0) {
         return error_set(error, STATUS_IO, "%s: cannot be made: %s", path, strerror(errno));
     }
-    struct session_log *log = NULL;
+    struct drive_log *log = NULL;
     TRY(make(path, fd, &log, error));
     enum status status =
         file_write_at(fd, &magic, sizeof magic, 0)
@@ -179,7 +189,7 @@ enum status session_log_create(const char *path, const struct session_log_head *
     log->bytes = sizeof magic;
     THEN(status, append(log, KIND_HEAD, head, sizeof *head, error));
     if (status != STATUS_OK) {
-        session_log_remove(log);
+        (in_memory ? drive_log_close : drive_log_remove)(log);
         return status;
     }
     *out = log;
@@ -187,7 +197,7 @@ enum status session_log_create(const char *path, const struct session_log_head *
 }
 
 /* The entry at log->at, where a whole one is. */
-static bool peek(const struct session_log *log, struct entry_head *head, const char **payload)
+static bool peek(const struct drive_log *log, struct entry_head *head, const char **payload)
 {
     size_t left = log->data_bytes - log->at;
     if (left < sizeof *head) {
@@ -227,22 +237,22 @@ static bool is_frames(const char *payload, size_t bytes)
     }
     memcpy(&entry, payload, sizeof entry);
     size_t all = sizeof entry;
-    for (uint32_t i = 0; entry.count <= SESSION_LOG_FRAMES_MAX && i < entry.count; i++) {
+    for (uint32_t i = 0; entry.count <= DRIVE_LOG_FRAMES_MAX && i < entry.count; i++) {
         all += entry.bytes[i];
     }
-    return entry.count >= 1 && entry.count <= SESSION_LOG_FRAMES_MAX && all == bytes;
+    return entry.count >= 1 && entry.count <= DRIVE_LOG_FRAMES_MAX && all == bytes;
 }
 
 static bool is_whole(const struct entry_head *head, const char *payload)
 {
     switch (head->kind) {
     case KIND_HEAD:
-        return head->bytes == sizeof(struct session_log_head);
-    case SESSION_LOG_TICK:
+        return head->bytes == sizeof(struct drive_log_head);
+    case DRIVE_LOG_TICK:
         return is_tick(payload, head->bytes);
-    case SESSION_LOG_FRAMES:
+    case DRIVE_LOG_FRAMES:
         return is_frames(payload, head->bytes);
-    case SESSION_LOG_BACK:
+    case DRIVE_LOG_BACK:
         return head->bytes == sizeof(struct back_entry);
     default:
         return false;
@@ -250,7 +260,7 @@ static bool is_whole(const struct entry_head *head, const char *payload)
 }
 
 /* Reads all entries: what is behind the last whole one is cut off. */
-static enum status check_entries(struct session_log *log, struct error *error)
+static enum status check_entries(struct drive_log *log, struct error *error)
 {
     struct entry_head head;
     const char *payload;
@@ -263,7 +273,7 @@ static enum status check_entries(struct session_log *log, struct error *error)
         if (memcmp(digest, head.digest, sizeof digest) != 0 || first != (head.kind == KIND_HEAD) ||
             !is_whole(&head, payload)) {
             return error_set(error, STATUS_BAD_INPUT,
-                             "%s: byte %zu: expected an entry of a session's log with its digest, "
+                             "%s: byte %zu: expected an entry of a drive's log with its digest, "
                              "found another",
                              log->path, log->at);
         }
@@ -272,18 +282,18 @@ static enum status check_entries(struct session_log *log, struct error *error)
     }
     if (log->at == sizeof magic) {
         return error_set(error, STATUS_BAD_INPUT,
-                         "%s: byte %zu: expected a session's log, found "
-                         "its end",
+                         "%s: byte %zu: expected a drive's log, found its "
+                         "end",
                          log->path, log->data_bytes);
     }
     log->bytes = log->data_bytes = log->at;
-    return ftruncate(log->fd, (off_t)log->bytes) == 0
+    return log->fd < 0 || ftruncate(log->fd, (off_t)log->bytes) == 0
                ? STATUS_OK
                : error_set(error, STATUS_IO, "%s: cannot be cut to its last whole entry: %s",
                            log->path, strerror(errno));
 }
 
-static void end_texts(struct session_log_head *head)
+static void end_texts(struct drive_log_head *head)
 {
     head->revision[sizeof head->revision - 1] = '\0';
     head->world[sizeof head->world - 1] = '\0';
@@ -293,32 +303,25 @@ static void end_texts(struct session_log_head *head)
     head->sampler[sizeof head->sampler - 1] = '\0';
 }
 
-enum status session_log_open(const char *path, struct session_log_head *head,
-                             struct session_log **out, struct error *error)
+/* Checks what was read, and takes the head off. The log is closed where that fails. */
+static enum status begin_reading(struct drive_log *log, struct drive_log_head *head,
+                                 struct drive_log **out, struct error *error)
 {
-    struct session_log *log = NULL;
     struct entry_head first;
     const char *payload;
     uint64_t found = 0;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
-        return error_set(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
-                         "%s: cannot be opened: %s", path, strerror(errno));
-    }
-    TRY(make(path, fd, &log, error));
-    enum status status =
-        file_read(path, SESSION_LOG_BYTES_MAX, &log->data, &log->data_bytes, error);
-    if (status == STATUS_OK && log->data_bytes >= sizeof found) {
+    enum status status = STATUS_OK;
+    if (log->data_bytes >= sizeof found) {
         memcpy(&found, log->data, sizeof found);
     }
-    if (status == STATUS_OK && found != magic) {
+    if (found != magic) {
         status = error_set(error, STATUS_BAD_INPUT,
-                           "%s: byte 0: expected a session's log of version 1, found another file",
-                           path);
+                           "%s: byte 0: expected a drive's log of version 1, found another file",
+                           log->path);
     }
     THEN(status, check_entries(log, error));
     if (status != STATUS_OK) {
-        session_log_close(log);
+        drive_log_close(log);
         return status;
     }
     log->at = sizeof magic;
@@ -330,10 +333,62 @@ enum status session_log_open(const char *path, struct session_log_head *head,
     return STATUS_OK;
 }
 
-void session_log_close(struct session_log *log)
+enum status drive_log_open(const char *path, struct drive_log_head *head, struct drive_log **out,
+                           struct error *error)
+{
+    struct drive_log *log = NULL;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return error_set(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
+                         "%s: cannot be opened: %s", path, strerror(errno));
+    }
+    TRY(make(path, fd, &log, error));
+    enum status status = file_read(path, DRIVE_LOG_BYTES_MAX, &log->data, &log->data_bytes, error);
+    if (status != STATUS_OK) {
+        drive_log_close(log);
+        return status;
+    }
+    return begin_reading(log, head, out, error);
+}
+
+enum status drive_log_read(const char *name, const void *data, size_t bytes,
+                           struct drive_log_head *head, struct drive_log **out, struct error *error)
+{
+    struct drive_log *log = NULL;
+    TRY(make(name, -1, &log, error));
+    log->data = malloc(bytes + 1);
+    if (log->data == NULL) {
+        drive_log_close(log);
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory for a drive's log", name);
+    }
+    memcpy(log->data, data, bytes);
+    log->data_bytes = bytes;
+    return begin_reading(log, head, out, error);
+}
+
+enum status drive_log_contents(const struct drive_log *log, char **data, size_t *bytes,
+                               struct error *error)
+{
+    char *all = malloc(log->bytes);
+    TRY(memory_check(all, error, "drive: out of memory for its log"));
+    for (size_t at = 0; at < log->bytes;) {
+        ssize_t count = pread(log->fd, all + at, log->bytes - at, (off_t)at);
+        if (count <= 0) {
+            free(all);
+            return error_set(error, STATUS_IO, "%s: byte %zu: cannot be read: %s", log->path, at,
+                             count == 0 ? "its end" : strerror(errno));
+        }
+        at += (size_t)count;
+    }
+    *data = all;
+    *bytes = log->bytes;
+    return STATUS_OK;
+}
+
+void drive_log_close(struct drive_log *log)
 {
     if (log != NULL) {
-        close(log->fd);
+        close_file(log->fd);
         free(log->path);
         free(log->data);
         free(log->scratch);
@@ -341,17 +396,17 @@ void session_log_close(struct session_log *log)
     }
 }
 
-void session_log_remove(struct session_log *log)
+void drive_log_remove(struct drive_log *log)
 {
     if (log != NULL) {
         unlink(log->path);
-        session_log_close(log);
+        drive_log_close(log);
     }
 }
 
 /* ---- reading ---- */
 
-bool session_log_next(struct session_log *log, struct session_log_entry *out)
+bool drive_log_next(struct drive_log *log, struct drive_log_entry *out)
 {
     struct entry_head head;
     struct tick_entry tick;
@@ -362,8 +417,8 @@ bool session_log_next(struct session_log *log, struct session_log_entry *out)
         return false;
     }
     log->at += sizeof head + head.bytes;
-    *out = (struct session_log_entry){.kind = (enum session_log_kind)head.kind};
-    if (head.kind == SESSION_LOG_TICK) {
+    *out = (struct drive_log_entry){.kind = (enum drive_log_kind)head.kind};
+    if (head.kind == DRIVE_LOG_TICK) {
         memcpy(&tick, payload, sizeof tick);
         out->action = tick.action;
         out->skipped = tick.skipped;
@@ -373,7 +428,7 @@ bool session_log_next(struct session_log *log, struct session_log_entry *out)
             tick.stats_bytes > 0
                 ? (uint32_t)((tick.stats_bytes - STATS_BYTES_MIN) / sizeof(struct agent_stats))
                 : 0;
-    } else if (head.kind == SESSION_LOG_FRAMES) {
+    } else if (head.kind == DRIVE_LOG_FRAMES) {
         memcpy(&frames, payload, sizeof frames);
         out->frame_count = frames.count;
         out->packed = (const uint8_t *)payload;
@@ -386,8 +441,8 @@ bool session_log_next(struct session_log *log, struct session_log_entry *out)
     return true;
 }
 
-enum status session_log_frame(struct session_log *log, const struct session_log_entry *entry,
-                              uint32_t back, uint8_t *frame, struct error *error)
+enum status drive_log_frame(struct drive_log *log, const struct drive_log_entry *entry,
+                            uint32_t back, uint8_t *frame, struct error *error)
 {
     struct frames_entry frames;
     size_t at = sizeof frames;

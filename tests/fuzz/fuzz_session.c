@@ -1,0 +1,135 @@
+/*
+ * Fuzz target: messages of clients of a session server. The input is a JSON array of them, or,
+ * where it is none, one message of its bytes. Whatever comes, each message is obeyed, or answered
+ * by one error with a sentence; every answer is a JSON object with a type, and the pool, whose seat
+ * a connection leaves behind, has nobody sitting in the end.
+ *
+ * The WebSocket is replaced by the calls below, which look at what is said.
+ */
+#include "base/check.h"
+#include "cli/session/session_talk.h"
+#include "tests/fuzz/json_mutator.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max, unsigned seed);
+
+static struct interactive *pool;
+static char folder[] = "/dev/shm/swerve-fuzz-session-XXXXXX";
+static unsigned said, errors;
+
+/* ---- in place of the wire; the pool's thread shows frames too ---- */
+
+static bool has_type(char *text, const char *type)
+{
+    CHECK(text != NULL);
+    json_t *object = json_loads(text, 0, NULL);
+    const char *found = json_string_value(json_object_get(object, "type"));
+    CHECK(found != NULL);
+    bool same = strcmp(found, type) == 0;
+    if (same && strcmp(type, "error") == 0) {
+        CHECK(json_string_length(json_object_get(object, "text")) > 0);
+    }
+    json_decref(object);
+    return same;
+}
+
+void wire_say(struct wire *wire, char *text)
+{
+    (void)wire;
+    said++;
+    errors += has_type(text, "error");
+    free(text);
+}
+
+void wire_show(struct wire *wire, char *text, const uint8_t *bytes, size_t count)
+{
+    (void)wire;
+    (void)bytes;
+    CHECK(count >= SWERVE_ENV_CAMERA_BYTES && has_type(text, "frame"));
+    free(text);
+}
+
+/* ---- the target ---- */
+
+static void empty_folder(void)
+{
+    char path[512];
+    DIR *directory = opendir(folder);
+    CHECK(directory != NULL);
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        unlink(path); /* "." and ".." stay */
+    }
+    closedir(directory);
+}
+
+static void clean_up(void)
+{
+    interactive_close(pool);
+    empty_folder();
+    rmdir(folder);
+}
+
+static void prepare(void)
+{
+    struct error error;
+    if (pool != NULL) {
+        return;
+    }
+    CHECK(mkdtemp(folder) != NULL);
+    const struct interactive_options options = {
+        .suite = SMOKE_SUITE, .world = "object", .seats = 2, .clock = clock_system()};
+    CHECK(interactive_open(&options, &pool, &error) == STATUS_OK);
+    atexit(clean_up);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max, unsigned seed)
+{
+    static const char *const texts[] = {"",     "begin",   "act",   "go",   "pause", "back",
+                                        "save", "outcome", "ticks", "none", "-",     "wheel"};
+    return json_mutate(data, bytes, max, seed, texts, COUNT_OF(texts));
+}
+
+static void send(struct talk *talk, const char *text, size_t bytes)
+{
+    unsigned before = errors;
+    talk_message(talk, text, bytes);
+    CHECK(errors - before <= 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct talk *talk = NULL;
+    struct error error;
+    prepare();
+    const struct talk_options options = {.pool = pool, .world = "object", .folder = folder};
+    CHECK(talk_create(&options, &talk, &error) == STATUS_OK);
+    said = 0;
+    talk_attach(talk, NULL);
+    CHECK(said == 1);
+    json_t *messages = json_loadb((const char *)data, bytes, 0, NULL);
+    size_t count = json_array_size(messages);
+    for (size_t i = 0; i < count && i < 32; i++) {
+        char *text = json_dumps(json_array_get(messages, i), JSON_ENCODE_ANY);
+        CHECK(text != NULL);
+        if (strlen(text) <= WIRE_MESSAGE_BYTES) {
+            send(talk, text, strlen(text));
+        }
+        free(text);
+    }
+    if (count == 0 && bytes <= WIRE_MESSAGE_BYTES) {
+        send(talk, (const char *)data, bytes);
+    }
+    json_decref(messages);
+    talk_destroy(talk);
+    CHECK(interactive_counts(pool).seated == 0);
+    empty_folder();
+    return 0;
+}
