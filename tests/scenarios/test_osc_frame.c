@@ -412,6 +412,40 @@ static void conditions_look_where_they_are_told(void)
     }
 }
 
+/* E is within 2 m of a place from 4.8 to 5.2 s: so it is a second later, for as long. */
+static void delays_are_of_what_held_for_a_moment_too(void)
+{
+    static const char trigger[] =
+        AT_TIME("greaterThan", "0") "</Condition><Condition name='d' delay='1' "
+                                    "conditionEdge='none'>" OF_E("<ReachPositionCondition "
+                                                                 "tolerance='2'><Position>" ON_LANE(
+                                                                     "1", "-1",
+                                                                     "150") "</Position></"
+                                                                            "ReachPositionCondition"
+                                                                            ">") "</"
+                                                                                 "Condition><"
+                                                                                 "Condition "
+                                                                                 "name='t' "
+                                                                                 "delay='0' "
+                                                                                 "conditionEdge='"
+                                                                                 "none'>";
+    static const char *const since[] = {"0", "6.1", "6.3"};
+    static const double from_s[] = {5.8, 6.1, INFINITY};
+    for (int i = 0; i < 3; i++) {
+        struct drive drive;
+        char text[1024];
+        snprintf(text, sizeof text, "%s" AT_TIME("greaterThan", "%s"), trigger, since[i]);
+        write_file(straight, "", ONCOMING, AHEAD,
+                   SPEED_OF("<AbsoluteTargetSpeed value='1'/>", "step", "0"), text);
+        free(drive_begin(&drive, "frame.xosc", 1));
+        for (int tick = 1; tick <= 80; tick++) {
+            drive_run(&drive, 1);
+            EXPECT_NEAR(entity_of(&drive)->speed_mps, tick * 0.1 > from_s[i] + 0.05 ? 1 : 10, 0);
+        }
+        drive_end(&drive);
+    }
+}
+
 /* An offset leaves the speed along the lane as it is; a change of lanes takes of the way. */
 static void offsets_keep_the_speed_along_the_lane(void)
 {
@@ -636,8 +670,9 @@ int main(void)
     int failed = TEST_RUN(
         TEST(references_are_whose_they_should_be), TEST(planes_of_carla_are_left_handed),
         TEST(speeds_keep_to_what_the_vehicle_can), TEST(conditions_look_where_they_are_told),
-        TEST(offsets_keep_the_speed_along_the_lane), TEST(collisions_are_by_type), TEST(roads_end),
-        TEST(who_is_added_later_is_not_there_before), TEST(closed_trajectories_return),
-        TEST(ego_beside_every_lane_has_its_own), TEST(speeds_fit_bends));
+        TEST(delays_are_of_what_held_for_a_moment_too), TEST(offsets_keep_the_speed_along_the_lane),
+        TEST(collisions_are_by_type), TEST(roads_end), TEST(who_is_added_later_is_not_there_before),
+        TEST(closed_trajectories_return), TEST(ego_beside_every_lane_has_its_own),
+        TEST(speeds_fit_bends));
     return story_remove_folder() == 0 ? failed : 1;
 }
