@@ -412,35 +412,35 @@ static void conditions_look_where_they_are_told(void)
     }
 }
 
-/* E is within 2 m of a place from 4.8 to 5.2 s: so it is a second later, for as long. */
+/* E is within 2 m of a place from 4.8 to 5.2 s: so it is a second later, for as long, and its edge
+ * for a moment. */
 static void delays_are_of_what_held_for_a_moment_too(void)
 {
-    static const char trigger[] =
-        AT_TIME("greaterThan", "0") "</Condition><Condition name='d' delay='1' "
-                                    "conditionEdge='none'>" OF_E("<ReachPositionCondition "
-                                                                 "tolerance='2'><Position>" ON_LANE(
-                                                                     "1", "-1",
-                                                                     "150") "</Position></"
-                                                                            "ReachPositionCondition"
-                                                                            ">") "</"
-                                                                                 "Condition><"
-                                                                                 "Condition "
-                                                                                 "name='t' "
-                                                                                 "delay='0' "
-                                                                                 "conditionEdge='"
-                                                                                 "none'>";
-    static const char *const since[] = {"0", "6.1", "6.3"};
-    static const double from_s[] = {5.8, 6.1, INFINITY};
-    for (int i = 0; i < 3; i++) {
+    static const char place[] = OF_E("<ReachPositionCondition tolerance='2'><Position>" ON_LANE(
+        "1", "-1", "150") "</Position></ReachPositionCondition>");
+    static const struct {
+        const char *edge;
+        const char *since;
+        double from_s;
+    } cases[] = {{"none", "0", 5.8},
+                 {"none", "6.1", 6.1},
+                 {"none", "6.3", INFINITY},
+                 {"rising", "0", 5.8},
+                 {"rising", "6", INFINITY}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct drive drive;
         char text[1024];
-        snprintf(text, sizeof text, "%s" AT_TIME("greaterThan", "%s"), trigger, since[i]);
+        snprintf(text, sizeof text,
+                 AT_TIME("greaterThan",
+                         "%s") "</Condition><Condition name='d' delay='1' conditionEdge='%s'>%s",
+                 cases[i].since, cases[i].edge, place);
         write_file(straight, "", ONCOMING, AHEAD,
                    SPEED_OF("<AbsoluteTargetSpeed value='1'/>", "step", "0"), text);
         free(drive_begin(&drive, "frame.xosc", 1));
         for (int tick = 1; tick <= 80; tick++) {
             drive_run(&drive, 1);
-            EXPECT_NEAR(entity_of(&drive)->speed_mps, tick * 0.1 > from_s[i] + 0.05 ? 1 : 10, 0);
+            EXPECT_NEAR(entity_of(&drive)->speed_mps, tick * 0.1 > cases[i].from_s + 0.05 ? 1 : 10,
+                        0);
         }
         drive_end(&drive);
     }
