@@ -68,6 +68,7 @@ struct story_event_state {
 
 struct story_condition_state {
     double fired_s; /* when it last came to hold; -1: never. Of those with a delay. */
+    double fell_s;  /* when it then did not any more; -1: it does */
     uint8_t known;
     uint8_t last;
 };

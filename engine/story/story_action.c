@@ -480,7 +480,9 @@ static double move_aside(const struct story_run *run, struct story_actor_state *
             along_m = 0.0;
         } else {
             *change = ahead;
-            along_m = sqrt(way_m * way_m - aside_m * aside_m);
+            /* An offset leaves the speed along the lane as it is; a change of lanes does not. */
+            along_m =
+                action->by == STORY_BY_ACCEL ? way_m : sqrt(way_m * way_m - aside_m * aside_m);
         }
         self->offset_m = to_m;
     }

@@ -474,13 +474,18 @@ static bool evaluate(const struct story_run *run, uint32_t index)
     if (condition->delay_s <= 0.0) {
         return fires;
     }
-    /* One memory: the first moment of the latest time that it held. Edges and transitions are
-     * moments themselves, which are over when their delay is. */
-    bool moment = condition->kind == STORY_STATE && condition->state >= STORY_STARTS;
+    /* What held is told so much later, and for as long: an edge for a moment. One memory: of a time
+     * that it did not hold in between, shorter than the delay, its end is lost. */
     if (fires && state->fired_s < 0.0) {
         state->fired_s = run->time_s;
-    } else if (!fires && condition->edge == STORY_EDGE_NONE && !moment) {
-        state->fired_s = -1.0;
+        state->fell_s = -1.0;
+    } else if (state->fired_s >= 0.0 && state->fell_s < 0.0 && !fires) {
+        state->fell_s = run->time_s;
+    }
+    if (state->fell_s >= 0.0 &&
+        run->time_s >= state->fell_s + condition->delay_s - TIME_EPSILON_S) {
+        state->fired_s = fires ? state->fell_s : -1.0;
+        state->fell_s = -1.0;
     }
     return state->fired_s >= 0.0 &&
            run->time_s >= state->fired_s + condition->delay_s - TIME_EPSILON_S;

@@ -373,6 +373,14 @@ static void conditions_look_where_they_are_told(void)
          "oppositeLanes='false'><RelativeLaneRange from='-1' "
          "to='-1'/></RelativeClearanceCondition>",
          false},
+        {"<TimeHeadwayCondition entityRef='Ego' value='8' freespace='false' rule='greaterThan'/>",
+         true},
+        {"<TimeHeadwayCondition entityRef='Ego' value='8' freespace='false' rule='greaterThan' "
+         "relativeDistanceType='longitudinal'/>",
+         false},
+        {"<TimeHeadwayCondition entityRef='Ego' value='8' freespace='false' rule='greaterThan' "
+         "alongRoute='true'/>",
+         false},
         {"<OffroadCondition duration='0.5'/>", false},
         {"<EndOfRoadCondition duration='0.5'/>", false},
     };
@@ -400,6 +408,57 @@ static void conditions_look_where_they_are_told(void)
             TEST_FAIL("%s: expected it to %s, found %g m/s", cases[i].condition,
                       cases[i].fires ? "fire" : "wait", entity_of(&drive)->speed_mps);
         }
+        drive_end(&drive);
+    }
+}
+
+/* E is within 2 m of a place from 4.8 to 5.2 s: so it is a second later, for as long, and its edge
+ * for a moment. */
+static void delays_are_of_what_held_for_a_moment_too(void)
+{
+    static const char place[] = OF_E("<ReachPositionCondition tolerance='2'><Position>" ON_LANE(
+        "1", "-1", "150") "</Position></ReachPositionCondition>");
+    static const struct {
+        const char *edge;
+        const char *since;
+        double from_s;
+    } cases[] = {{"none", "0", 5.8},
+                 {"none", "6.1", 6.1},
+                 {"none", "6.3", INFINITY},
+                 {"rising", "0", 5.8},
+                 {"rising", "6", INFINITY}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct drive drive;
+        char text[1024];
+        snprintf(text, sizeof text,
+                 AT_TIME("greaterThan",
+                         "%s") "</Condition><Condition name='d' delay='1' conditionEdge='%s'>%s",
+                 cases[i].since, cases[i].edge, place);
+        write_file(straight, "", ONCOMING, AHEAD,
+                   SPEED_OF("<AbsoluteTargetSpeed value='1'/>", "step", "0"), text);
+        free(drive_begin(&drive, "frame.xosc", 1));
+        for (int tick = 1; tick <= 80; tick++) {
+            drive_run(&drive, 1);
+            EXPECT_NEAR(entity_of(&drive)->speed_mps, tick * 0.1 > cases[i].from_s + 0.05 ? 1 : 10,
+                        0);
+        }
+        drive_end(&drive);
+    }
+}
+
+/* An offset leaves the speed along the lane as it is; a change of lanes takes of the way. */
+static void offsets_keep_the_speed_along_the_lane(void)
+{
+    static const char *const actions[] = {OFFSET("3"), TO_LANE("-2")};
+    const double x_m[] = {200, 180 + sqrt(400 - 3.5 * 3.5)};
+    for (int i = 0; i < 2; i++) {
+        struct drive drive;
+        write_file(straight, "", ONCOMING, AHEAD, actions[i], AT_TIME("greaterThan", "1"));
+        free(drive_begin(&drive, "frame.xosc", 1));
+        drive_run(&drive, 100);
+        struct pose at = entity_of(&drive)->pose;
+        EXPECT_NEAR(at.x_m - 1.5, x_m[i], 0.001);
+        EXPECT_NEAR(at.y_m, i == 0 ? 1.25 : -5.25, 0.001);
         drive_end(&drive);
     }
 }
@@ -611,6 +670,7 @@ int main(void)
     int failed = TEST_RUN(
         TEST(references_are_whose_they_should_be), TEST(planes_of_carla_are_left_handed),
         TEST(speeds_keep_to_what_the_vehicle_can), TEST(conditions_look_where_they_are_told),
+        TEST(delays_are_of_what_held_for_a_moment_too), TEST(offsets_keep_the_speed_along_the_lane),
         TEST(collisions_are_by_type), TEST(roads_end), TEST(who_is_added_later_is_not_there_before),
         TEST(closed_trajectories_return), TEST(ego_beside_every_lane_has_its_own),
         TEST(speeds_fit_bends));

@@ -48,12 +48,11 @@ static enum status read_measure(struct osc_context *context, const struct osc_el
     TRY(osc_bool(context, element, "alongRoute", false, &along));
     TRY(osc_bool(context, element, "freespace", false, &condition->freespace));
     condition->along = along || (system >= 1 && system <= 3);
-    bool legacy = osc_attribute(element, "relativeDistanceType") == NULL;
-    bool headway = osc_is(element, "TimeHeadwayCondition");
-    condition->measure = type == 1                                 ? STORY_LONGITUDINAL
-                         : type == 2                               ? STORY_LATERAL
-                         : legacy && (condition->along || headway) ? STORY_LONGITUDINAL
-                                                                   : STORY_EUCLIDEAN;
+    bool legacy = osc_attribute(element, "relativeDistanceType") == NULL; /* of 1.0 */
+    condition->measure = type == 1         ? STORY_LONGITUDINAL
+                         : type == 2       ? STORY_LATERAL
+                         : legacy && along ? STORY_LONGITUDINAL
+                                           : STORY_EUCLIDEAN;
     return STATUS_OK;
 }
 
