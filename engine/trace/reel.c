@@ -6,6 +6,7 @@
 #include "base/array.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <zstd.h>
 
 enum { REEL_LEVEL = 3 };
@@ -80,6 +81,37 @@ enum status reel_take(struct reel *reel, const struct world *world, uint32_t slo
     return status;
 }
 
+enum status reel_add(struct reel *reel, const void *data, size_t bytes, struct error *error)
+{
+    TRY(reserve(reel, bytes, error));
+    memcpy(reel->data + reel->bytes, data, bytes);
+    reel->sizes[reel->count - 1] += (uint32_t)bytes;
+    reel->bytes += bytes;
+    return STATUS_OK;
+}
+
+/* Sizes of the packed grid and cameras; false: they are not there. */
+static bool measure(const uint8_t *packed, size_t bytes, size_t *grid, size_t *cameras)
+{
+    *grid = ZSTD_findFrameCompressedSize(packed, bytes);
+    if (ZSTD_isError(*grid)) {
+        return false;
+    }
+    *cameras = ZSTD_findFrameCompressedSize(packed + *grid, bytes - *grid);
+    return !ZSTD_isError(*cameras);
+}
+
+const uint8_t *reel_added(const void *packed, size_t bytes, size_t *added_bytes)
+{
+    size_t grid;
+    size_t cameras;
+    if (!measure(packed, bytes, &grid, &cameras)) {
+        return NULL;
+    }
+    *added_bytes = bytes - grid - cameras;
+    return (const uint8_t *)packed + grid + cameras;
+}
+
 static bool unpack(const uint8_t *packed, size_t packed_bytes, uint8_t *part, size_t bytes)
 {
     return ZSTD_decompress(part, bytes, packed, packed_bytes) == bytes;
@@ -88,11 +120,10 @@ static bool unpack(const uint8_t *packed, size_t packed_bytes, uint8_t *part, si
 bool reel_unpack(const void *packed, size_t bytes, unsigned parts, uint8_t *frame)
 {
     const uint8_t *data = packed;
-    size_t grid = ZSTD_findFrameCompressedSize(data, bytes);
-    if (ZSTD_isError(grid)) {
-        return false;
-    }
-    return ((parts & REEL_GRID) == 0 || unpack(data, grid, frame, BEV_BYTES)) &&
+    size_t grid;
+    size_t cameras;
+    return measure(data, bytes, &grid, &cameras) &&
+           ((parts & REEL_GRID) == 0 || unpack(data, grid, frame, BEV_BYTES)) &&
            ((parts & REEL_CAMERAS) == 0 ||
-            unpack(data + grid, bytes - grid, frame + BEV_BYTES, REEL_FRAME_BYTES - BEV_BYTES));
+            unpack(data + grid, cameras, frame + BEV_BYTES, REEL_FRAME_BYTES - BEV_BYTES));
 }

@@ -2,7 +2,7 @@
  * Reel: every frame that a world showed in one rollout, beside the ticks of its trace, for drives
  * that become goldens (worker/golden). All of it, as a planner would be shown it: the grid and all
  * cameras, to the last bit, each frame packed by zstd on its own so that any of them can be shown
- * at once.
+ * at once. Behind them lies what else is to be kept of the tick (reel_add).
  *
  * Frame i is that of the trace's tick i. No verdict and no hash depends on a reel.
  */
@@ -38,6 +38,12 @@ struct observation_buffers reel_buffers(uint8_t *frame);
 /* Keeps what the slot's sensors see now, where the reel is on. NO_MEMORY leaves it as it was. */
 enum status reel_take(struct reel *reel, const struct world *world, uint32_t slot,
                       struct error *error);
+
+/* Keeps bytes behind the newest frame. NO_MEMORY leaves it as it was. */
+enum status reel_add(struct reel *reel, const void *data, size_t bytes, struct error *error);
+
+/* Bytes of a frame that were added behind it; NULL: it is damaged. */
+const uint8_t *reel_added(const void *packed, size_t bytes, size_t *added_bytes);
 
 /* Unpacks parts (of enum reel_part, or'ed) of a frame that lies anywhere into their places in
  * frame[REEL_FRAME_BYTES]; false: it is not one. */

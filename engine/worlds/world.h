@@ -121,6 +121,18 @@ struct world_past {
         *frame; /* [FRAME_BYTES]; NULL: it was not kept, and is not to be looked back at */
 };
 
+/* Frames of a camera of a rig at a tick, packed as a planner was shown them; the frames lie behind
+ * it, one after the other. Little-endian. */
+enum { WORLD_SHOT_FRAMES = 12 };
+struct world_shot {
+    uint64_t digest; /* of them before they were packed */
+    uint32_t camera; /* in the rig's order */
+    uint32_t jpeg_quality;
+    uint32_t count;
+    uint32_t bytes[WORLD_SHOT_FRAMES];
+    uint32_t reserved;
+};
+
 /* Borrowed from the slot, valid until it is released. */
 struct world_sight {
     const struct raster_layers *layers;
@@ -171,6 +183,11 @@ struct world_ops {
      * none, as before the first tick. */
     const uint8_t *(*slot_frame)(const struct world *world, uint32_t slot, uint32_t camera,
                                  uint32_t back);
+    /* What was recorded of a camera at the tick, packed so; *frames is borrowed until the next
+     * step. False: nothing was, and the rollout is lost. NULL member: a world that is no recording.
+     */
+    bool (*slot_shot)(const struct world *world, uint32_t slot, uint32_t camera,
+                      uint32_t jpeg_quality, struct world_shot *out, const uint8_t **frames);
     /* Before a step, what the planner wants from now on. *action becomes what ego does in this
      * tick: where frames that show its motion are made already, what was wanted when they were. */
     void (*slot_commit)(struct world *world, uint32_t slot, struct action *action);

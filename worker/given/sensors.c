@@ -36,6 +36,7 @@ struct sensors {
     struct rig rig;
     struct rig_choice choice;
     struct sensor list[RIG_SENSORS_MAX];
+    bool builtin;
     bool moves;     /* some are drawn of moments between ticks */
     uint8_t *drawn; /* room for the largest frame that is packed; at least a byte */
 };
@@ -109,7 +110,9 @@ enum status sensors_check(const struct rig *rig, const struct rig_choice *choice
     const bool builtin = hash[0] == '\0';
     while (i < choice->count &&
            (choice->sensors[i].kind == RIG_GRID || builtin || ops->slot_sight != NULL ||
-            (choice->sensors[i].kind == RIG_CAMERA && ops->slot_frame != NULL))) {
+            (choice->sensors[i].kind == RIG_CAMERA &&
+             (ops->slot_frame != NULL ||
+              (ops->slot_shot != NULL && choice->sensors[i].jpeg_quality > 0))))) {
         i++;
     }
     if (i == choice->count) {
@@ -120,8 +123,9 @@ enum status sensors_check(const struct rig *rig, const struct rig_choice *choice
         "world %s: expected %s, found sensor %s of the rig %s; the worlds object and replay draw "
         "any rig",
         ops->name,
-        ops->slot_frame != NULL ? "cameras, whose frames it makes"
-                                : "the built-in rig, whose pictures it makes",
+        ops->slot_frame != NULL  ? "cameras, whose frames it makes"
+        : ops->slot_shot != NULL ? "cameras in JPEG, as they were recorded"
+                                 : "the built-in rig, whose pictures it makes",
         rig_chosen_id(rig, &choice->sensors[i]), rig->id);
 }
 
@@ -139,10 +143,11 @@ enum status sensors_create(const struct rig *rig, const struct rig_choice *choic
     size_t room = 1;
     sensors->rig = *rig;
     sensors->choice = *choice;
+    sensors->builtin = builtin;
+    const bool made = builtin || ops->slot_frame != NULL || ops->slot_shot != NULL;
     for (uint32_t i = 0; i < choice->count; i++) {
         struct sensor *sensor = &sensors->list[i];
-        THEN(status,
-             prepare(rig, &choice->sensors[i], builtin || ops->slot_frame != NULL, sensor, error));
+        THEN(status, prepare(rig, &choice->sensors[i], made, sensor, error));
         sensors->moves = sensors->moves || sensor->rays != NULL || sensor->scan != NULL;
         if (sensor->chosen.jpeg_quality > 0 && drawn_bytes_of(sensor) > room) {
             room = drawn_bytes_of(sensor);
@@ -373,6 +378,34 @@ static enum status take_made(struct shots *shots, uint32_t i, const struct world
     return STATUS_OK;
 }
 
+/* The frames of a tick as they were shown when the world's drives were recorded. False: there are
+ * none. */
+static bool take_recorded(struct shots *shots, uint32_t i, const struct world *world, uint32_t slot,
+                          int64_t now_ns)
+{
+    const struct sensor *sensor = &shots->sensors->list[i];
+    struct swerve_sensor *shown = &shots->list[i];
+    const uint32_t frames = rig_camera_frames(&shots->sensors->rig.cameras[sensor->chosen.index]);
+    struct world_shot shot;
+    const uint8_t *at;
+    if (!world->ops->slot_shot(world, slot, sensor->chosen.index, sensor->chosen.jpeg_quality,
+                               &shot, &at) ||
+        shot.count > frames) {
+        return false;
+    }
+    for (uint32_t k = 0; k < shot.count; at += shot.bytes[k++]) {
+        if (shot.bytes[k] > sensor->room_bytes) {
+            return false;
+        }
+        memcpy(shots->frames[i] + k * shown->stride, at, shot.bytes[k]);
+        shown->bytes[k] = shot.bytes[k];
+        shown->time_ns[k] = now_ns - TICK_NS * (shot.count - 1 - k) / frames;
+    }
+    shown->count = shot.count;
+    shots->digests[i] = shot.digest;
+    return true;
+}
+
 /* The grid, or a camera of the built-in rig. */
 static enum status take_builtin(struct shots *shots, uint32_t i, const struct world *world,
                                 uint32_t slot, int64_t now_ns, struct error *error)
@@ -421,8 +454,45 @@ enum status shots_take(struct shots *shots, const struct world *world, uint32_t 
             TRY(take_lidar(shots, i, &sight, now_ns, error));
         } else if (sensor->chosen.kind == RIG_CAMERA && world->ops->slot_frame != NULL) {
             TRY(take_made(shots, i, world, slot, now_ns, error));
+        } else if (sensor->chosen.kind == RIG_CAMERA && world->ops->slot_shot != NULL &&
+                   !sensors->builtin) {
+            if (!take_recorded(shots, i, world, slot, now_ns)) {
+                TRY(take_dark(shots, i, error));
+            }
         } else {
             TRY(take_builtin(shots, i, world, slot, now_ns, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+_Static_assert((int)WORLD_SHOT_FRAMES == (int)SWERVE_SENSOR_FRAMES &&
+                   sizeof(struct world_shot) == 72,
+               "frames of a tick, and the layout of what is recorded");
+
+enum status shots_keep(const struct shots *shots, const struct world *world, struct reel *reel,
+                       struct error *error)
+{
+    const struct sensors *sensors = shots->sensors;
+    for (uint32_t i = 0; world->ops->slot_frame != NULL && i < sensors->choice.count; i++) {
+        const struct rig_chosen *chosen = &sensors->list[i].chosen;
+        const struct swerve_sensor *shown = &shots->list[i];
+        struct world_shot shot = {shots->digests[i], chosen->index, chosen->jpeg_quality,
+                                  shown->count,      {0},           0};
+        if (chosen->kind != RIG_CAMERA || sensors->builtin) {
+            continue;
+        }
+        if (chosen->jpeg_quality == 0) {
+            return error_set(
+                error, STATUS_BAD_INPUT,
+                "golden: sensor %s of the rig %s: expected JPEG (\"jpeg:90\"), which is "
+                "what goldens keep, found plain bytes",
+                shown->id, sensors->rig.id);
+        }
+        memcpy(shot.bytes, shown->bytes, sizeof shot.bytes);
+        TRY(reel_add(reel, &shot, sizeof shot, error));
+        for (uint32_t k = 0; k < shown->count; k++) {
+            TRY(reel_add(reel, shown->frames + k * shown->stride, shown->bytes[k], error));
         }
     }
     return STATUS_OK;

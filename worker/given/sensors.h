@@ -9,6 +9,7 @@
 #ifndef SWERVE_WORKER_GIVEN_SENSORS_H
 #define SWERVE_WORKER_GIVEN_SENSORS_H
 
+#include "engine/trace/reel.h"
 #include "engine/worlds/world.h"
 #include "schemas/planner.h"
 #include "schemas/rig/rig_choice.h"
@@ -42,6 +43,10 @@ void shots_copy(struct shots *to, const struct shots *from); /* of the same sens
  * theirs. */
 enum status shots_take(struct shots *shots, const struct world *world, uint32_t slot, uint32_t dark,
                        int64_t now_ns, struct error *error);
+/* Keeps what was taken of a world that makes pictures of a rig behind the newest frame of a reel:
+ * for each camera a struct world_shot and its frames. BAD_INPUT: some are not JPEG. */
+enum status shots_keep(const struct shots *shots, const struct world *world, struct reel *reel,
+                       struct error *error);
 /* Of all frames as they were drawn, before they were packed. */
 uint64_t shots_digest(const struct shots *shots);
 /* Points into the shots, until the next shots_take. */

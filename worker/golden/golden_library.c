@@ -125,6 +125,12 @@ static enum status open_library(struct golden_library *library, const char *spec
                 .tick_s = TICK_S,
             },
     };
+    if (library->list.chunk_frames > 0) {
+        library->foreign.declared.form = SWERVE_WORLD_FORM_RIG;
+        library->foreign.declared.rate_hz = library->list.rate_hz;
+        library->foreign.declared.chunk_frames = library->list.chunk_frames;
+        library->foreign.declared.first_frames = library->list.first_frames;
+    }
     snprintf(library->foreign.declared.name, sizeof library->foreign.declared.name, "%.31s", name);
     return STATUS_OK;
 }

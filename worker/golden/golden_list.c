@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "schemas/json_record.h"
+#include "schemas/world/world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,10 @@ static const struct json_field list_table[] = {
     LIST(sampler, JSON_FIELD_TEXT),
     LIST(backend, JSON_FIELD_TEXT),
     LIST(revision, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct golden_list, rig, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct golden_list, rate_hz, JSON_FIELD_U32),
+    JSON_FIELD_OPTIONAL(struct golden_list, chunk_frames, JSON_FIELD_U32),
+    JSON_FIELD_OPTIONAL(struct golden_list, first_frames, JSON_FIELD_U32),
     LIST(horizon_ticks, JSON_FIELD_I64),
     LIST(ticks, JSON_FIELD_I64),
 };
@@ -164,6 +169,14 @@ static enum status decode_list(const struct json_cursor *cursor, struct golden_l
     if (strcmp(format, GOLDEN_FORMAT) != 0) {
         return json_fail(cursor, error, "expected format \"" GOLDEN_FORMAT "\", found \"%s\"",
                          format);
+    }
+    if (out->chunk_frames > 0 &&
+        (out->rate_hz < 10 || out->rate_hz % 10 != 0 || out->chunk_frames < out->rate_hz / 10 ||
+         out->chunk_frames > SWERVE_WORLD_FRAMES || out->first_frames < 1 ||
+         out->first_frames > SWERVE_WORLD_FRAMES)) {
+        return json_fail(cursor, error,
+                         "expected chunks of a tick's frames or more, found %u and %u at %u Hz",
+                         out->first_frames, out->chunk_frames, out->rate_hz);
     }
     TRY(json_array_begin(&recordings, 1, ENTRIES_MAX, &count, error));
     for (size_t i = 0; i < count; i++) {

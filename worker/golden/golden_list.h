@@ -43,6 +43,9 @@ struct golden_list {
     char sampler[LIMIT_ID_BYTES];
     char backend[LIMIT_ID_BYTES];
     char revision[SHA256_HEX_BYTES];
+    char rig[SHA256_HEX_BYTES]; /* that the planner was shown; "": the built-in one */
+    /* Of a world that makes frames in chunks, as it declares; else 0. */
+    uint32_t rate_hz, chunk_frames, first_frames;
     int64_t horizon_ticks; /* for which it is trusted */
     int64_t ticks;
     uint32_t entry_count;

@@ -69,8 +69,9 @@ static enum status add(struct drive *drive, const struct job_spec *spec,
     return status;
 }
 
+/* `rig`: of the jobs' scenarios; NULL: the built-in one. */
 static enum status open_runner(const struct golden_options *options, const struct job_spec *spec,
-                               struct open_runner *out, struct error *error)
+                               const struct rig *rig, struct open_runner *out, struct error *error)
 {
     const struct runner_source source = {
         .models = options->models,
@@ -81,7 +82,7 @@ static enum status open_runner(const struct golden_options *options, const struc
         .device = options->device,
         .clock = clock_system(),
     };
-    return runner_open(&source, spec, NULL, out, error);
+    return runner_open(&source, spec, rig, out, error);
 }
 
 /* Cost of a finished job, whatever came of it. */
@@ -122,11 +123,12 @@ static enum status check_job(const struct job_spec *first, const struct job_spec
     }
     if (strcmp(spec->planner, first->planner) != 0 || spec->tier != first->tier ||
         strcmp(spec->model_hash, first->model_hash) != 0 ||
-        strcmp(spec->sampler, first->sampler) != 0) {
-        return error_set(error, STATUS_USAGE,
-                         "golden make: scenario %s: expected one planner and one world for all "
-                         "scenarios of a set, found others",
-                         spec->scenario_id);
+        strcmp(spec->sampler, first->sampler) != 0 || strcmp(spec->rig, first->rig) != 0) {
+        return error_set(
+            error, STATUS_USAGE,
+            "golden make: scenario %s: expected one planner, one world and one rig for "
+            "all scenarios of a set, found others",
+            spec->scenario_id);
     }
     return STATUS_OK;
 }
@@ -190,6 +192,16 @@ static void describe(struct golden_list *list, const char *name, const char *sui
     memcpy(list->sampler, spec->sampler, sizeof list->sampler);
     memcpy(list->backend, spec->backend, sizeof list->backend);
     memcpy(list->revision, spec->revision, sizeof list->revision);
+    memcpy(list->rig, spec->rig, sizeof list->rig);
+}
+
+static void describe_chunks(struct golden_list *list, const struct foreign *foreign)
+{
+    if (foreign != NULL && foreign->declared.form == SWERVE_WORLD_FORM_RIG) {
+        list->rate_hz = foreign->declared.rate_hz;
+        list->chunk_frames = foreign->declared.chunk_frames;
+        list->first_frames = foreign->declared.first_frames;
+    }
 }
 
 /* Takes one rollout of the jobs' outcomes, which come in the order of their jobs' branches. */
@@ -328,6 +340,7 @@ enum status golden_collect(struct store *store, struct models *models, const cha
     TRY(models_parse_sampler(making.list.sampler, &conditioning, &precision, error));
     TRY(models_find(models, making.list.model_hash, precision, &model, error));
     making.list.horizon_ticks = model->config->horizon_ticks[conditioning];
+    describe_chunks(&making.list, model->foreign);
     enum status status = list_jobs(submission, &making.list, error);
     THEN(status, store_outcomes_each(store, submission->suite_id, take_outcome, &making, error));
     THEN(status, read_recordings(&making, store, submission->suite_id, error));
@@ -422,18 +435,25 @@ static void describe_job(const struct golden_list *list, const char *set_hash,
     memcpy(out->model_hash, set_hash, sizeof out->model_hash);
     snprintf(out->sampler, sizeof out->sampler, "%s", sampler);
     snprintf(out->backend, sizeof out->backend, "cpu");
+    memcpy(out->rig, list->rig, sizeof out->rig);
+}
+
+static enum status load(struct store *store, const char *hash, struct scenario_document **out,
+                        struct error *error)
+{
+    char *body = NULL;
+    size_t bytes = 0;
+    TRY(store->ops->scenario_get(store, hash, &body, &bytes, error));
+    enum status status = scenario_load_text("scenario", body, bytes, out, error);
+    free(body);
+    return status;
 }
 
 static enum status show(struct drive *drive, const struct job_spec *spec, struct error *error)
 {
-    struct store *store = drive->options->store;
     struct scenario_document *document = NULL;
-    char *body = NULL;
-    size_t bytes = 0;
-    TRY(store->ops->scenario_get(store, spec->scenario_hash, &body, &bytes, error));
-    enum status status = scenario_load_text("scenario", body, bytes, &document, error);
-    free(body);
-    THEN(status, add(drive, spec, &document->scenario, error));
+    TRY(load(drive->options->store, spec->scenario_hash, &document, error));
+    enum status status = add(drive, spec, &document->scenario, error);
     while (status == STATUS_OK && runner_busy(drive->runner)) { /* the document goes */
         runner_tick(drive->runner);
         status = collect(drive, error);
@@ -474,6 +494,7 @@ enum status golden_verify(const struct golden_options *options, struct golden_tr
                           .finished = compare_job,
                           .context = &proving};
     const struct models_model *model = NULL;
+    struct scenario_document *document = NULL;
     char sampler[LIMIT_ID_BYTES];
     struct job_spec spec;
     *out = (struct golden_tried){.recordings = 0};
@@ -484,9 +505,10 @@ enum status golden_verify(const struct golden_options *options, struct golden_tr
     TRY(models_promoted(options->models, TIER_GOLDEN, NN_BF16, &model, error));
     models_sampler(options->models, model, CONDITIONING_AGENTS, sampler);
     describe_job(list, golden_library_hash(library), &list->entries[0], sampler, &spec);
-    TRY(open_runner(options, &spec, &open, error));
+    TRY(load(options->store, spec.scenario_hash, &document, error));
+    enum status status = open_runner(options, &spec, document->scenario.rig, &open, error);
+    scenario_destroy(document);
     drive.runner = open.runner;
-    enum status status = STATUS_OK;
     for (uint32_t i = 0; status == STATUS_OK && i < list->entry_count && !stopped(options); i++) {
         describe_job(list, golden_library_hash(library), &list->entries[i], sampler, &spec);
         status = show(&drive, &spec, error);

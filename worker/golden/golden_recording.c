@@ -157,8 +157,9 @@ void recording_close(struct recording *recording)
     *recording = (struct recording){.data = NULL};
 }
 
-bool recording_frame(const struct recording *recording, int32_t rollout, uint32_t tick,
-                     unsigned parts, uint8_t *frame)
+/* The packed frame of a tick; NULL: there is none. */
+static const uint8_t *frame_of(const struct recording *recording, int32_t rollout, uint32_t tick,
+                               size_t *bytes)
 {
     const struct trace_reader *reader = &recording->reader;
     while (rollout >= 0 && (reader->rollouts[rollout].header.tick_count == 0 ||
@@ -166,12 +167,50 @@ bool recording_frame(const struct recording *recording, int32_t rollout, uint32_
         rollout = reader->rollouts[rollout].header.parent;
     }
     if (rollout < 0) {
-        return false;
+        return NULL;
     }
     const struct trace_rollout_header *header = &reader->rollouts[rollout].header;
     if (tick - header->first_tick >= header->tick_count) {
-        return false;
+        return NULL;
     }
     const size_t *at = &recording->offsets[recording->first[rollout] + (tick - header->first_tick)];
-    return reel_unpack(recording->frames + at[0], at[1] - at[0], parts, frame);
+    *bytes = at[1] - at[0];
+    return recording->frames + at[0];
+}
+
+bool recording_frame(const struct recording *recording, int32_t rollout, uint32_t tick,
+                     unsigned parts, uint8_t *frame)
+{
+    size_t bytes;
+    const uint8_t *packed = frame_of(recording, rollout, tick, &bytes);
+    return packed != NULL && reel_unpack(packed, bytes, parts, frame);
+}
+
+bool recording_shot(const struct recording *recording, int32_t rollout, uint32_t tick,
+                    uint32_t camera, uint32_t jpeg_quality, struct world_shot *out,
+                    const uint8_t **frames)
+{
+    size_t bytes;
+    size_t left = 0;
+    const uint8_t *packed = frame_of(recording, rollout, tick, &bytes);
+    const uint8_t *at = packed != NULL ? reel_added(packed, bytes, &left) : NULL;
+    while (at != NULL && left >= sizeof *out) {
+        memcpy(out, at, sizeof *out);
+        at += sizeof *out;
+        left -= sizeof *out;
+        size_t behind = 0;
+        for (uint32_t k = 0; k < out->count && k < WORLD_SHOT_FRAMES; k++) {
+            behind += out->bytes[k];
+        }
+        if (out->count > WORLD_SHOT_FRAMES || behind > left) {
+            return false;
+        }
+        if (out->camera == camera && out->jpeg_quality == jpeg_quality) {
+            *frames = at;
+            return true;
+        }
+        at += behind;
+        left -= behind;
+    }
+    return false;
 }

@@ -2,7 +2,8 @@
  * Recordings: the drives of one job, main line and branches, with every frame that their world
  * showed: what a golden world answers from. An artifact: a recording_header, the job's trace
  * artifact (both: schemas/trace.h), then for each rollout of the trace the sizes of its packed
- * frames, one for each tick of it, then the frames themselves (engine/trace/reel.h). Little-endian.
+ * frames, one for each tick of it, then the frames themselves (engine/trace/reel.h), with those of
+ * a rig behind each (struct world_shot). Little-endian.
  */
 #ifndef SWERVE_WORKER_GOLDEN_GOLDEN_RECORDING_H
 #define SWERVE_WORKER_GOLDEN_GOLDEN_RECORDING_H
@@ -37,5 +38,11 @@ void recording_close(struct recording *recording); /* accepts a zeroed one */
  */
 bool recording_frame(const struct recording *recording, int32_t rollout, uint32_t tick,
                      unsigned parts, uint8_t *frame);
+
+/* Frames of a camera of a rig that were recorded at such a tick, packed so; *frames lies in the
+ * recording. False: there are none. */
+bool recording_shot(const struct recording *recording, int32_t rollout, uint32_t tick,
+                    uint32_t camera, uint32_t jpeg_quality, struct world_shot *out,
+                    const uint8_t **frames);
 
 #endif

@@ -6,10 +6,11 @@
  * is in: the one that it followed where that is in exactly the same state, else another one that
  * is, else the one that it followed while it is near enough, else the nearest one that is. What the
  * object world knows (ego, everybody near, weather) is compared, so that a branch needs no name: it
- * is where it is.
+ * is where it is. Ego is committed ahead of time as it was where frames were made in chunks.
  */
 #include "base/dmath.h"
 #include "base/units.h"
+#include "schemas/rig/rig.h"
 #include "worker/golden/golden_library.h"
 
 #include <math.h>
@@ -22,6 +23,9 @@ enum { STATE_ALIGN = 64 };
 struct golden_slot {
     const struct recording *recording; /* taken; NULL: the slot is free */
     int32_t rollout;                   /* of the recording, that is followed */
+    uint32_t last;                     /* newest frame that the recorded world had made */
+    uint32_t committed_until;          /* ego does `committed` before this tick */
+    struct action committed;
     struct frame_stats stats;
     uint8_t *shown; /* [REEL_FRAME_BYTES], of this slot; not part of a state */
     unsigned fresh; /* parts of `shown` that are the frame of now; of enum reel_part */
@@ -179,6 +183,20 @@ static void close_world(struct world *world)
     free(self);
 }
 
+/* Whether it is the rig that was recorded. */
+static enum status rig_take(struct world *world, const struct rig *rig, struct error *error)
+{
+    const struct golden_list *list = golden_library_list(self_of(world)->library);
+    char hash[SHA256_HEX_BYTES];
+    TRY(rig_hash(rig, hash, error));
+    if (strcmp(hash, list->rig) == 0) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_BAD_INPUT,
+                     "golden \"%s\": expected the rig %.12s that was recorded, found %s (%.12s)",
+                     list->name, list->rig[0] != '\0' ? list->rig : "swerve", rig->id, hash);
+}
+
 static enum status open_world(const struct world_config *config, struct world **out,
                               struct error *error)
 {
@@ -194,6 +212,9 @@ static enum status open_world(const struct world_config *config, struct world **
                      ? STATUS_OK
                      : error_set(error, STATUS_NO_MEMORY, "world golden: no memory for %u slots",
                                  config->slot_count);
+    }
+    if (config->rig != NULL) {
+        THEN(status, rig_take(&self->base, config->rig, error));
     }
     if (status != STATUS_OK) {
         close_world(&self->base);
@@ -244,6 +265,8 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     }
     slot->recording = recording;
     slot->rollout = 0;
+    slot->last = 0;
+    slot->committed_until = 0;
     forget(&slot->stats);
     follow(self, index);
     return STATUS_OK;
@@ -313,6 +336,45 @@ static void slot_observe(const struct world *world, uint32_t index,
         if (buffers->camera[i] != NULL) {
             memcpy(buffers->camera[i], shown.camera[i], CAMERA_BYTES);
         }
+    }
+}
+
+static bool slot_shot(const struct world *world, uint32_t index, uint32_t camera,
+                      uint32_t jpeg_quality, struct world_shot *out, const uint8_t **frames)
+{
+    const struct golden_world *self = self_of(world);
+    struct golden_slot *slot = &self->slots[index];
+    const uint32_t tick = self->drives->ops->slot_scene(self->drives, index)->tick;
+    if (slot->stats.diverged) {
+        return false;
+    }
+    if (recording_shot(slot->recording, slot->rollout, tick, camera, jpeg_quality, out, frames)) {
+        return true;
+    }
+    snprintf(slot->stats.fault, sizeof slot->stats.fault,
+             "golden %.31s: tick %u: no frames of camera %u in jpeg:%u were recorded",
+             golden_library_list(self->library)->name, tick, camera, jpeg_quality);
+    return false;
+}
+
+/* Does what rig_commit does (engine/worlds/foreign_rig_chunk.c), and counts the chunk that a step
+ * then makes. */
+static void slot_commit(struct world *world, uint32_t index, struct action *action)
+{
+    const struct golden_world *self = self_of(world);
+    const struct golden_list *list = golden_library_list(self->library);
+    struct golden_slot *slot = &self->slots[index];
+    const uint32_t tick = self->drives->ops->slot_scene(self->drives, index)->tick;
+    const uint32_t frames = list->rate_hz / 10;
+    const struct action wanted = *action;
+    if (list->chunk_frames == 0) {
+        return;
+    }
+    *action = tick < slot->committed_until ? slot->committed : wanted;
+    if (slot->last < (tick + 1) * frames) {
+        slot->last += slot->last == 0 ? list->first_frames : list->chunk_frames;
+        slot->committed = wanted;
+        slot->committed_until = (slot->last + frames - 1) / frames;
     }
 }
 
@@ -411,6 +473,9 @@ const struct world_ops world_golden_ops = {
     .slot_release = slot_release,
     .step = step,
     .slot_observe = slot_observe,
+    .rig_take = rig_take,
+    .slot_shot = slot_shot,
+    .slot_commit = slot_commit,
     .slot_scene = slot_scene,
     .slot_intervene = slot_intervene,
     .slot_fork = slot_fork,

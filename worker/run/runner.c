@@ -354,7 +354,7 @@ static void record(struct runner *runner, struct rollout *rollout, const struct 
     const uint32_t slot = (uint32_t)rollout->slot;
     struct error error;
     if (trace_append(&rollout->trace, scene, &extra, &error) != STATUS_OK ||
-        reel_take(&rollout->trace.reel, runner->world, slot, &error) != STATUS_OK ||
+        runner_film(runner, rollout, last, &error) != STATUS_OK ||
         pictures_keep(&rollout->trace, runner->world, slot, scene->tick, last, &error) !=
             STATUS_OK) {
         runner_fail_job(rollout->job, &error);

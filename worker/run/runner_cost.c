@@ -96,3 +96,21 @@ int64_t runner_meter_ns(const struct runner *runner)
     bool away = runner->config.foreign != NULL && runner_ops(runner)->tier != TIER_GOLDEN;
     return (runner->on_device || away ? clock_now_ns : clock_thread_cpu_ns)(runner->config.clock);
 }
+
+enum status runner_film(const struct runner *runner, struct rollout *rollout, bool last,
+                        struct error *error)
+{
+    const struct world *world = runner->world;
+    const uint32_t slot = (uint32_t)rollout->slot;
+    struct reel *reel = &rollout->trace.reel;
+    TRY(reel_take(reel, world, slot, error));
+    if (!reel->on || rollout->shots == NULL) {
+        return STATUS_OK;
+    }
+    if (last) {
+        const uint32_t tick = world->ops->slot_scene(world, slot)->tick;
+        TRY(shots_take(rollout->shots, world, slot,
+                       actuation_sensors_dark(&rollout->actuation, tick), tick * TICK_NS, error));
+    }
+    return shots_keep(rollout->shots, world, reel, error);
+}

@@ -129,6 +129,11 @@ void runner_fork_due(struct runner *runner, uint32_t slot);
 /* Before the step of a tick: tells the world what ego is to do, which may change rollout->action,
  * and which steps of its sampler it leaves out, where it has one of ours. */
 void runner_commit(struct runner *runner, struct rollout *rollout, uint32_t tick);
+
+/* Keeps the tick's frames of a drive that becomes a golden. At its last tick its planner is shown
+ * nothing more, but another one may be. */
+enum status runner_film(const struct runner *runner, struct rollout *rollout, bool last,
+                        struct error *error);
 /* Bounds of the model that made the rollout's newest frame. */
 const struct health_bounds *runner_bounds(const struct runner *runner,
                                           const struct rollout *rollout);
@@ -164,8 +169,8 @@ void runner_fault_text(struct runner *runner, const struct rollout *rollout, uin
 /* Whether the rollout's world is served by somebody who cannot be reached: the attempt fails, for a
  * fault of this host and not of the job. */
 bool runner_is_cut_off(struct runner *runner, struct rollout *rollout);
-/* The status of a runner that does not start: whatever it is that keeps the planner from it, CONFLICT
- * where the world cannot make the job's rig, or nobody serves the world. */
+/* The status of a runner that does not start: whatever it is that keeps the planner from it,
+ * CONFLICT where the world cannot make the job's rig, or nobody serves the world. */
 enum status runner_start_failed(const struct runner_config *config, enum status status);
 
 /* Gives the rollout's trace what the planner wrote in its session; before it finishes. */

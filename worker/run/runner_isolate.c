@@ -99,7 +99,7 @@ static enum status open_views(struct runner *runner, struct error *error)
     return status;
 }
 
-/* What the job's world cannot make of the rig it can make nowhere: CONFLICT is the job's fault. */
+/* CONFLICT: what the job's world cannot make of the rig it can make nowhere. */
 static enum status open_sensors(struct runner *runner, const struct rig *rig,
                                 const struct rig_choice *choice, struct error *error)
 {

@@ -65,6 +65,21 @@ class Stop(swerve_planner.Planner):
         return 0.0, 0.0
 swerve_planner.run(Stop)
 """
+SEES = """import hashlib, sys
+sys.path.insert(0, sys.argv[1] + "/scripts")
+import swerve_planner
+class Sees(swerve_planner.Planner):
+    sensors = [("front", sys.argv[2]) if len(sys.argv) > 2 else "front"]
+    def reset(self, episode):
+        self.past = 0
+    def act(self, observation):
+        for frame in observation.sensors["front"].frames:
+            self.past = (self.past * 31 + hashlib.sha256(bytes(frame)).digest()[0]) % 997
+        return 0.5 + self.past / 997, 0.002 * (self.past % 3 - 1)
+swerve_planner.run(Sees)
+"""
+RIG = {"id": "small", "cameras": [{"id": "front", "width": 64, "height": 36, "rate_hz": 30,
+                                   "pose": {"x_m": 0.8, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 42}}]}
 EXAMPLE = "plugin:./example.so"
 OTHER = "builtin:reference?speed_factor=0.5"
 THIRD = "builtin:reference?speed_factor=0.51"
@@ -299,6 +314,34 @@ def a_set_is_whole_though_its_workers_are_killed():
         assert json.loads(swerve("golden", "verify", "set", "--store", store, "--json"))["ok"]
 
 
+def pictures_of_a_rig_are_shown_as_they_were():
+    """A world that makes chunks of 8 frames, to the end of which ego is committed: `verify` compares trace hashes, and the planner
+    drives by every byte that it is shown."""
+    os.environ["PYTHONPATH"] = str(ROOT / "scripts/world")
+    for name, rig in (("rig", RIG), ("wide", {"id": "wide", "cameras": [{**RIG["cameras"][0], "width": 80}]})):
+        pathlib.Path(f"{name}.json").write_text(json.dumps(rig))
+    pathlib.Path("sees.py").write_text(SEES)
+    pathlib.Path("one.json").write_text('{"id": "one", "scenarios": [{"file": "road.json"}]}')
+    planner = f"exec:{sys.executable} sees.py {ROOT}"
+    make = ("golden", "make", "one.json", "--models", "models", "--store", "rig.db", "--name", "seen", "--world",
+            f"exec:{sys.executable} {ROOT}/scripts/world/chunks.py 8", "--rig", "rig.json", "--planner")
+    said = swerve(*make, planner, code=3)
+    assert 'sensor front of the rig small: expected JPEG ("jpeg:90"), which is what goldens keep, found plain bytes' in said, said
+    made = json.loads(swerve(*make, planner + " jpeg:90", "--json"))
+    assert (made["recordings"], made["rollouts"]) == (1, 4), made
+    tried = json.loads(swerve("golden", "verify", "seen", "--store", "rig.db", "--json"))
+    assert tried["ok"] and tried["rollouts"] == 4, tried
+    run = ("run", "one.json", "--models", "models", "--workers", "1", "--audit", "off", "--attempts", "1", "--world",
+           "golden:seen", "--store", "rig.db", "--planner")
+    for rig, packed, words in (("rig", "", "expected cameras in JPEG, as they were recorded, found sensor front of the rig small"),
+                               ("wide", " jpeg:90", "that was recorded, found wide")):
+        said = swerve(*run, planner + packed, "--rig", f"{rig}.json", code=3)
+        assert words in said, said
+    swerve(*run, planner + " jpeg:80", "--rig", "rig.json", code=6)
+    row = json.loads(swerve("show", "--all", "--store", "rig.db").splitlines()[0])
+    assert "no frames of camera 0 in jpeg:80 were recorded" in row["error"] and row["given"] == "cameras,chunks:8+8@30", row
+
+
 def tensors(path):
     data = pathlib.Path(path).read_bytes()
     header = int.from_bytes(data[:8], "little")
@@ -343,6 +386,7 @@ failed = tap.run([the_recorded_planner_sees_the_same_bits, another_planner_is_an
                   the_world_that_generated_answers_where_they_end, what_was_not_recorded_is_refused,
                   a_name_that_is_none_is_refused_before_anything_is_driven, options_that_would_do_nothing_are_refused,
                   what_is_interrupted_verifies_nothing, a_set_is_whole_though_its_workers_are_killed,
+                  pictures_of_a_rig_are_shown_as_they_were,
                   damage_is_found, a_list_that_names_a_drive_twice_is_refused, nothing_that_a_set_needs_is_taken,
                   shards_hold_what_a_world_generated])
 folder.cleanup()
