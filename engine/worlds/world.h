@@ -183,9 +183,9 @@ struct world_ops {
      * none, as before the first tick. */
     const uint8_t *(*slot_frame)(const struct world *world, uint32_t slot, uint32_t camera,
                                  uint32_t back);
-    /* What was recorded of a camera at the tick, packed so; *frames is borrowed until the next
-     * step. False: nothing was, and the rollout is lost. NULL member: a world that is no recording.
-     */
+    /* Frames of a camera that were recorded at the tick, packed so; *frames is borrowed until the
+     * next step. False: there are none, and the rollout is lost. NULL member: a world that is no
+     * recording. */
     bool (*slot_shot)(const struct world *world, uint32_t slot, uint32_t camera,
                       uint32_t jpeg_quality, struct world_shot *out, const uint8_t **frames);
     /* Before a step, what the planner wants from now on. *action becomes what ego does in this

@@ -470,24 +470,38 @@ _Static_assert((int)WORLD_SHOT_FRAMES == (int)SWERVE_SENSOR_FRAMES &&
                    sizeof(struct world_shot) == 72,
                "frames of a tick, and the layout of what is recorded");
 
+enum status sensors_check_kept(const struct rig *rig, const struct rig_choice *choice,
+                               struct error *error)
+{
+    for (uint32_t i = 0; i < choice->count; i++) {
+        const struct rig_chosen *chosen = &choice->sensors[i];
+        if (chosen->kind == RIG_CAMERA && chosen->jpeg_quality == 0) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "golden: sensor %s of the rig %s: expected JPEG (\"jpeg:90\"), which "
+                             "is what goldens keep, found plain bytes",
+                             rig_chosen_id(rig, chosen), rig->id);
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status shots_keep(const struct shots *shots, const struct world *world, struct reel *reel,
                        struct error *error)
 {
     const struct sensors *sensors = shots->sensors;
-    for (uint32_t i = 0; world->ops->slot_frame != NULL && i < sensors->choice.count; i++) {
+    if (world->ops->slot_frame == NULL || sensors->builtin) {
+        return STATUS_OK;
+    }
+    TRY(sensors_check_kept(&sensors->rig, &sensors->choice, error));
+    for (uint32_t i = 0; i < sensors->choice.count; i++) {
         const struct rig_chosen *chosen = &sensors->list[i].chosen;
         const struct swerve_sensor *shown = &shots->list[i];
-        struct world_shot shot = {shots->digests[i], chosen->index, chosen->jpeg_quality,
-                                  shown->count,      {0},           0};
-        if (chosen->kind != RIG_CAMERA || sensors->builtin) {
+        struct world_shot shot = {.digest = shots->digests[i],
+                                  .camera = chosen->index,
+                                  .jpeg_quality = chosen->jpeg_quality,
+                                  .count = shown->count};
+        if (chosen->kind != RIG_CAMERA) {
             continue;
-        }
-        if (chosen->jpeg_quality == 0) {
-            return error_set(
-                error, STATUS_BAD_INPUT,
-                "golden: sensor %s of the rig %s: expected JPEG (\"jpeg:90\"), which is "
-                "what goldens keep, found plain bytes",
-                shown->id, sensors->rig.id);
         }
         memcpy(shot.bytes, shown->bytes, sizeof shot.bytes);
         TRY(reel_add(reel, &shot, sizeof shot, error));

@@ -21,6 +21,11 @@ struct shots;
 enum status sensors_check(const struct rig *rig, const struct rig_choice *choice,
                           const struct world_ops *ops, struct error *error);
 
+/* Whether a golden can keep what is shown of a rig that is not built in. BAD_INPUT: some cameras
+ * are not JPEG. */
+enum status sensors_check_kept(const struct rig *rig, const struct rig_choice *choice,
+                               struct error *error);
+
 /* A choice of at least one sensor. `ops` is the world's. BAD_INPUT: sensors_check. */
 enum status sensors_create(const struct rig *rig, const struct rig_choice *choice,
                            const struct world_ops *ops, struct sensors **out, struct error *error);
@@ -44,7 +49,7 @@ void shots_copy(struct shots *to, const struct shots *from); /* of the same sens
 enum status shots_take(struct shots *shots, const struct world *world, uint32_t slot, uint32_t dark,
                        int64_t now_ns, struct error *error);
 /* Keeps what was taken of a world that makes pictures of a rig behind the newest frame of a reel:
- * for each camera a struct world_shot and its frames. BAD_INPUT: some are not JPEG. */
+ * for each camera a struct world_shot and its frames. BAD_INPUT: sensors_check_kept. */
 enum status shots_keep(const struct shots *shots, const struct world *world, struct reel *reel,
                        struct error *error);
 /* Of all frames as they were drawn, before they were packed. */

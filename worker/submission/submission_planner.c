@@ -103,6 +103,9 @@ enum status submission_planner_suits(struct submission_planner *planner,
         ops = foreign_world_ops(model->foreign, spec->tier);
     }
     TRY(sensors_check(rig, &planner->told.choice, ops, error));
+    if (strcmp(spec->makes, JOB_MAKES_GOLDEN) == 0 && spec->rig[0] != '\0') {
+        TRY(sensors_check_kept(rig, &planner->told.choice, error));
+    }
     return ops->rig_take != NULL && !opened
                ? open_once(ops, model->foreign, conditioning, rig, error)
                : STATUS_OK;

@@ -325,8 +325,8 @@ def pictures_of_a_rig_are_shown_as_they_were():
     planner = f"exec:{sys.executable} sees.py {ROOT}"
     make = ("golden", "make", "one.json", "--models", "models", "--store", "rig.db", "--name", "seen", "--world",
             f"exec:{sys.executable} {ROOT}/scripts/world/chunks.py 8", "--rig", "rig.json", "--planner")
-    plain = subprocess.run([SWERVE, *make, planner], capture_output=True, text=True, check=False)
-    assert plain.returncode == 6 and 'sensor front of the rig small: expected JPEG ("jpeg:90"), which is what goldens keep' in plain.stderr, plain
+    said = swerve(*make, planner, code=3)
+    assert 'sensor front of the rig small: expected JPEG ("jpeg:90"), which is what goldens keep, found plain bytes' in said, said
     made = json.loads(swerve(*make, planner + " jpeg:90", "--json"))
     assert (made["recordings"], made["rollouts"]) == (1, 4), made
     tried = json.loads(swerve("golden", "verify", "seen", "--store", "rig.db", "--json"))
