@@ -503,7 +503,7 @@ enum status shots_keep(const struct shots *shots, const struct world *world, str
         if (chosen->kind != RIG_CAMERA) {
             continue;
         }
-        memcpy(shot.bytes, shown->bytes, sizeof shot.bytes);
+        memcpy(shot.bytes, shown->bytes, shown->count * sizeof shot.bytes[0]);
         TRY(reel_add(reel, &shot, sizeof shot, error));
         for (uint32_t k = 0; k < shown->count; k++) {
             TRY(reel_add(reel, shown->frames + k * shown->stride, shown->bytes[k], error));
