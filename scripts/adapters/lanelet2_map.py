@@ -28,14 +28,16 @@ except ImportError:
 
 KINDS = {"road": "driving", "highway": "driving", "play_street": "driving", "bus_lane": "driving", "emergency_lane": "shoulder",
          "road_shoulder": "shoulder", "bicycle_lane": "cycle"}
-POINT_STEP_M = 2.0
+POINT_STEP_M, WIDTHS_M = 2.0, (0.5, 50.0)  # lanelets may taper to a point, or be a square
 
 
 def origin_of(path):
+    found = False
     for _, element in xml.etree.ElementTree.iterparse(path):
-        if element.tag == "node":
+        found = found or element.tag == "node"
+        if element.tag == "node" and element.attrib["lat"] and element.attrib["lon"]:
             return float(element.attrib["lat"]), float(element.attrib["lon"])
-    return sys.exit(f"lanelet2_map: {path}: expected points, found none")
+    return (0.0, 0.0) if found else sys.exit(f"lanelet2_map: {path}: expected points, found none")  # of points with local_x alone
 
 
 def tag(element, name):
@@ -79,7 +81,7 @@ def lane_of(lanelet, places):
     count = max(2, len(bounds[0]), len(bounds[1]), math.ceil(length_m / POINT_STEP_M) if any(len(bound) > 2 for bound in bounds) else 2)
     left, right = (along(bound, count) for bound in bounds)
     return {"id": f"lanelet_{lanelet.id}", "kind": KINDS[tag(lanelet, "subtype")], "successors": [], "speed_limit_mps": limit_of(lanelet),
-            "centre_line": [[(a[0] + b[0]) / 2, (a[1] + b[1]) / 2] for a, b in zip(left, right)], "width_m": [math.dist(a, b) for a, b in zip(left, right)],
+            "centre_line": [[(a[0] + b[0]) / 2, (a[1] + b[1]) / 2] for a, b in zip(left, right)], "width_m": [min(max(math.dist(a, b), WIDTHS_M[0]), WIDTHS_M[1]) for a, b in zip(left, right)],
             "left_marking": mark_of(lanelet.leftBound), "right_marking": mark_of(lanelet.rightBound)}
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -81,6 +82,10 @@ def main():
                              capture_output=True, text=True, cwd=folder)
         assert run.returncode == 0, run.stderr
         assert json.loads(run.stdout)["passed"] == 1, run.stdout
+        text = re.sub('lat="[^"]*" lon="[^"]*"', 'lat="" lon=""', (folder / "town.osm").read_text())  # as where local_x and local_y say it all
+        (folder / "town.osm").write_text(re.sub('(<node id="11".*?local_y" v=")[0-9.]*', r"\g<1>2000.0", text))  # lanelet 501 ends in a point
+        tapering = lanes_of(folder)[0]["lanelet_501"]
+        assert sorted(tapering["width_m"]) == [0.5, 3.5], tapering
         (folder / "town.osm").write_text("no map")
         run = subprocess.run([sys.executable, ROOT / "scripts/adapters/lanelet2_map.py", folder / "town.osm", "-o", folder / "x.json"], capture_output=True, text=True)
         assert run.returncode != 0 and "town.osm" in run.stderr and "Traceback" not in run.stderr, run.stderr
