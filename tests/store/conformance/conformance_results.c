@@ -2,6 +2,7 @@
  * The conformance suite's second half: what completions do, what they cost, what can be read. See
  * conformance.c for the method.
  */
+#include "base/check.h"
 #include "base/rng.h"
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
