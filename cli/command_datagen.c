@@ -1,14 +1,18 @@
 /*
- * swerve datagen: training data for world models, as safetensors shards.
+ * swerve datagen: training data for world models, as safetensors shards. Clips are jobs of a store:
+ * the one that is named, or one of its own beside the shards, which goes when they are complete.
  */
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
+#include "cli/pool.h"
 #include "engine/worlds/foreign.h"
 #include "worker/datagen/datagen.h"
+#include "worker/planner/planner_trial.h"
 #include "worker/world/world_source.h"
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -17,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void print_shard(const char *path, uint32_t clips)
 {
@@ -80,8 +85,12 @@ struct datagen_source {
     const char *world, *models, *precision;
     const char *rig_file; /* NULL: none */
     struct rig rig;
-    int64_t threads;
+    int64_t threads, workers;
+    const char *store_url; /* as given; NULL: one of its own, at: */
+    char own[LIMIT_PATH_BYTES];
     const struct planner_confinement *confinement;
+    struct store *store;
+    const atomic_int *interrupted;
     struct models *opened;
     struct datagen_world found;
     char sampler[LIMIT_ID_BYTES];
@@ -115,17 +124,125 @@ static enum status find_world(struct datagen_source *source, struct error *error
     source->found = (struct datagen_world){
         .ops =
             foreign == NULL ? world_ops_for_tier(tier) : foreign_world_ops(foreign, TIER_STUDENT),
-        .config = {.model = model->model,
-                   .foreign = foreign,
-                   .conditioning = CONDITIONING_AGENTS,
-                   .thread_count = (uint32_t)source->threads,
-                   .picture_bounds = model->bounds.pictures},
-        .bounds = &model->bounds,
+        .tier = tier,
         .name = model->name,
         .hash = model->hash,
         .sampler = source->sampler,
     };
     return STATUS_OK;
+}
+
+/* ---- jobs ---- */
+
+static const char *url_of(const struct datagen_source *source)
+{
+    return source->store_url != NULL ? source->store_url : source->own;
+}
+
+/* A planner that cannot even start is told to the user now, not clip by clip. */
+static enum status try_planners(const struct datagen_options *options,
+                                const struct datagen_source *source, struct error *error)
+{
+    for (uint32_t i = 0; i < options->planner_count; i++) {
+        TRY(planner_try(options->planners[i], source->confinement, NULL, false, PLANNER_TRY_MS,
+                        NULL, error));
+    }
+    return STATUS_OK;
+}
+
+static enum status wait_for(const struct datagen_source *source, struct pools *pools,
+                            const char *suite_id, struct error *error)
+{
+    struct store *store = source->store;
+    int64_t start_ns = clock_now_ns(clock_system());
+    int64_t before = -1;
+    for (;;) {
+        struct store_suite_status now;
+        TRY(store->ops->suite_status(store, suite_id, &now, error));
+        int64_t ended = store_jobs_ended(&now);
+        if (store_jobs_open(&now) == 0) {
+            return STATUS_OK;
+        }
+        if (atomic_load(source->interrupted) != 0) {
+            return error_set(error, STATUS_CANCELLED,
+                             "datagen: interrupted with %lld of %lld drives made, which are kept: "
+                             "the same command goes on",
+                             (long long)ended, (long long)(ended + store_jobs_open(&now)));
+        }
+        TRY(pools_watch(pools, store, &now, ended != before, error));
+        before = ended;
+        pools_pause(start_ns);
+    }
+}
+
+static enum status drive(void *context, const char *suite_id, struct error *error)
+{
+    static const struct logger logger = {STDERR_FILENO, LOG_ERROR, "swerve"};
+    struct datagen_source *source = context;
+    struct pools *pools = calloc(1, sizeof *pools);
+    TRY(memory_check(pools, error, "datagen: out of memory"));
+    pools->config = (struct pool_config){
+        .store_url = url_of(source),
+        .models = source->models,
+        .device = "cpu",
+        .world = world_spec_is(source->world) ? source->world : NULL,
+        .worker_count = (uint32_t)source->workers,
+        .slot_count = 1,
+        .thread_count = (uint32_t)source->threads,
+        .planner_deadline_ms = 1000,
+        .keep_every_ms = KEEP_EVERY_MS,
+        .confinement = source->confinement,
+        .logger = &logger,
+    };
+    pools_want(pools, source->found.tier == TIER_TEACHER ? "teacher" : "bulk");
+    enum status status = wait_for(source, pools, suite_id, error);
+    pools_stop(pools);
+    free(pools);
+    return status;
+}
+
+static enum status open_store(struct datagen_source *source, const char *directory,
+                              struct error *error)
+{
+    static const struct logger logger = {STDERR_FILENO, LOG_ERROR, "swerve"};
+    const struct store_config config = {.logger = &logger};
+    int length = snprintf(source->own, sizeof source->own, "%s/.clips/jobs.db", directory);
+    if (length < 0 || (size_t)length >= sizeof source->own) {
+        return error_set(error, STATUS_LIMIT, "%.64s..: a name longer than %d bytes", directory,
+                         LIMIT_PATH_BYTES - 1);
+    }
+    if (source->store_url == NULL) {
+        char folder[LIMIT_PATH_BYTES];
+        snprintf(folder, sizeof folder, "%s/.clips", directory);
+        TRY(make_directory(folder, error));
+    }
+    TRY(store_open(url_of(source), &config, &source->store, error));
+    return pool_check_rights(source->store, error);
+}
+
+/* Its own store has served when the shards are complete. */
+static enum status close_store(struct datagen_source *source, const char *directory, bool complete,
+                               struct error *error)
+{
+    char folder[LIMIT_PATH_BYTES];
+    if (source->store != NULL) {
+        source->store->ops->close(source->store);
+    }
+    snprintf(folder, sizeof folder, "%s/.clips", directory);
+    return !complete || source->store_url != NULL || file_remove_tree(folder)
+               ? STATUS_OK
+               : error_set(error, STATUS_IO, "%s: cannot remove: %s", folder, strerror(errno));
+}
+
+/* The rig is every scenario's, so that jobs have it. */
+static enum status set_rig(struct suite *suite, struct datagen_source *source, struct error *error)
+{
+    TRY(rig_read(source->rig_file, &source->rig, NULL, error));
+    json_t *json = rig_encode(&source->rig);
+    enum status status = memory_check(json, error, "%s: out of memory", source->rig_file);
+    THEN(status, suite_set_rig(suite, json, error));
+    json_decref(json);
+    return status;
 }
 
 static int generate(struct datagen_options *options, struct datagen_source *source,
@@ -141,15 +258,24 @@ static int generate(struct datagen_options *options, struct datagen_source *sour
         options->world = &source->found;
     }
     if (status == STATUS_OK && source->rig_file != NULL) {
-        status = rig_read(source->rig_file, &source->rig, NULL, &error);
+        status = set_rig(suite, source, &error);
         options->rig = &source->rig;
     }
+    THEN(status, try_planners(options, source, &error));
     THEN(status, make_directory(options->directory, &error));
+    THEN(status, open_store(source, options->directory, &error));
+    options->store = source->store;
+    options->drive = drive;
+    options->context = source;
     THEN(status, datagen_run(suite, options, &result, &error));
     suite_destroy(suite);
     models_close(source->opened);
-    if (status != STATUS_OK) {
-        return cli_fail(&error);
+    struct error why;
+    enum status closed = close_store(source, options->directory, status == STATUS_OK, &why);
+    if (status != STATUS_OK || closed != STATUS_OK) {
+        int code = cli_fail(status != STATUS_OK ? &error : &why);
+        int number = atomic_load(source->interrupted);
+        return status == STATUS_CANCELLED && number != 0 ? 128 + number : code;
     }
     double wall_s = (double)(clock_now_ns(clock_system()) - start_ns) / (double)NS_PER_S;
     if (json) {
@@ -170,18 +296,35 @@ static int generate(struct datagen_options *options, struct datagen_source *sour
     return 0;
 }
 
+static enum status settle(struct datagen_source *source, struct confinement_options *confinement,
+                          struct error *error)
+{
+    if (source->threads < 1 || source->threads > 64) {
+        return error_set(error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
+                         (long long)source->threads);
+    }
+    if (source->workers < 0 || source->workers > POOL_WORKERS_MAX) {
+        return error_set(error, STATUS_USAGE, "--workers: expected 0 to %d, found %lld",
+                         POOL_WORKERS_MAX, (long long)source->workers);
+    }
+    return confinement_options_settle(confinement,
+                                      source->store_url != NULL ? source->store_url : "",
+                                      &source->confinement, error);
+}
+
 int command_datagen(int argc, char **argv)
 {
     struct cli_texts planners = {.max = DATAGEN_PLANNERS_MAX};
     const char *directory = NULL;
     const char *held_out = "0.1";
     const char *only = "all";
-    int64_t clips = 512;
-    int64_t frames = 16;
-    int64_t seed = 1;
-    int64_t shard_clips = 32;
+    int64_t clips = 512, frames = 16;
+    int64_t seed = 1, shard_clips = 32;
     bool json = false;
-    struct datagen_source source = {.world = "object", .precision = "bf16", .threads = 1};
+    struct datagen_source source = {.world = "object",
+                                    .precision = "bf16",
+                                    .threads = 1,
+                                    .workers = sysconf(_SC_NPROCESSORS_ONLN)};
     struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
     const struct cli_option rows[] = {
         {"--output", "DIR", "where the shards go (also -o); made if it is not there",
@@ -205,6 +348,10 @@ int command_datagen(int argc, char **argv)
         {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",
          .text = &source.precision},
         {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &source.threads},
+        {"--store", "URL", "job store whose workers make the clips (one of its own, in DIR)",
+         .text = &source.store_url},
+        {"--workers", "N", "processes that make clips here; 0: workers elsewhere do (one per core)",
+         .number = &source.workers},
         {"--json", NULL, "print one JSON object", .flag = &json},
         CONFINEMENT_OPTION_ROWS(confinement),
     };
@@ -234,11 +381,7 @@ int command_datagen(int argc, char **argv)
     THEN(status, check_number("--frames", frames, DATAGEN_FRAMES_MAX, &options.frames, &error));
     THEN(status, check_number("--shard-clips", shard_clips, DATAGEN_SHARD_CLIPS_MAX,
                               &options.shard_clips, &error));
-    if (status == STATUS_OK && (source.threads < 1 || source.threads > 64)) {
-        status = error_set(&error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
-                           (long long)source.threads);
-    }
-    THEN(status, confinement_options_settle(&confinement, "", &source.confinement, &error));
-    options.confinement = source.confinement;
+    THEN(status, settle(&source, &confinement, &error));
+    source.interrupted = cli_catch_interrupts();
     return status != STATUS_OK ? cli_fail(&error) : generate(&options, &source, path, json);
 }

@@ -268,7 +268,8 @@ static void status_line(const char *id, const struct store_suite_status *status,
         text_print(stdout, "  %lld rollouts invalid", (long long)status->rollouts[VERDICT_INVALID]);
     }
     if (status->rollouts_audit > 0) {
-        text_print(stdout, "  %lld rollouts repeated as audit", (long long)status->rollouts_audit);
+        text_print(stdout, "  %lld rollouts in no rate: audits, or made",
+                   (long long)status->rollouts_audit);
     }
     char bill[SUMMARY_MONEY_BYTES];
     text_print(stdout, "  %.2f miles  %s\n",

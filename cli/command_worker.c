@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/pool.h"
+#include "worker/datagen/clip.h"
 #include "worker/golden/golden_library.h"
 #include "worker/planner/planner_host.h"
 #include "worker/run/claim_loop.h"
@@ -248,6 +249,7 @@ static enum status configure(struct worker_options *options, const struct device
         .drain = options->drain,
         .leave_unstarted = options->with_parent,
         .solo = options->solo,
+        .pack_golden = recording_pack,
         .thread_count = (uint32_t)options->threads,
         .device = options->device,
         .planner_config = {.tick_deadline_ms = options->deadline_ms},
@@ -331,7 +333,13 @@ static enum status work(const struct worker_options *options, const char *url,
     if (golden_spec_is(options->world) && config->models != NULL) {
         status = golden_library_lend(options->world, config->store, false, config->models, error);
     }
+    struct clip_maker *maker = NULL;
+    THEN(status, clip_maker_create(config->models, config->planner_config.confinement,
+                                   config->thread_count, &maker, error));
+    config->make_clip = clip_make;
+    config->clip_context = maker;
     THEN(status, claim_loop_run(config, &stats, error));
+    clip_maker_destroy(maker);
     config->store->ops->close(config->store);
     tell_end(options, &stats, status);
     return status;

@@ -29,7 +29,7 @@ enum {
     PAUSE_MS_MAX = 100,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
-    ARGUMENTS_MAX = 51 + 8 * CLI_TEXTS_MAX,
+    ARGUMENTS_MAX = 53 + 8 * CLI_TEXTS_MAX,
 };
 
 /* Says how a child ended that nobody had asked to: also with status 0, as a plugin that calls
@@ -120,6 +120,7 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     const struct pool_config *config = &pool->config;
     struct pool_worker *worker = &pool->workers[index];
     char slots[16];
+    char threads[16];
     char deadline[24];
     char world_deadline[24];
     char keep_every[24];
@@ -128,6 +129,7 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     snprintf(worker->worker_id, sizeof worker->worker_id, "%.24s-%d-%llx-%u", config->pool,
              (int)getpid(), (unsigned long long)pool->started_ms, pool->spawned++);
     snprintf(slots, sizeof slots, "%u", config->slot_count);
+    snprintf(threads, sizeof threads, "%u", config->thread_count > 0 ? config->thread_count : 1);
     snprintf(deadline, sizeof deadline, "%lld", (long long)config->planner_deadline_ms);
     snprintf(world_deadline, sizeof world_deadline, "%lld", (long long)config->world_deadline_ms);
     snprintf(keep_every, sizeof keep_every, "%lld", (long long)config->keep_every_ms);
@@ -141,6 +143,8 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
         config->pool,
         "--slots",
         slots,
+        "--threads",
+        threads,
         "--planner-deadline-ms",
         deadline,
         "--world-deadline-ms",

@@ -470,7 +470,7 @@ static enum status ask_store(const struct suite_options *options,
         raise_floor(out, policy->audit_floor, policy->audit_floor_safety_critical);
     }
     bool asked =
-        status == STATUS_OK && build->policy.student_available && !options->apart &&
+        status == STATUS_OK && build->policy.student_available && options->makes == NULL &&
         cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) == STATUS_OK;
     if (asked) {
         status = find_student(build, &student, error);
@@ -624,6 +624,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
         .trial_context = (void *)(uintptr_t)options,
         .fresh = options->fresh ? fresh_number() : 0,
         .evaluation = options->evaluation,
+        .makes = options->makes,
     };
     struct device device;
     enum status status = check_numbers(options, error);

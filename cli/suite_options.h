@@ -36,10 +36,10 @@ struct suite_options {
     int64_t weight;
     const struct model_version *version; /* of the store: the student that answers; NULL: whoever is
                                             promoted does */
-    bool evaluation; /* the student answers in frozen slices too, and every job is audited */
-    bool apart;   /* jobs are driven here and go into no store: nothing moves them to the teacher */
-    bool fresh;   /* what was driven before is driven again */
-    bool untried; /* planners that do not start here may start where workers are */
+    bool evaluation;   /* the student answers in frozen slices too, and every job is audited */
+    const char *makes; /* of struct submission_options; nothing moves such jobs to the teacher */
+    bool fresh;        /* what was driven before is driven again */
+    bool untried;      /* planners that do not start here may start where workers are */
     const struct planner_confinement *confinement; /* to start planners under; NULL: none */
 };
 

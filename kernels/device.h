@@ -12,8 +12,8 @@
  *
  * Pages are numbers below page_count; the caller decides which slot writes which and which table
  * names which, so a fork costs nothing here. A page holds the frame's bytes and the model's memory
- * of it, K and V of every layer: bf16 [layers][2][216][width], as the CPU lays it out
- * (engine/learned/forward.h). A slot's bits depend on its own record, layout and pages, not on
+ * of it, K and V of every layer: bf16 [layers][2][tokens][kv_heads * head_dim], as the CPU lays it
+ * out (engine/learned/forward.h). A slot's bits depend on its own record, layout and pages, not on
  * other slots, on its number or on how many there are.
  *
  * One thread at a time may use a session. Functions that can fail return 0 or a device_fault and
@@ -31,14 +31,15 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 7, /* raised with every change of this file */
+    DEVICE_ABI = 8, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
-    DEVICE_LAYERS_MAX = 32,
+    DEVICE_LAYERS_MAX = 64,
     DEVICE_STEPS_MAX = 64,
     DEVICE_COND = 64,     /* numbers in a tick's conditions */
     DEVICE_FEATURES = 64, /* of a time */
-    DEVICE_TOKENS = 216,
+    DEVICE_HEAD_MIN = 32, /* numbers of a head: 32, 64 or 128 */
+    DEVICE_E4M3_TERMS_MAX = 12288,
     DEVICE_FRAME_BYTES = 96 * 96 * 22 + 3 * 32 * 48 * 12,
     DEVICE_SLOTS_MAX = 4096,
     DEVICE_VIEW_CELLS = 192 * 96, /* of a plane of the observation's grid */
@@ -75,8 +76,10 @@ struct device_text {
 /* y[n] = w[n][k] x[k] + bias[n]; convolutions have k = 3 x 3 x inputs, channels fastest. */
 struct device_matmul {
     uint32_t n, k;
-    const uint16_t *weights; /* bf16 [n][k] */
+    const uint16_t *weights; /* bf16 [n][k]; NULL: the next two, for products of the layers */
     const float *bias;       /* [n] */
+    const uint8_t *e4m3;     /* [n][k], k at most DEVICE_E4M3_TERMS_MAX: times .. */
+    const float *scale;      /* .. [n]. Inputs of such products are rounded to e4m3 by the row */
 };
 
 /* Parts that BEV and cameras each have; names as in engine/model.md. */
@@ -92,18 +95,20 @@ struct device_block {
     const float *norm_weight; /* [width] */
     const float *norm_bias;
     const float *tbias;  /* [heads][window] */
-    const float *null_k; /* [width] */
+    const float *null_k; /* [kv_heads * head_dim] */
     const float *null_v;
 };
 
 /* Borrowed during open alone. */
 struct device_model {
     uint32_t width, layers, window, steps;
+    uint32_t patch, tokens; /* positions per side of a token's; of a frame */
+    uint32_t heads, kv_heads, head_dim;
     const float *features; /* [steps][DEVICE_FEATURES] */
     const float *weight;   /* [steps]: of x0 - x in the sampler's step, the last 1 */
     double camera_yaw_rad[3];
     struct device_matmul time1, time2, ada, final;
-    const float *pos; /* [DEVICE_TOKENS][width] */
+    const float *pos; /* [tokens][width] */
     struct device_part part[2];
     struct device_block blocks[DEVICE_LAYERS_MAX];
 };

@@ -74,7 +74,20 @@ struct job_spec {
     enum tier escalate_tier;
     char escalate_model_hash[SHA256_HEX_BYTES];
     char escalate_sampler[LIMIT_ID_BYTES];
+    /* What it is driven for, if not for its verdict; "": for that. Such a job is in no rate and
+     * answers for nobody, as an audit; what it made is the artifact of its outcomes. */
+    char makes[LIMIT_ID_BYTES];
 };
+
+/* "golden": a recording of every rollout, with every frame. "clip:N": N ticks as training data, of
+ * the main line alone. */
+#define JOB_MAKES_GOLDEN "golden"
+#define JOB_MAKES_CLIP "clip:"
+enum { JOB_CLIP_TICKS_MAX = 600 };
+/* Ticks of the clip that a job makes; 0: it makes none. */
+uint32_t job_clip_ticks(const struct job_spec *spec);
+/* Whether that is something that there is. */
+bool job_makes_known(const struct job_spec *spec);
 
 /* Answer to a claim. */
 struct job_lease {

@@ -49,6 +49,7 @@ static const struct json_field spec_fields[] = {
     JSON_FIELD_OPTIONAL(struct job_spec, escalate_model_hash, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct job_spec, escalate_sampler, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct job_spec, rig, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct job_spec, makes, JSON_FIELD_TEXT),
 };
 
 const struct json_field_list job_spec_field_list = JSON_FIELD_LIST(spec_fields);
@@ -93,6 +94,25 @@ static const struct json_field totals_fields[] = {
 };
 
 const struct json_field_list ledger_totals_field_list = JSON_FIELD_LIST(totals_fields);
+
+uint32_t job_clip_ticks(const struct job_spec *spec)
+{
+    const char *digits = spec->makes + strlen(JOB_MAKES_CLIP);
+    uint32_t ticks = 0;
+    if (strncmp(spec->makes, JOB_MAKES_CLIP, strlen(JOB_MAKES_CLIP)) != 0 || digits[0] == '0') {
+        return 0;
+    }
+    for (; *digits >= '0' && *digits <= '9' && ticks <= JOB_CLIP_TICKS_MAX; digits++) {
+        ticks = ticks * 10 + (uint32_t)(*digits - '0');
+    }
+    return *digits == '\0' && ticks <= JOB_CLIP_TICKS_MAX ? ticks : 0;
+}
+
+bool job_makes_known(const struct job_spec *spec)
+{
+    return spec->makes[0] == '\0' || strcmp(spec->makes, JOB_MAKES_GOLDEN) == 0 ||
+           job_clip_ticks(spec) > 0;
+}
 
 json_t *job_spec_encode(const struct job_spec *spec, const struct job_spec *common)
 {

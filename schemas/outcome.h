@@ -199,7 +199,8 @@ struct outcome {
     /* Filled by the store from the job; not looked at in a completion. */
     int64_t parent_job_id; /* the flagged job that this one's replaces; 0: none */
     int64_t audit_of; /* the job whose audit job produced this (a second opinion, not a result of
-                         the suite's own; pairs join by branch_id); 0: a result */
+                         the suite's own; pairs join by branch_id); its own job, of one that makes
+                         something (struct job_spec); 0: a result */
     int64_t at_ms;  /* when the store took it, a partial one included: milliseconds since 1970 (UTC)
                        by the store's clock; 0: not known. No result is decided by it */
     bool shadow;    /* audit_of was driven again by a version in state shadow, not by the teacher */

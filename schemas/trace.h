@@ -37,6 +37,15 @@
 #include <stdint.h>
 
 #define TRACE_MAGIC "SWTRACE1"
+
+/* In front of a trace artifact that has every frame behind it
+ * (worker/golden/golden_recording.h). */
+#define RECORDING_MAGIC "SWGOLD01"
+
+struct recording_header {
+    char magic[8];
+    uint64_t trace_bytes;
+};
 #define TRACE_KEYFRAME_MAGIC "SWFILM01"
 #define TRACE_PLAN_MAGIC "SWPLAN01"
 #define TRACE_PICTURES_MAGIC "SWVIEW01"

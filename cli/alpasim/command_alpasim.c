@@ -100,8 +100,8 @@ int command_alpasim(int argc, char **argv)
     const struct cli_command command = {
         "alpasim",
         "SUITE --listen HOST:PORT [options]",
-        "Scenarios as AlpaSim's SensorsimService and WorldModelService, drawn as the object world\n"
-        "draws (docs/alpasim.md). It ends with a signal.",
+        "Scenarios as AlpaSim's SensorsimService, WorldModelService and TrafficService, drawn and\n"
+        "driven as the object world does (docs/alpasim.md). It ends with a signal.",
         CLI_ROWS(rows, 1, 1),
     };
     const char *arguments[1] = {NULL};

@@ -3,10 +3,12 @@
  * (docs/goldens.md): making a set, what sets there are, whether one still holds, letting one go.
  */
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
+#include "cli/pool.h"
 #include "cli/suite_options.h"
 #include "report/trust/decisions.h"
 #include "worker/golden/golden_make.h"
@@ -29,11 +31,12 @@ struct golden_command {
     const char *store_url;
     const char *name;
     const char *model; /* hash, or how one begins */
-    int64_t slots, threads, planner_deadline_ms;
+    int64_t workers, slots, threads, planner_deadline_ms;
     bool json;
     struct store *store;
     struct models *models;
     const atomic_int *interrupted;
+    int64_t cost_uusd;                  /* of what was made */
     bool headed;                        /* the table has begun */
     char model_found[SHA256_HEX_BYTES]; /* that `model` tells */
 };
@@ -99,17 +102,19 @@ static int show_made(const struct golden_command *golden, const struct golden_ma
     const struct golden_set *set = &made->set;
     if (golden->json) {
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:I, s:s}", "name", set->name, "hash",
-            set->hash, "model_hash", set->model_hash, "sampler", set->sampler, "recordings",
+            "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:I, s:I, s:s}", "name", set->name,
+            "hash", set->hash, "model_hash", set->model_hash, "sampler", set->sampler, "recordings",
             (json_int_t)set->recordings, "rollouts", (json_int_t)made->rollouts, "bytes",
             (json_int_t)set->bytes, "left_out", (int)made->left_out, "device_s",
-            seconds(made->device_ns), "ticks", (json_int_t)made->ticks, "reason", made->reason));
+            seconds(made->device_ns), "cost_uusd", (json_int_t)golden->cost_uusd, "ticks",
+            (json_int_t)made->ticks, "reason", made->reason));
     }
     text_print(stdout,
                "golden %s: %lld recordings of %lld rollouts, %.1f MiB; %lld ticks of model %.12s "
-               "(%s) took %.1f s\n",
+               "(%s) took %.1f s, $%.6f\n",
                set->name, (long long)set->recordings, (long long)made->rollouts, mib(set->bytes),
-               (long long)made->ticks, set->model_hash, set->sampler, seconds(made->device_ns));
+               (long long)made->ticks, set->model_hash, set->sampler, seconds(made->device_ns),
+               (double)golden->cost_uusd / (double)UUSD_PER_USD);
     if (made->left_out > 0) {
         text_print(stdout, "%u left out, which are no results; the first: %s\n", made->left_out,
                    made->reason);
@@ -156,21 +161,83 @@ static enum status check_freezes(const struct golden_command *golden, struct sub
     return status;
 }
 
+/* Until every job of the suite has ended, by workers of ours and others'. */
+static enum status wait_for(struct golden_command *golden, struct pools *pools,
+                            const char *suite_id, struct error *error)
+{
+    bool terminal = isatty(STDERR_FILENO) != 0;
+    int64_t start_ns = clock_now_ns(clock_system());
+    int64_t before = 0;
+    for (;;) {
+        struct store_suite_status now;
+        TRY(golden->store->ops->suite_status(golden->store, suite_id, &now, error));
+        int64_t ended = store_jobs_ended(&now);
+        int64_t count = ended + store_jobs_open(&now);
+        for (int64_t i = before + 1; i <= ended; i++) {
+            show_progress(&terminal, (uint32_t)i, (uint32_t)count);
+        }
+        golden->cost_uusd = now.cost_uusd;
+        if (store_jobs_open(&now) == 0) {
+            return STATUS_OK;
+        }
+        if (atomic_load(golden->interrupted) != 0) {
+            return error_set(error, STATUS_CANCELLED,
+                             "golden: interrupted with %lld of %lld jobs driven, which are kept: "
+                             "the same command goes on",
+                             (long long)ended, (long long)count);
+        }
+        TRY(pools_watch(pools, golden->store, &now, ended != before, error));
+        before = ended;
+        pools_pause(start_ns);
+    }
+}
+
+static enum status drive(struct golden_command *golden, const struct submission *submission,
+                         const struct logger *logger, struct error *error)
+{
+    const char *backend = submission->kinds[0].backend;
+    bool on_device = strcmp(backend, "cpu") != 0;
+    bool automatic = strcmp(golden->suite.device, "auto") == 0;
+    struct pools *pools = calloc(1, sizeof *pools);
+    TRY(memory_check(pools, error, "golden: out of memory"));
+    pools->config = (struct pool_config){
+        .store_url = cli_store_url(golden->store_url),
+        .models = golden->suite.models,
+        .world = world_spec_is(golden->suite.world) ? golden->suite.world : NULL,
+        .audit_world = golden->suite.audit_world,
+        .device = !on_device  ? "cpu"
+                  : automatic ? "cuda:0"
+                              : golden->suite.device,
+        .worker_count = (uint32_t)golden->workers,
+        .slot_count = (uint32_t)golden->slots,
+        .thread_count = (uint32_t)golden->threads,
+        .planner_deadline_ms = golden->planner_deadline_ms,
+        .keep_every_ms = KEEP_EVERY_MS,
+        .confinement = golden->confinement,
+        .logger = logger,
+    };
+    pools_want(pools, submission->kinds[0].pool);
+    enum status status = wait_for(golden, pools, submission->suite_id, error);
+    pools_stop(pools);
+    free(pools);
+    return status;
+}
+
 static int make(struct golden_command *golden, const char *path)
 {
     static const struct logger logger = {STDERR_FILENO, LOG_ERROR, "swerve"};
     const struct store_config config = {.logger = &logger};
     struct suite *suite = NULL;
     struct submission submission = {.job_count = 0};
+    char suite_id[LIMIT_ID_BYTES]; /* of its first round */
     struct golden_made made;
     struct error error;
-    bool terminal;
     if (strcmp(golden->suite.world, "auto") == 0) {
         golden->suite.world = "student";
     }
     golden->suite.audit = "off";
     golden->suite.store_url = golden->store_url;
-    golden->suite.apart = true;
+    golden->suite.makes = JOB_MAKES_GOLDEN;
     enum status status =
         golden->name != NULL && golden->name[0] != '\0'
             ? STATUS_OK
@@ -178,12 +245,17 @@ static int make(struct golden_command *golden, const char *path)
     THEN(status, golden_name_check(golden->name, &error)); /* before hours of driving */
     THEN(status, suite_options_build(&golden->suite, path, &suite, &submission, &error));
     THEN(status, store_open(cli_store_url(golden->store_url), &config, &golden->store, &error));
+    THEN(status, golden_check(golden->store, golden->name, &submission, &error));
     THEN(status, check_freezes(golden, &submission, &error));
     THEN(status, open_models(golden, &error));
-    if (status == STATUS_OK) {
-        const struct golden_options options = options_of(golden, &terminal);
-        status = golden_make(&options, golden->name, &submission, &made, &error);
-    }
+    THEN(status, pool_check_rights(golden->store, &error));
+    memcpy(suite_id, submission.suite_id, sizeof suite_id);
+    THEN(status,
+         submission_send(&submission, golden->store, (uint32_t)golden->suite.weight, &error));
+    THEN(status, drive(golden, &submission, &logger, &error));
+    THEN(status, check_freezes(golden, &submission, &error)); /* made meanwhile */
+    THEN(status, golden_collect(golden->store, golden->models, golden->name, suite_id, &submission,
+                                &made, &error));
     submission_finish(&submission);
     suite_destroy(suite);
     return status == STATUS_OK ? show_made(golden, &made) : fail(golden, &error);
@@ -349,9 +421,11 @@ static int verify(struct golden_command *golden)
 static enum status check_numbers(const struct golden_command *golden, struct error *error)
 {
     if (golden->slots < 1 || golden->slots > LIMIT_SLOTS || golden->threads < 1 ||
-        golden->threads > THREADS_MAX) {
-        return error_set(error, STATUS_USAGE, "golden: expected --slots 1 to %d, --threads 1 to %d",
-                         LIMIT_SLOTS, THREADS_MAX);
+        golden->threads > THREADS_MAX || golden->workers < 0 ||
+        golden->workers > POOL_WORKERS_MAX) {
+        return error_set(error, STATUS_USAGE,
+                         "golden: expected --slots 1 to %d, --threads 1 to %d, --workers 0 to %d",
+                         LIMIT_SLOTS, THREADS_MAX, POOL_WORKERS_MAX);
     }
     return STATUS_OK;
 }
@@ -399,6 +473,7 @@ int command_golden(int argc, char **argv)
     struct golden_command golden = {
         .suite = SUITE_OPTIONS_DEFAULT,
         .confinement_options = CONFINEMENT_OPTIONS_DEFAULT,
+        .workers = 1,
         .slots = 16,
         .threads = cores < 1             ? 1
                    : cores > THREADS_MAX ? THREADS_MAX
@@ -412,6 +487,8 @@ int command_golden(int argc, char **argv)
         SUITE_OPTION_ROWS_DRIVE(golden.suite),
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &golden.store_url,
          .group = "Store", .verbs = EVERY_VERB},
+        {"--workers", "N", "processes that drive here; 0: workers elsewhere do (1)",
+         .number = &golden.workers},
         {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &golden.slots,
          .verbs = "make verify"},
         {"--threads", "N", "of the world model, 1 to 64 (one per core)", .number = &golden.threads,

@@ -49,7 +49,6 @@ struct backend {
 /* kernels/device.h repeats these numbers. */
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), "differs from device.h")
 SAME(FRAME_BYTES, DEVICE_FRAME_BYTES);
-SAME(WINDOW_PATCHES *WINDOW_PATCHES + CAMERA_COUNT * FRAME_CAMERA_POSITIONS / 64, DEVICE_TOKENS);
 SAME(NN_PAGES_MAX, DEVICE_PAGES_MAX);
 SAME(COND_COUNT, DEVICE_COND);
 SAME(MODEL_FEATURES, DEVICE_FEATURES);

@@ -5,7 +5,15 @@
 
 static struct device_matmul matmul_of(const struct model_matmul *matmul)
 {
-    return (struct device_matmul){matmul->n, matmul->k, matmul->plain, matmul->bias};
+    const float *scale = matmul->e4m3 ? matmul->packed : NULL;
+    return (struct device_matmul){
+        .n = matmul->n,
+        .k = matmul->k,
+        .weights = matmul->plain,
+        .bias = matmul->bias,
+        .e4m3 = scale != NULL ? (const uint8_t *)(scale + matmul->n) : NULL,
+        .scale = scale,
+    };
 }
 
 static struct device_part part_of(const struct model_part *part)
@@ -46,8 +54,6 @@ static struct device_block block_of(const struct model_block *block, bool joint)
     };
 }
 
-enum { WIDTH_MAX = 1024 }; /* of models that devices were tried with */
-
 float model_step_weight(const struct model_config *config, uint32_t steps, uint32_t step)
 {
     double from = config->schedule[model_time(config, steps, step)];
@@ -63,14 +69,14 @@ enum status model_describe(const struct model *model, struct model_device *out, 
                          "model %s: opened in %s for the CPU alone; devices take bf16",
                          config->name, nn_precision_names[model->kernels.precision]);
     }
-    if (model_plain(config) || config->patch != WINDOW_PATCH ||
-        config->layers > DEVICE_LAYERS_MAX || config->width > WIDTH_MAX) {
-        return error_set(
-            error, STATUS_DEVICE,
-            "model %s: for the CPU alone; devices take patches of %d, heads of %d with "
-            "keys and values of their own, bf16, at most %d layers, a width of at most "
-            "%d",
-            config->name, WINDOW_PATCH, NN_HEAD, DEVICE_LAYERS_MAX, WIDTH_MAX);
+    const uint32_t dim = config->head_dim;
+    const bool e4m3 = config->type == MODEL_E4M3;
+    if ((dim != DEVICE_HEAD_MIN && dim != 2 * DEVICE_HEAD_MIN && dim != 4 * DEVICE_HEAD_MIN) ||
+        (e4m3 && 4 * config->width > DEVICE_E4M3_TERMS_MAX)) {
+        return error_set(error, STATUS_DEVICE,
+                         "model %s: for the CPU alone; devices take heads of 32, 64 or 128 "
+                         "numbers, in e4m3 a width of at most %d",
+                         config->name, DEVICE_E4M3_TERMS_MAX / 4);
     }
     for (uint32_t step = 0; step < config->steps; step++) {
         out->weight[step] = model_step_weight(config, config->steps, step);
@@ -81,6 +87,11 @@ enum status model_describe(const struct model *model, struct model_device *out, 
         .layers = config->layers,
         .window = config->window,
         .steps = config->steps,
+        .patch = config->patch,
+        .tokens = model_tokens(config),
+        .heads = config->heads,
+        .kv_heads = config->kv_heads,
+        .head_dim = config->head_dim,
         .features = model->features[0],
         .weight = out->weight,
         .time1 = matmul_of(&model->time1),

@@ -295,7 +295,7 @@ static void take_matmul(struct loader *loader, const char *name, uint32_t rank,
         pack(kernels, out, inputs, values, packed);
     }
     out->packed = packed;
-    if (loader->device && !kept) { /* no device takes e4m3 yet (model_describe) */
+    if (loader->device && !out->e4m3) { /* which are packed as devices take them */
         uint64_t count = out->n * k;
         uint16_t *plain = reserve(loader, (size_t)count * sizeof *plain);
         if (values != NULL) {

@@ -408,7 +408,16 @@ static enum status read_keyframes(struct trace_reader *reader, const uint8_t *da
 enum status trace_reader_init(struct trace_reader *reader, const uint8_t *data, size_t bytes,
                               struct error *error)
 {
+    struct recording_header recording;
     *reader = (struct trace_reader){0};
+    if (bytes >= sizeof recording) {
+        memcpy(&recording, data, sizeof recording);
+        if (memcmp(recording.magic, RECORDING_MAGIC, sizeof recording.magic) == 0 &&
+            recording.trace_bytes <= bytes - sizeof recording) {
+            data += sizeof recording;
+            bytes = (size_t)recording.trace_bytes;
+        }
+    }
     if (bytes < sizeof reader->header) {
         return error_set(error, STATUS_BAD_INPUT, "trace: %zu bytes are too few for a header",
                          bytes);

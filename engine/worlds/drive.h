@@ -2,7 +2,8 @@
  * Drive: the part of a rollout that no model generates: ego under the bicycle model among agents
  * whom the object world's traffic moves. What a slot of every world but the dummy begins with.
  *
- * Bits depend on (scenario, seed, actions, interventions) alone. Private to the engine's worlds.
+ * Bits depend on (scenario, seed, actions, interventions) alone. For the engine's worlds, and for
+ * traffic around an ego that somebody else drives.
  */
 #ifndef SWERVE_ENGINE_WORLDS_DRIVE_H
 #define SWERVE_ENGINE_WORLDS_DRIVE_H

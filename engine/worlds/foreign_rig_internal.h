@@ -59,6 +59,7 @@ struct rig_slot {
     struct action committed, wanted, now;
     struct frame_stats frame_stats; /* fault: not "", the rollout is lost */
     struct watch_camera watches[RIG_CAMERAS_MAX];
+    bool filled[RIG_CAMERAS_MAX][SWERVE_WORLD_FRAMES]; /* a body fills the picture; of a chunk */
     struct actors_seen seen[RIG_CAMERAS_MAX];
 };
 

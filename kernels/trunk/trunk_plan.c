@@ -356,6 +356,7 @@ static void say_patches(const struct plan *p, int part, uint32_t channels, bool 
                                      .images = m->images,
                                      .rows = m->rows,
                                      .cols = m->cols,
+                                     .patch = p->c->patch,
                                      .channels = channels,
                                      .element_bytes = 2,
                                      .back = back};

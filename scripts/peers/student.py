@@ -7,6 +7,7 @@ starts; their frames become bytes and the page's K/V are made, as in the engine.
 """
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import statistics
@@ -33,6 +34,7 @@ from noise import BEV_COUNT, philox_noise  # noqa: E402
 
 TICK = 7  # of a clip: memory is full
 SCENES = 8
+CALIBRATIONS = 4  # batches at the most that the ranges of int8 are found in
 PRECISIONS = ("fp32", "bf16", "int8")
 INPUTS = ("cond", "window", "ego", "layout_bev", "layout_cam", "page_bev", "page_cam", "page_window", "k", "v", "there",
           "noise_bev", "noise_cam")
@@ -145,8 +147,9 @@ def in_torch(weights: Path, precision: str, compiled: bool) -> Callable:
 
 
 def export(weights: Path, batch: list[Tensor], path: Path) -> None:
-    torch.onnx.export(Sampler(read(weights, torch.float32)).eval(), tuple(batch), str(path), input_names=list(INPUTS),
-                      output_names=["bev", "cam", "page_k", "page_v"], dynamo=True, external_data=False, verbose=False)
+    if not path.exists():
+        torch.onnx.export(Sampler(read(weights, torch.float32)).eval(), tuple(batch), str(path), input_names=list(INPUTS),
+                          output_names=["bev", "cam", "page_k", "page_v"], dynamo=True, external_data=False, verbose=False)
 
 
 def in_onnxruntime(path: Path) -> Callable:
@@ -162,6 +165,8 @@ def in_onnxruntime(path: Path) -> Callable:
 
 def onnxruntime_int8(path: Path, batches: list[list[Tensor]], out: Path) -> None:
     """Static, a scale to each output of weights, ranges of the scenes themselves."""
+    if out.exists():
+        return
     from onnxruntime import quantization
 
     class Reader(quantization.CalibrationDataReader):
@@ -182,17 +187,20 @@ def in_openvino(path: Path, precision: str, batches: list[list[Tensor]]) -> Call
     import openvino
 
     core = openvino.Core()
-    model = core.read_model(str(path))
+    int8 = path.with_suffix(".int8.xml")
+    quantised = precision == "int8" and int8.exists()
+    model = core.read_model(str(int8 if quantised else path))
     names = [x.get_any_name() for x in model.inputs]
 
     def inputs(values: list[Tensor]) -> dict:
         return {n: x.numpy() for n, x in zip(INPUTS, values) if n in names}
 
-    if precision == "int8":
+    if precision == "int8" and not quantised:
         import nncf
 
         model = nncf.quantize(model, nncf.Dataset([inputs(batch) for batch in batches]), subset_size=len(batches), preset=nncf.QuantizationPreset.MIXED)
-    hint = {"bf16": openvino.Type.bf16}.get(precision, openvino.Type.f32)
+        openvino.save_model(model, int8, compress_to_fp16=False)
+    hint = openvino.Type.f32 if precision == "fp32" else openvino.Type.bf16  # int8: of what is not quantised
     compiled = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": hint})
     request = compiled.create_infer_request()
 
@@ -203,11 +211,20 @@ def in_openvino(path: Path, precision: str, batches: list[list[Tensor]]) -> Call
     return run
 
 
-def peers(weights: Path, scenes: Scenes, slots: int, scratch: Path, compiled: bool) -> dict[tuple[str, str], Callable]:
+def kept_path(folder: Path, weights: Path, slots: int) -> Path:
+    """File of the exported network, named by all that it is made of."""
+    parts = [weights, Path(__file__), Path(network.__file__), Path(__file__).with_name("requirements.txt")]
+    digest = hashlib.sha256(b"".join(hashlib.sha256(part.read_bytes()).digest() for part in parts)).hexdigest()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{digest[:16]}_{slots}.onnx"
+
+
+def peers(weights: Path, scenes: Scenes, slots: int, models: Path, compiled: bool, note: Callable) -> dict[tuple[str, str], Callable]:
     """Ways by name and precision; what cannot be made here is named and left out."""
     batch = scenes.batch(slots)
-    batches = [scenes.batch(slots, first) for first in range(0, SCENES, slots)]  # what ranges are found in: every scene
-    path, int8 = scratch / f"{slots}.onnx", scratch / f"{slots}.int8.onnx"
+    batches = [scenes.batch(slots, first) for first in range(0, SCENES, slots)][:CALIBRATIONS]
+    path = kept_path(models, weights, slots)
+    int8 = path.with_suffix(".int8.onnx")
     export(weights, batch, path)
     makers = {
         ("PyTorch", "fp32"): lambda: in_torch(weights, "fp32", False),
@@ -223,12 +240,14 @@ def peers(weights: Path, scenes: Scenes, slots: int, scratch: Path, compiled: bo
         makers["PyTorch compiled", "bf16"] = lambda: in_torch(weights, "bf16", True)
     made = {}
     for key, make in makers.items():
+        start = time.monotonic()
         try:
             made[key] = make()
             made[key](batch)
+            note(f"{key[0]} {key[1]}, {slots} slots: ready after {time.monotonic() - start:.0f} s")
         except Exception as error:  # noqa: BLE001: of four libraries
             made.pop(key, None)
-            print(f"{key[0]} {key[1]}, {slots} slots: left out: {str(error).splitlines()[0][:200] if str(error) else type(error).__name__}", file=sys.stderr)
+            note(f"{key[0]} {key[1]}, {slots} slots: left out: {str(error).splitlines()[0][:200] if str(error) else type(error).__name__}")
     return made
 
 
@@ -251,7 +270,8 @@ def time_swerve(swerve: Path, weights: Path, slots: int, precision: str) -> floa
     return 1000 / max(r["value"] for r in out["results"] if r["unit"] == "ticks/s")
 
 
-def measure(swerve: Path, build: Path, weights: Path, slot_counts: list[int], rounds: int, compiled: bool, note: Callable) -> list[dict]:
+def measure(swerve: Path, build: Path, weights: Path, models: Path, slot_counts: list[int], rounds: int, compiled: bool,
+            note: Callable) -> list[dict]:
     """A row per way and number of slots: name, precision, slots, ms, error."""
     torch.set_num_threads(1)
     network.layout_slot = lambda tick, f, valid: tick.layout_bev  # of `agents`: a graph has no branch
@@ -264,7 +284,7 @@ def measure(swerve: Path, build: Path, weights: Path, slot_counts: list[int], ro
             note(f"frames of Swerve in {p}: mean byte error {error:.4f}")
         for slots in slot_counts:
             batch = scenes.batch(slots)
-            ways = peers(weights, scenes, slots, scratch, compiled)
+            ways = peers(weights, scenes, slots, models, compiled, note)
             errors = {key: scenes.error(joined(call(batch))[: min(slots, SCENES)].repeat(SCENES // min(slots, SCENES), 1)
                                         if slots >= SCENES else first_frames(call, scenes)) for key, call in ways.items()}
             times: dict[tuple[str, str], list[float]] = {}

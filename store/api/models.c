@@ -229,6 +229,9 @@ void job_key_make(struct job_spec *spec, uint64_t fresh)
     if (spec->rig[0] != '\0') {
         update_text(&hash, spec->rig);
     }
+    if (spec->makes[0] != '\0') {
+        update_text(&hash, spec->makes);
+    }
     if (fresh != 0) {
         sha256_update(&hash, &fresh, sizeof fresh);
     }

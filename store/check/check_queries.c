@@ -94,7 +94,7 @@ static const struct {
      " ELSE 'is marked as an audit job (' || j.audit || ') or a shadow''s (' || COALESCE(j.shadow, 0) ||"
      "  '), and its spec says otherwise' END"
      " FROM jobs j LEFT JOIN job_specs s ON s.job = j.id"
-     " WHERE s.job IS NULL OR s.suite <> j.suite OR j.audit + CAST(j.shadow IS NOT NULL AS INTEGER) <> CAST(s.audit_key IS NOT NULL AS INTEGER)"},
+     " WHERE s.job IS NULL OR s.suite <> j.suite OR j.audit + CAST(j.shadow IS NOT NULL AS INTEGER) <> CAST(s.audit_key IS NOT NULL OR s.makes <> '' AS INTEGER)"},
     {"spec", "jobs of shadows",
      "SELECT " JOB ", 'is the shadow''s of model ' || j.shadow || ' and drives in another'"
      " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"

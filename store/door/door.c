@@ -296,10 +296,13 @@ static enum status check_escalation(const struct job_spec *spec, uint32_t index,
                                "which pool",
                                index);
     }
-    if (spec->tier == TIER_TEACHER || spec->audit_key[0] != '\0') {
+    if (spec->tier == TIER_TEACHER || spec->audit_key[0] != '\0' || spec->makes[0] != '\0') {
         return error_set(error, STATUS_BAD_INPUT,
                          "job %" PRIu32 " is %s, which escalates no further; it names pool \"%s\"",
-                         index, spec->tier == TIER_TEACHER ? "a teacher's" : "an audit",
+                         index,
+                         spec->tier == TIER_TEACHER   ? "a teacher's"
+                         : spec->audit_key[0] != '\0' ? "an audit"
+                                                      : "one that makes something",
                          spec->escalate_pool);
     }
     if (spec->escalate_tier != TIER_TEACHER &&
@@ -341,6 +344,14 @@ enum status door_spec(const struct job_spec *spec, const char *suite_id, uint32_
                          spec->audit_key[0] != '\0' ? ", an audit" : "",
                          spec->follows ? ", one that follows" : "");
     }
+    if (spec->makes[0] != '\0' && (!job_makes_known(spec) || spec->audit_key[0] != '\0' ||
+                                   spec->evaluates || spec->follows || spec->parent_job_id != 0)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 " makes \"%s\": expected \"" JOB_MAKES_GOLDEN
+                         "\" or \"" JOB_MAKES_CLIP "1\" to \"" JOB_MAKES_CLIP
+                         "%d\", of a job in its own right, of the model that it names",
+                         index, spec->makes, JOB_CLIP_TICKS_MAX);
+    }
     return check_escalation(spec, index, error);
 }
 
@@ -348,13 +359,15 @@ enum status door_rollout_count(const struct job_spec *spec, const struct door_sc
                                struct error *error)
 {
     const struct door_facts *facts = scenario->facts;
-    if (facts == NULL || spec->rollout_count == 1 + facts->branch_count) {
+    bool clip = job_clip_ticks(spec) > 0; /* of the main line alone */
+    uint32_t expected = clip ? 1 : facts != NULL ? 1 + facts->branch_count : spec->rollout_count;
+    if (spec->rollout_count == expected) {
         return STATUS_OK;
     }
     return error_set(error, STATUS_CONFLICT,
                      "scenario \"%s\": it has %" PRIu32
                      " branches, so that a job of it has %" PRIu32 " rollouts, found %" PRIu32,
-                     spec->scenario_id, facts->branch_count, 1 + facts->branch_count,
+                     spec->scenario_id, facts != NULL ? facts->branch_count : 0, expected,
                      spec->rollout_count);
 }
 
@@ -375,16 +388,8 @@ enum status door_worker(const struct store_worker *worker, struct error *error)
 
 enum status door_progress(const struct store_progress *progress, struct error *error)
 {
-    static const struct json_field fields[] = {
-        JSON_FIELD(struct store_progress, device_ns, JSON_FIELD_I64),
-        JSON_FIELD(struct store_progress, metres_mm, JSON_FIELD_I64),
-        JSON_FIELD(struct store_progress, mflop, JSON_FIELD_I64),
-        JSON_FIELD(struct store_progress, ticks, JSON_FIELD_I64),
-    };
-    static const struct json_field_list list = JSON_FIELD_LIST(fields);
-    const struct invariants of = {&list, invariants_completion.rows, invariants_completion.count};
     struct error why;
-    return invariants_check(&of, progress, &why) == STATUS_OK
+    return invariants_check(&invariants_progress, progress, &why) == STATUS_OK
                ? STATUS_OK
                : error_set(error, STATUS_BAD_INPUT, "the progress of job %" PRId64 ": %.900s",
                            progress->job_id, why.text);

@@ -9,6 +9,7 @@
 #include "schemas/outcome_json.h"
 #include "store/api/labels.h"
 #include "store/api/models.h"
+#include "store/api/store.h"
 #include "store/api/tenants.h"
 #include "store/api/trust.h"
 
@@ -31,11 +32,20 @@ static const struct invariant spec_rows[] = {
     {"parent_job_id", 0, INT64_MAX},
 };
 
-static const struct invariant completion_rows[] = {
+static const struct json_field progress_fields[] = {
+    JSON_FIELD(struct store_progress, device_ns, JSON_FIELD_I64),
+    JSON_FIELD(struct store_progress, metres_mm, JSON_FIELD_I64),
+    JSON_FIELD(struct store_progress, mflop, JSON_FIELD_I64),
+    JSON_FIELD(struct store_progress, ticks, JSON_FIELD_I64),
+};
+
+static const struct json_field_list progress_list = JSON_FIELD_LIST(progress_fields);
+
+static const struct invariant progress_rows[] = {
     {"device_ns", 0, LEDGER_ATTEMPT_NS_MAX},
     {"metres_mm", 0, LEDGER_ATTEMPT_MM_MAX},
     {"mflop", 0, LEDGER_ATTEMPT_MFLOP_MAX},
-    {"ticks", 0, INT64_MAX}, /* of progress alone, which has the others too */
+    {"ticks", 0, INT64_MAX}, /* of progress alone: the others are a completion's too */
 };
 
 /* Beyond what any drive measures: speeds of vehicles are at most 150 m/s (schemas/scenario), TTC is
@@ -48,14 +58,13 @@ static const struct invariant completion_rows[] = {
 #define DRIVEN_MAX_M ((1 + LIMIT_HORIZON_TICKS) * OUTCOME_TICK_MM_MAX / 1000)
 
 static const struct invariant outcome_rows[] = {
+    {"ticks", 0, LIMIT_HORIZON_TICKS},
+    {"prefix_ticks", 0, LIMIT_HORIZON_TICKS},
     {"metres_mm", 0, OUTCOME_MM_MAX},
     {"device_ns", 0, LEDGER_ATTEMPT_NS_MAX},
     {"mflop", 0, LEDGER_ATTEMPT_MFLOP_MAX},
-    {"ticks", 0, LIMIT_HORIZON_TICKS},
-    {"prefix_ticks", 0, LIMIT_HORIZON_TICKS},
     {"pages_used_percent", 0, 100},
     {"peak_mflops", 0, OUTCOME_PEAK_MFLOPS_MAX},
-    {"measured_ticks", 0, LIMIT_HORIZON_TICKS + 1},
     /* metrics */
     {"no_at_fault_collision", 0, 1},
     {"drivable_area", 0, 1},
@@ -66,10 +75,6 @@ static const struct invariant outcome_rows[] = {
     {"speed_limit", 0, 1},
     {"comfort", 0, 1},
     {"score", 0, 1},
-    {"lane_keeping", 0, 1},
-    {"traffic_light", 0, 1},
-    {"extended_comfort", 0, 1},
-    {"stage_epdms", 0, 1},
     {"min_ttc_s", 0, 4},
     {"min_distance_m", 0, PLACE_MAX_M},
     {"impact_speed_mps", 0, SPEED_MAX_MPS},
@@ -81,11 +86,17 @@ static const struct invariant outcome_rows[] = {
     {"lataccel_cost", 0, COST_MAX},
     {"jerk_cost", 0, COST_MAX},
     {"total_cost", 0, COST_MAX},
+    {"lane_keeping", 0, 1},
+    {"traffic_light", 0, 1},
+    {"extended_comfort", 0, 1},
     {"stage_distance_m", 0, PLACE_MAX_M},
+    {"stage_epdms", 0, 1},
     {"intervention_count", 0, LIMIT_HORIZON_TICKS},
     {"collision_count", 0, LIMIT_AGENTS},
     {"collision_tick", 0, LIMIT_HORIZON_TICKS},
     {"collision_agent", -1, LIMIT_AGENTS - 1},
+    /* health */
+    {"measured_ticks", 0, LIMIT_HORIZON_TICKS + 1},
 };
 
 static const struct invariant tenant_rows[] = {
@@ -140,7 +151,9 @@ static const struct invariant label_rows[] = {
 
 const struct invariants invariants_spec = OF(job_spec_field_list, spec_rows);
 const struct invariants invariants_context = {&job_spec_field_list, NULL, 0};
-const struct invariants invariants_completion = OF(job_completion_field_list, completion_rows);
+const struct invariants invariants_completion = {&job_completion_field_list, progress_rows,
+                                                 COUNT_OF(progress_rows) - 1};
+const struct invariants invariants_progress = OF(progress_list, progress_rows);
 const struct invariants invariants_outcome = OF(outcome_record, outcome_rows);
 const struct invariants invariants_tenant = OF(tenant_fields, tenant_rows);
 const struct invariants invariants_model = OF(model_version_fields, model_rows);
@@ -155,16 +168,10 @@ static bool may_be_infinite(const struct json_field *field)
     return strcmp(field->name, "min_ttc_s") == 0 || strcmp(field->name, "min_distance_m") == 0;
 }
 
-/* Most names differ in their first two bytes, and each outcome has thousands compared. */
-static bool is_named(const struct json_field *field, const char *member)
-{
-    return field->name[0] == member[0] && field->name[1] == member[1] &&
-           strcmp(field->name, member) == 0;
-}
-
-/* Bounds of the member; false: it may be whatever it holds. */
-static bool bounds(const struct invariants *of, const struct json_field *field, int64_t *least,
-                   int64_t *greatest)
+/* Bounds of the member, whose row is the next one if it has any; false: it may be whatever it
+ * holds. */
+static bool bounds(const struct invariants *of, size_t *next, const struct json_field *field,
+                   int64_t *least, int64_t *greatest)
 {
     *least = 0;
     switch (field->kind) {
@@ -195,12 +202,11 @@ static bool bounds(const struct invariants *of, const struct json_field *field, 
         *greatest = INT64_MAX;
         break;
     }
-    for (size_t i = 0; i < of->count; i++) {
-        if (is_named(field, of->rows[i].member)) {
-            *least = of->rows[i].least;
-            *greatest = of->rows[i].greatest;
-            break;
-        }
+    const struct invariant *row = *next < of->count ? &of->rows[*next] : NULL;
+    if (row != NULL && strcmp(field->name, row->member) == 0) {
+        *least = row->least;
+        *greatest = row->greatest;
+        (*next)++;
     }
     return *least != INT64_MIN || *greatest != INT64_MAX;
 }
@@ -230,12 +236,13 @@ static enum status check_real(const struct json_field *field, double value, int6
                      field->name, least, greatest, infinite ? " or infinite" : "", value);
 }
 
-static enum status check_field(const struct invariants *of, const struct json_field *field,
-                               const void *record, struct error *error)
+static enum status check_field(const struct invariants *of, size_t *next,
+                               const struct json_field *field, const void *record,
+                               struct error *error)
 {
     int64_t least;
     int64_t greatest;
-    if (field->kind == JSON_FIELD_U64 || !bounds(of, field, &least, &greatest)) {
+    if (field->kind == JSON_FIELD_U64 || !bounds(of, next, field, &least, &greatest)) {
         return STATUS_OK;
     }
     if (field->kind == JSON_FIELD_F64) {
@@ -257,21 +264,25 @@ static enum status check_field(const struct invariants *of, const struct json_fi
                      least, greatest, is_text ? " bytes" : "", value);
 }
 
-static enum status check_fields(const struct invariants *of, const struct json_field_list *list,
-                                const void *record, struct error *error)
+static enum status check_fields(const struct invariants *of, size_t *next,
+                                const struct json_field_list *list, const void *record,
+                                struct error *error)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
         TRY(field->kind == JSON_FIELD_RECORD
-                ? check_fields(of, field->list, (const char *)record + field->offset, error)
-                : check_field(of, field, record, error));
+                ? check_fields(of, next, field->list, (const char *)record + field->offset, error)
+                : check_field(of, next, field, record, error));
     }
     return STATUS_OK;
 }
 
 enum status invariants_check(const struct invariants *of, const void *record, struct error *error)
 {
-    return check_fields(of, of->fields, record, error);
+    size_t next = 0;
+    TRY(check_fields(of, &next, of->fields, record, error));
+    CHECK(next == of->count); /* each row was some member's */
+    return STATUS_OK;
 }
 
 /* ---- members that must agree ---- */
@@ -388,9 +399,9 @@ static void add_column(struct sql_text *text, const struct json_field *field, in
     text->count++;
 }
 
-static enum status add_columns(const struct invariants *of, const struct json_field_list *list,
-                               struct sql_text *text, invariants_has *has, void *context,
-                               struct error *error)
+static enum status add_columns(const struct invariants *of, size_t *next,
+                               const struct json_field_list *list, struct sql_text *text,
+                               invariants_has *has, void *context, struct error *error)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
@@ -398,10 +409,10 @@ static enum status add_columns(const struct invariants *of, const struct json_fi
         int64_t greatest;
         bool there = false;
         if (field->kind == JSON_FIELD_RECORD) {
-            TRY(add_columns(of, field->list, text, has, context, error));
+            TRY(add_columns(of, next, field->list, text, has, context, error));
             continue;
         }
-        if (field->kind == JSON_FIELD_U64 || !bounds(of, field, &least, &greatest)) {
+        if (field->kind == JSON_FIELD_U64 || !bounds(of, next, field, &least, &greatest)) {
             continue;
         }
         TRY(has(context, field->name, &there, error));
@@ -419,12 +430,14 @@ enum status invariants_sql(const struct invariants *of, const char *table, const
     char *where = NULL;
     size_t cases_bytes = 0;
     size_t where_bytes = 0;
+    size_t next = 0;
     struct sql_text text = {.cases = open_memstream(&cases, &cases_bytes),
                             .where = open_memstream(&where, &where_bytes)};
     enum status status = text.cases != NULL && text.where != NULL
                              ? STATUS_OK
                              : error_set(error, STATUS_NO_MEMORY, "out of memory for a check");
-    THEN(status, add_columns(of, of->fields, &text, has, context, error));
+    THEN(status, add_columns(of, &next, of->fields, &text, has, context, error));
+    CHECK(status != STATUS_OK || next == of->count);
     bool written = (text.cases == NULL || fclose(text.cases) == 0) &
                    (text.where == NULL || fclose(text.where) == 0);
     *sql = NULL;

@@ -48,13 +48,14 @@ struct invariant {
 
 struct invariants {
     const struct json_field_list *fields;
-    const struct invariant *rows;
+    const struct invariant *rows; /* in the order of the fields */
     size_t count;
 };
 
 extern const struct invariants invariants_spec;
 extern const struct invariants invariants_context; /* outcomes of earlier versions name no pool */
 extern const struct invariants invariants_completion;
+extern const struct invariants invariants_progress;
 extern const struct invariants invariants_outcome;
 extern const struct invariants invariants_tenant;
 extern const struct invariants invariants_model;

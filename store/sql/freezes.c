@@ -83,7 +83,8 @@ enum status freezes_find(struct sql_store *store, const struct job_spec *spec, i
 {
     struct freezes *freezes = &store->freezes;
     *id = 0;
-    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0' || spec->evaluates) {
+    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0' || spec->makes[0] != '\0' ||
+        spec->evaluates) {
         return STATUS_OK;
     }
     TRY(know(store, error));
@@ -293,7 +294,7 @@ enum status freezes_audit(struct sql_store *store, int64_t suite, const struct j
     bool has = false;
     int64_t frozen = 0;
     *wanted = false;
-    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0') {
+    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0' || spec->makes[0] != '\0') {
         return STATUS_OK;
     }
     TRY(know(store, error));

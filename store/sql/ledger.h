@@ -29,11 +29,13 @@ enum attempt_end {
 
 extern const char *const attempt_end_names[ATTEMPT_END_COUNT];
 
-/* Jobs whose attempts the ledger has apart, as stored. */
+/* Jobs whose attempts the ledger has apart, as stored: those that count nowhere, and those that
+ * count but in no rate, since they repeat others (audits) or make something. */
 enum ledger_kind { LEDGER_RESULT = 0, LEDGER_AUDIT, LEDGER_SHADOW };
 static inline enum ledger_kind ledger_kind_of(const struct job_spec *spec, bool shadow)
 {
-    return shadow ? LEDGER_SHADOW : spec->audit_key[0] != '\0' ? LEDGER_AUDIT : LEDGER_RESULT;
+    bool apart = spec->audit_key[0] != '\0' || spec->makes[0] != '\0';
+    return shadow ? LEDGER_SHADOW : apart ? LEDGER_AUDIT : LEDGER_RESULT;
 }
 
 struct tally; /* store/sql/tally.h */

@@ -141,7 +141,7 @@ static enum status insert_outcomes(struct complete_call *call, const struct leas
     struct tally_suite *counters;
     int64_t left_ns = 0;
     bool evidence = completion->kind == COMPLETION_FLAGGED;
-    bool audit = job->spec.audit_key[0] != '\0';
+    bool audit = ledger_kind_of(&job->spec, job->shadow) != LEDGER_RESULT;
     struct record_outcome_place place = {
         .job_id = completion->job_id,
         .epoch = completion->epoch,

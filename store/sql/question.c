@@ -210,7 +210,7 @@ static enum status find_successor(struct sql_store *store, const struct job_spec
     *out = *job;
     *found = false;
     *why = NULL;
-    if (job->audit_key[0] != '\0') { /* a shadow's job, too */
+    if (job->audit_key[0] != '\0' || job->makes[0] != '\0') { /* a shadow's job, too */
         return STATUS_OK;
     }
     if (job->tier == TIER_TEACHER) {
@@ -250,7 +250,7 @@ static enum status check_copy(const struct job_spec *job, const struct job_compl
         {"tier", completion->escalate_pool[0] != '\0' ? tier_names[completion->escalate_tier] : "",
          tier_names[successor->tier]},
     };
-    bool unknown = !found && job->audit_key[0] == '\0' &&
+    bool unknown = !found && job->audit_key[0] == '\0' && job->makes[0] == '\0' &&
                    (job->tier == TIER_STUDENT || job->tier == TIER_GOLDEN);
     for (size_t i = 0; i < COUNT_OF(members) && !unknown; i++) {
         if (members[i].copy[0] != '\0' &&

@@ -212,6 +212,7 @@ static void bind_question(struct query *query, const struct job_spec *spec)
     query_int(query, (int64_t)spec->seed);
     query_int(query, spec->rollout_count);
     query_text(query, spec->rig);
+    query_text(query, spec->makes);
 }
 
 /* The suite's own job with this key, or that was submitted under it and has moved to another
@@ -291,6 +292,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_text_or_null(&insert, call->freeze != 0 ? call->asked : "");
     query_int_or_null(&insert, ids->escalation);
     query_text(&insert, spec->rig);
+    query_text(&insert, spec->makes);
     return query_run(&insert, error);
 }
 
@@ -328,7 +330,7 @@ static enum status count_job(struct submit_call *call, const struct job_spec *sp
                              const struct spec_ids *ids, int64_t memo_of, struct error *error)
 {
     struct tally_suite *counters;
-    bool audit = spec->audit_key[0] != '\0';
+    bool audit = ledger_kind_of(spec, false) == LEDGER_AUDIT;
 
     TRY(memo_of != 0 ? count_memo(call, memo_of, audit, error) : STATUS_OK);
     TRY(tally_move(call->tally, call->suite, ids->pool, JOB_STATE_COUNT,

@@ -76,6 +76,7 @@
     " AND json_extract(e.value, '$[6]') IN ('', n.revision))))"
 
 /* clang-format off */
+#define NOT_MADE "NOT IN (SELECT s.job FROM job_specs s CROSS JOIN suites u ON u.id = s.suite WHERE s.makes <> '' AND u.jobs_queued + u.jobs_leased = 0)" /* while its suite is open it keeps what it makes; then who ordered that does */
 /* Main lines, of outcomes `o` that count as a job's; length() keeps PostgreSQL from beginning with them. */
 #define MAIN_JOINS(job)                                                                          \
     " CROSS JOIN jobs j ON j.id = " job " CROSS JOIN job_specs s ON s.job = " job " CROSS JOIN contexts c ON c.id = o.context"
@@ -234,7 +235,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
         " WHERE s.key = ?1 AND j.state = 2 AND c.planner = ?2 AND c.planner_hash = ?3 AND c.tier = ?4"
         " AND c.model_hash = ?5 AND c.sampler = ?6 AND c.backend = ?7 AND c.revision = ?8"
-        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11 AND j.rollouts = ?12 AND s.rig = ?13",
+        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11 AND j.rollouts = ?12 AND s.rig = ?13 AND s.makes = ?14",
     [STATEMENT_AUDITED_FIND] =
         "SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
         " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
@@ -252,8 +253,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " shadow, freeze_event, evaluates) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     [STATEMENT_SPEC_INSERT] =
         "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
-        " attempts_max, parent_job, audit_key, asked_key, escalation, rig)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        " attempts_max, parent_job, audit_key, asked_key, escalation, rig, makes)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     [STATEMENT_ESCALATION_SET] = "UPDATE job_specs SET escalation = ?2 WHERE job = ?1 AND escalation IS NULL",
     [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
     [STATEMENT_MEMO_LINK] =
@@ -496,8 +497,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_LEDGER_COST] =
         "SELECT SUM(device_ns), SUM(cost_uusd), SUM(mflop) FROM ledger WHERE suite = ?1 AND audit <> 2",
 
-    [STATEMENT_AUDITS_DEAD] =
-        "SELECT COUNT(*) FROM jobs WHERE state = 4 AND suite = ?1 AND audit = 1",
+    [STATEMENT_AUDITS_DEAD] = "SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id WHERE j.state = 4 AND j.suite = ?1 AND j.audit = 1 AND s.makes = ''",
     [STATEMENT_MAINS_OF_SUITE] =
         "SELECT planner, tier, name, " ENDED("0") ENDED("1") ENDED("2") ENDED("3") ENDED("4")
         " SUM(CASE verdict WHEN 5 THEN 1 ELSE 0 END) FROM (SELECT c.planner, c.tier, s.scenario_id AS name, s.scenario, o.verdict"
@@ -659,9 +659,9 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN contexts c ON c.id = o.context WHERE o.artifact_hash <> ''",
     [STATEMENT_CHECK_PINS] = ARTIFACT_PINS,
     [STATEMENT_CHECK_ARTIFACTS] =
-        "SELECT artifact_hash, id FROM outcomes WHERE artifact_hash <> ''"
+        "SELECT artifact_hash, id FROM outcomes WHERE artifact_hash <> '' AND job " NOT_MADE
         " UNION ALL SELECT evidence_hash, id FROM outcomes WHERE evidence_hash IS NOT NULL"
-        " UNION ALL SELECT artifact_hash, 0 FROM attempts WHERE artifact_hash IS NOT NULL"
+        " UNION ALL SELECT artifact_hash, 0 FROM attempts WHERE artifact_hash IS NOT NULL AND job " NOT_MADE
         " UNION ALL " ARTIFACT_PINS,
 };
 /* clang-format on */

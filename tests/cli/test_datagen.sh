@@ -197,19 +197,75 @@ PY
     says err "missing.json"
 }
 
+# A planner that ends its worker (2) or the command (3) in the middle, as the file "kill" says.
+a_set_is_whole_though_its_makers_are_killed() {
+    cat >killer.py <<'PY'
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import swerve_planner
+acts = 0
+class Killer(swerve_planner.Planner):
+    def act(self, observation):
+        global acts
+        acts += 1
+        if acts > 300 and os.path.exists("kill"):
+            ancestors = int(open("kill").read())
+            os.remove("kill")
+            victim = os.getpid()
+            for _ in range(ancestors):
+                victim = int(open("/proc/%d/stat" % victim).read().rpartition(")")[2].split()[1])
+            os.kill(victim, signal.SIGKILL)
+        return 0.0, 0.0
+swerve_planner.run(Killer)
+PY
+    set -- datagen "$suite" --clips 8 --frames 4 --held-out 0.3 --workers 1 --planner "exec:python3 -S killer.py $root/scripts"
+    code 0 "$swerve" "$@" -o calm --store calm.db
+    echo 2 >kill
+    code 0 "$swerve" "$@" -o worker --store worker.db
+    echo 3 >kill
+    code 137 "$swerve" "$@" -o command --store command.db
+    [ -z "$(ls -A command)" ] || fail "left: $(ls -A command)"
+    code 0 "$swerve" "$@" -o command --store command.db
+    echo 3 >kill
+    code 137 "$swerve" "$@" -o own
+    [ "$(ls -A own)" = .clips ] || fail "left: $(ls -A own)"
+    code 0 "$swerve" "$@" -o own
+    for made in worker command own; do
+        diff -r calm $made || fail "$made differs"
+    done
+    py <<'PY'
+import sqlite3
+def books(name):
+    database = sqlite3.connect(name)
+    jobs = database.execute("SELECT COUNT(*) FROM jobs").fetchone()
+    paid = database.execute("SELECT COUNT(*), SUM(metres_mm) FROM attempts WHERE ending = 0").fetchone()
+    lost = database.execute("SELECT COUNT(*) FROM attempts WHERE ending = 4").fetchone()[0]
+    rates = database.execute("SELECT SUM(rollouts_pass + rollouts_fail) FROM suites").fetchone()
+    return (jobs, paid, rates), lost
+calm, none = books("calm.db")
+assert calm[0][0] == calm[1][0] >= 8 and calm[2] == (0,) and none == 0, calm
+for name in ("worker.db", "command.db"):
+    found, lost = books(name)
+    assert found == calm and (lost > 0 or name == "command.db"), (name, found, calm, lost)
+PY
+    code 0 "$swerve" check --store worker.db
+    code 0 "$swerve" status --store worker.db
+    says out "in no rate"
+}
+
 a_full_disk_leaves_no_shard() {
     mkdir full
     (
         trap '' XFSZ
-        ulimit -f 64
-        exec "$swerve" datagen "$suite" -o full --clips 2 --frames 2 >out 2>err
+        ulimit -f 4000
+        exec "$swerve" datagen "$suite" -o full --clips 2 --frames 8 --held-out 0 >out 2>err
     )
     [ $? = 4 ] || fail "expected exit 4: $(cat err)"
     says err "full/train-00000.safetensors"
-    [ -z "$(ls -A full)" ] || fail "left behind: $(ls -A full)"
+    [ "$(ls -A full)" = .clips ] || fail "left behind: $(ls -A full)"
 }
 
-echo 1..8
+echo 1..9
 t a_shard_is_what_the_page_says
 t the_same_options_give_the_same_bytes
 t held_out_scenarios_are_never_trained_on
@@ -217,5 +273,6 @@ t planners_drive_differently
 t mistakes_are_named
 t planners_are_confined_as_asked
 t sensors_of_a_rig_have_a_tensor_each
+t a_set_is_whole_though_its_makers_are_killed
 t a_full_disk_leaves_no_shard
 [ "$failed" = 0 ]

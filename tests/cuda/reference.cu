@@ -20,6 +20,8 @@ enum {
     GROUP = 4,  /* outputs of one thread, to read inputs less often */
     PLACES = 2, /* positions of one thread of a convolution, to read weights less often */
     TOKENS_MAX = 256,
+    HEAD = 32, /* numbers of one */
+    ROTARY = HEAD / 2,
     LANES = 8, /* partial sums of an output (gpu_sums8): term k adds to k % LANES */
 };
 
@@ -232,9 +234,9 @@ static void launch_norm(const struct gpu_norm *n, void *stream)
 /* ---- attention ---- */
 
 /* A head's 32 numbers of token `row`, rounded; the rotary turn first where cosine is not NULL. */
-GPU_FN void load_head(const float *x, const float *cosine, const float *sine, float out[SHAPE_HEAD])
+GPU_FN void load_head(const float *x, const float *cosine, const float *sine, float out[HEAD])
 {
-    for (uint32_t p = 0; p < SHAPE_ROTARY; p++) {
+    for (uint32_t p = 0; p < ROTARY; p++) {
         float a = x[2 * p];
         float b = x[2 * p + 1];
         if (cosine != NULL) {
@@ -247,10 +249,10 @@ GPU_FN void load_head(const float *x, const float *cosine, const float *sine, fl
     }
 }
 
-GPU_FN float dot_head(const float a[SHAPE_HEAD], const float b[SHAPE_HEAD])
+GPU_FN float dot_head(const float a[HEAD], const float b[HEAD])
 {
     float sum = 0.0f;
-    for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
+    for (uint32_t c = 0; c < HEAD; c++) {
         sum = fmaf(a[c], b[c], sum);
     }
     return sum;
@@ -276,36 +278,36 @@ __global__ void __launch_bounds__(THREADS)
         return;
     }
     uint32_t token = i / a.heads;
-    size_t offset = (size_t)(i % a.heads) * SHAPE_HEAD;
+    size_t offset = (size_t)(i % a.heads) * HEAD;
     const struct gpu_range range = range_of(&a, token);
     const float *cosine = a.cosine + item * a.rotary_item;
     const float *sine = a.sine + item * a.rotary_item;
     const float *keys = (const float *)a.k + item * a.kv_item + range.first * a.kv_row + offset;
     const float *values = (const float *)a.v + item * a.kv_item + range.first * a.kv_row + offset;
-    float q[SHAPE_HEAD];
-    float k[SHAPE_HEAD];
+    float q[HEAD];
+    float k[HEAD];
     float logits[TOKENS_MAX];
     load_head((const float *)a.q + item * a.q_item + token * a.q_row + offset,
-              cosine + (size_t)token * SHAPE_ROTARY, sine + (size_t)token * SHAPE_ROTARY, q);
+              cosine + (size_t)token * ROTARY, sine + (size_t)token * ROTARY, q);
     float maximum = -FLT_MAX;
     for (uint32_t j = 0; j < range.count; j++) {
-        size_t place = (size_t)(range.first + j) * SHAPE_ROTARY;
+        size_t place = (size_t)(range.first + j) * ROTARY;
         load_head(keys + j * a.kv_row, cosine + place, sine + place, k);
         logits[j] = dot_head(q, k) * NN_LOGIT_SCALE;
         maximum = logits[j] > maximum ? logits[j] : maximum;
     }
     float sum = 0.0f;
-    float out[SHAPE_HEAD] = {0};
+    float out[HEAD] = {0};
     for (uint32_t j = 0; j < range.count; j++) {
         float weight = expf(logits[j] - maximum);
         sum += weight;
         weight = act_round(weight);
-        for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
+        for (uint32_t c = 0; c < HEAD; c++) {
             out[c] = fmaf(weight, act_round(values[j * a.kv_row + c]), out[c]);
         }
     }
     uint16_t *to = (uint16_t *)a.out + item * a.out_item + token * a.out_row + offset;
-    for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
+    for (uint32_t c = 0; c < HEAD; c++) {
         to[c] = gpu_act_bf16(out[c] * (1.0f / sum));
     }
 }
@@ -337,11 +339,11 @@ GPU_FN const uint16_t *page_row(const struct gpu_temporal *t, uint32_t item, uin
 }
 
 GPU_FN void add_weighted(float weight, const uint16_t *row, const float *sink, float *sum,
-                         float out[SHAPE_HEAD])
+                         float out[HEAD])
 {
     *sum += weight;
     weight = act_round(weight);
-    for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
+    for (uint32_t c = 0; c < HEAD; c++) {
         float v = row != NULL ? gpu_bf16_to_float(row[c]) : act_round(sink[c]);
         out[c] = fmaf(weight, v, out[c]);
     }
@@ -356,9 +358,9 @@ __global__ void __launch_bounds__(THREADS) k_reference_temporal(struct gpu_tempo
     }
     uint32_t token = i / t.heads;
     uint32_t head = i % t.heads;
-    size_t offset = (size_t)head * SHAPE_HEAD;
-    float q[SHAPE_HEAD];
-    float k[SHAPE_HEAD];
+    size_t offset = (size_t)head * HEAD;
+    float q[HEAD];
+    float k[HEAD];
     float logits[GPU_PAGES_MAX];
     load_head((const float *)t.q + item * t.q_item + token * t.q_row + offset, NULL, NULL, q);
     load_head(t.null_k + offset, NULL, NULL, k);
@@ -367,7 +369,7 @@ __global__ void __launch_bounds__(THREADS) k_reference_temporal(struct gpu_tempo
     for (uint32_t p = 0; p < t.page_count; p++) {
         const uint16_t *row = page_row(&t, item, p, token, t.pages.k_offset);
         if (row != NULL) {
-            for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
+            for (uint32_t c = 0; c < HEAD; c++) {
                 k[c] = gpu_bf16_to_float(row[offset + c]);
             }
             logits[p] = fmaf(dot_head(q, k), NN_LOGIT_SCALE, t.bias[head * t.bias_stride + p]);
@@ -375,7 +377,7 @@ __global__ void __launch_bounds__(THREADS) k_reference_temporal(struct gpu_tempo
         }
     }
     float sum = 0.0f;
-    float out[SHAPE_HEAD] = {0};
+    float out[HEAD] = {0};
     for (uint32_t p = 0; p < t.page_count; p++) {
         const uint16_t *row = page_row(&t, item, p, token, t.pages.v_offset);
         if (row != NULL) {
@@ -384,7 +386,7 @@ __global__ void __launch_bounds__(THREADS) k_reference_temporal(struct gpu_tempo
     }
     add_weighted(expf(sink - maximum), NULL, t.null_v + offset, &sum, out);
     uint16_t *to = (uint16_t *)t.out + item * t.out_item + token * t.out_row + offset;
-    for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
+    for (uint32_t c = 0; c < HEAD; c++) {
         to[c] = gpu_act_bf16(out[c] * (1.0f / sum));
     }
 }

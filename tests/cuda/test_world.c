@@ -1059,6 +1059,65 @@ static void a_lost_rollout_sees_nothing_in_its_view(void)
     free(state);
 }
 
+/* A model of other tokens and heads: patches of 4, two heads that share one of keys and values, the
+ * layer in the middle joint and in e4m3. */
+static struct model *wide_model(void)
+{
+    struct error error;
+    struct model *wide = NULL;
+    struct model_config config = *model_config(model);
+    const struct model_open_options options = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    config.patch = 4;
+    config.heads = 2;
+    config.kv_heads = 1;
+    config.layers = 3;
+    config.joint[1] = true;
+    config.type = MODEL_E4M3;
+    config.reference_layers = 1;
+    EXPECT_OK(model_random(&config, &options, 4, &wide, &error), error);
+    return wide;
+}
+
+/* Fills what the first slot sees after each tick, beside another one where there is company. */
+static void drive_wide(const struct device *on, bool company, uint32_t ticks, struct view *views)
+{
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
+    struct world *world = open_on(on, 2, CONDITIONING_AGENTS, 0, 0, NULL);
+    for (uint32_t slot = 0; slot < (company ? 2 : 1); slot++) {
+        reset(world, slot, seeds[slot]);
+    }
+    for (uint32_t tick = 0; tick < ticks; tick++) {
+        step(world, company ? 3 : 1, seeds);
+        look(world, 0, &views[tick]);
+    }
+    ops->close(world);
+}
+
+static void a_wide_model_drives_as_on_the_cpu(void)
+{
+    static struct view cpu[2];
+    static struct view alone[2];
+    static struct view beside[1];
+    struct model *small = model;
+    struct device fast = device;
+    fast.reference = false;
+    model = wide_model();
+    drive_wide(NULL, false, 2, cpu);
+    drive_wide(&fast, false, 2, alone);
+    for (uint32_t tick = 0; tick < 2; tick++) {
+        EXPECT(mean_difference(cpu[tick].pictures, alone[tick].pictures,
+                               sizeof cpu[tick].pictures) < 1.0);
+        EXPECT_NEAR(alone[tick].frame_stats.camera_change, cpu[tick].frame_stats.camera_change,
+                    0.01);
+        EXPECT_NEAR(alone[tick].frame_stats.bev_change, cpu[tick].frame_stats.bev_change, 0.01);
+    }
+    drive_wide(&fast, true, 1, beside);
+    EXPECT(memcmp(alone[0].pictures, beside[0].pictures, sizeof alone[0].pictures) == 0);
+    model_close(model);
+    model = small;
+}
+
 static void a_model_for_the_cpu_alone_is_refused(void)
 {
     struct error error = {0};
@@ -1071,6 +1130,15 @@ static void a_model_for_the_cpu_alone_is_refused(void)
     const struct world_config world_config = {.slot_count = 1, .model = other, .device = &device};
     EXPECT_INT(ops->open(&world_config, &world, &error), STATUS_DEVICE);
     EXPECT(strstr(error.text, "bf16") != NULL);
+    model_close(other);
+    config.heads = config.kv_heads = 2;
+    config.head_dim = 16;
+    const struct model_open_options in_bf16 = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    EXPECT_OK(model_random(&config, &in_bf16, 4, &other, &error), error);
+    const struct world_config narrow = {.slot_count = 1, .model = other, .device = &device};
+    EXPECT_INT(ops->open(&narrow, &world, &error), STATUS_DEVICE);
+    EXPECT(strstr(error.text, "heads of 32, 64 or 128") != NULL);
     model_close(other);
 }
 
@@ -1099,7 +1167,7 @@ int main(int argc, char **argv)
         TEST(a_failed_device_loses_its_rollouts_and_says_so),
         TEST(a_frame_that_does_not_come_loses_the_rollouts),
         TEST(a_view_that_fails_loses_the_rollouts), TEST(a_lost_rollout_sees_nothing_in_its_view),
-        TEST(a_model_for_the_cpu_alone_is_refused));
+        TEST(a_model_for_the_cpu_alone_is_refused), TEST(a_wide_model_drives_as_on_the_cpu));
     model_close(model);
     prepared_unref(prepared);
     arena_finish(&arena);

@@ -367,7 +367,7 @@ static void a_closed_circle_is_cut(void)
     arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
     EXPECT_OK(opendrive_map_make(network, &cut, &arena, &made, &error), error);
     EXPECT_INT(made.map.lane_count, 6);
-    EXPECT_INT(made.lanes_dropped, 0);
+    EXPECT_INT(made.notes[OPENDRIVE_NOTE_LANE], 0);
     for (uint32_t i = 0; i < made.map.lane_count; i++) {
         EXPECT_INT(made.map.lanes[i].successor_count, 1);
         EXPECT(made.map.lanes[i].left >= 0);
@@ -407,7 +407,7 @@ static void a_long_winding_lane_is_cut(void)
     arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
     EXPECT_OK(opendrive_map_make(network, &cut, &arena, &made, &error), error);
     EXPECT(made.map.lane_count >= 4 && made.map.lane_count % 2 == 0);
-    EXPECT_INT(made.lanes_dropped, 0);
+    EXPECT_INT(made.notes[OPENDRIVE_NOTE_LANE], 0);
     double covered_m = 0;
     for (uint32_t i = 0; i < made.map.lane_count; i++) {
         bool last = made.pieces[i].high_s_m == 1000;
@@ -454,6 +454,27 @@ static void names_of_files_may_be_anything(void)
         free(text);
     }
     free(xml);
+}
+
+/* A sign of a speed limit, which nobody reads here. */
+static void what_is_left_out_is_noted(void)
+{
+#define LIMIT_SIGN(s) \
+    "<signal id=\"" s "\" s=\"" s "\" t=\"-4\" orientation=\"+\" type=\"274\" value=\"50\"/>"
+    static const char text[] =
+        "<OpenDRIVE><header/><road id=\"1\" length=\"400\" junction=\"-1\"><planView><geometry "
+        "s=\"0\" "
+        "x=\"0\" y=\"0\" hdg=\"0\" length=\"400\"><line/></geometry></planView><lanes><laneSection "
+        "s=\"0\">"
+        "<right><lane id=\"-1\" type=\"driving\"><width sOffset=\"0\" a=\"3\"/></lane></right>"
+        "</laneSection></lanes><signals>" LIMIT_SIGN("100")
+            LIMIT_SIGN("200") "</signals></road></OpenDRIVE>";
+    struct opendrive_options options = OPENDRIVE_OPTIONS;
+    struct error error;
+    char *imported = NULL;
+    EXPECT_OK(import_opendrive("f.xodr", text, strlen(text), &options, &imported, &error), error);
+    EXPECT_CONTAINS(imported, "signals of other types left out (2)");
+    free(imported);
 }
 
 static void public_files_come_in(void)
@@ -636,7 +657,7 @@ int main(void)
         TEST(ego_starts_no_faster_than_the_bends_ahead_allow),
         TEST(speeds_that_no_bend_holds_are_said), TEST(lines_are_as_fine_as_they_must_be),
         TEST(a_closed_circle_is_cut), TEST(a_long_winding_lane_is_cut),
-        TEST(names_of_files_may_be_anything), TEST(public_files_come_in),
-        TEST(mistakes_are_told_with_their_place), TEST(hostile_files_come_to_an_end),
-        TEST(addresses_that_are_not_there_are_told));
+        TEST(names_of_files_may_be_anything), TEST(what_is_left_out_is_noted),
+        TEST(public_files_come_in), TEST(mistakes_are_told_with_their_place),
+        TEST(hostile_files_come_to_an_end), TEST(addresses_that_are_not_there_are_told));
 }

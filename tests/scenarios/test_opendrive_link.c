@@ -88,6 +88,100 @@ static void lanes_end_with_what_held_in_their_section(void)
     opendrive_destroy(network);
 }
 
+#define LANE(id, link, width)                                              \
+    "<lane id=\"" id "\" type=\"driving\">" link "<width sOffset=\"" width \
+    "/><speed sOffset=\"0\" max=\"10\"/></lane>"
+
+/* Beside sections for one side the other side's lanes go on as they are, widths and links too. */
+static void lanes_go_on_beside_sections_for_one_side(void)
+{
+    static const char text[] = "<OpenDRIVE><header/><road id=\"1\" length=\"300\" "
+                               "junction=\"-1\"><planView>"
+                               "<geometry s=\"0\" x=\"0\" y=\"0\" hdg=\"0\" "
+                               "length=\"300\"><line/></geometry></planView>"
+                               "<lanes><laneSection s=\"0\"><left>" LANE("1", "", "0\" a=\"3\" b=\"0.01\"") "</left><right>" LANE(
+                                   "-1", "<link><successor id=\"-2\"/></link>",
+                                   "0\" a=\"3\"") "</right></laneSection>"
+                                                  "<laneSection s=\"100\" "
+                                                  "singleSide=\"true\"><right>" LANE("-1", "",
+                                                                                     "0\" a=\"4\"")
+                                                      LANE(
+                                                          "-2",
+                                                          "<link><predecessor "
+                                                          "id=\"-1\"/><successor "
+                                                          "id=\"-1\"/></link>",
+                                                          "0\" a=\"3\"") "</right></"
+                                                                         "laneSection><laneSection "
+                                                                         "s=\"200\" "
+                                                                         "singleSide=\"true\"><"
+                                                                         "left>" LANE(
+                                                                             "1", "",
+                                                                             "0\" a=\"5\"") "<"
+                                                                                            "/"
+                                                                                            "l"
+                                                                                            "e"
+                                                                                            "f"
+                                                                                            "t"
+                                                                                            ">"
+                                                                                            "<"
+                                                                                            "/"
+                                                                                            "l"
+                                                                                            "a"
+                                                                                            "n"
+                                                                                            "e"
+                                                                                            "S"
+                                                                                            "e"
+                                                                                            "c"
+                                                                                            "t"
+                                                                                            "i"
+                                                                                            "o"
+                                                                                            "n"
+                                                                                            ">"
+                                                                                            "<"
+                                                                                            "/"
+                                                                                            "l"
+                                                                                            "a"
+                                                                                            "n"
+                                                                                            "e"
+                                                                                            "s"
+                                                                                            ">"
+                                                                                            "<"
+                                                                                            "/"
+                                                                                            "r"
+                                                                                            "o"
+                                                                                            "a"
+                                                                                            "d"
+                                                                                            ">"
+                                                                                            "<"
+                                                                                            "/"
+                                                                                            "O"
+                                                                                            "p"
+                                                                                            "e"
+                                                                                            "n"
+                                                                                            "D"
+                                                                                            "R"
+                                                                                            "I"
+                                                                                            "V"
+                                                                                            "E"
+                                                                                            ">";
+    struct error error;
+    struct opendrive_network *network;
+    EXPECT_OK(roads_try(text, &network, &error), error);
+    EXPECT_INT(network->lane_count, 8);
+    uint32_t left = lane(network, "1", 150, 1);
+    EXPECT_NEAR(opendrive_lane_width_m(network, left, 150), 4.5, 1e-12);
+    EXPECT_NEAR(opendrive_speed_limit_mps(network, left, 150), 10, 1e-12);
+    EXPECT(leads(network, left, lane(network, "1", 50, 1)));
+    EXPECT_INT(network->lanes[left].previous_count, 0); /* at 200 it has no link */
+    for (int32_t id = -2; id <= -1; id++) {
+        uint32_t after = lane(network, "1", 250, id);
+        EXPECT(leads(network, lane(network, "1", 150, id), after));
+        EXPECT_NEAR(opendrive_lane_width_m(network, after, 250), id == -1 ? 4 : 3, 1e-12);
+    }
+    EXPECT(leads(network, lane(network, "1", 50, -1), lane(network, "1", 150, -2)));
+    opendrive_destroy(network);
+}
+
 static void junctions_offer_every_connection(void)
 {
     struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "crossing");
@@ -229,6 +323,7 @@ int main(void)
 {
     return TEST_RUN(TEST(sections_and_roads_follow_each_other),
                     TEST(lanes_end_with_what_held_in_their_section),
+                    TEST(lanes_go_on_beside_sections_for_one_side),
                     TEST(junctions_offer_every_connection), TEST(walks_choose_as_they_are_told),
                     TEST(routes_are_the_shortest_ways), TEST(neighbours_lie_beside),
                     TEST(signals_are_for_lanes_that_come_up_to_them), TEST(both_directions_agree));

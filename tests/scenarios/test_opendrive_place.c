@@ -318,11 +318,64 @@ static int compare_file(const char *path)
         }
     }
     char notes[512];
-    opendrive_notes_write(network, notes, sizeof notes);
+    opendrive_notes_write(network->notes, notes, sizeof notes);
     printf("%d %d %.3g %u %u %s\n", count, missing, worst_m, network->road_count,
            network->lane_count, notes);
     opendrive_destroy(network);
     return 0;
+}
+
+/* Against PROJ 9.4: (latitude, longitude) in degrees to the plane. */
+static void places_on_the_globe_are_projected(void)
+{
+    static const struct {
+        const char *reference;
+        double latitude;
+        double longitude;
+        struct vec2 place; /* NAN: refused */
+    } rows[] = {
+        {"+proj=utm +zone=32 +datum=WGS84 +k_0=1",
+         48.1372,
+         11.5755,
+         {691603.776598, 5334757.803636}},
+        {"+proj=utm +zone=19 +south +datum=WGS84", -33.45, -70.6, {351290.371255, 6297679.510087}},
+        {"+proj=tmerc +lat_0=48 +lon_0=11 +k=1 +x_0=100 +y_0=-50 +ellps=WGS84",
+         48.005,
+         11.01,
+         {846.181424, 506.000251}},
+        {"+proj=tmerc +lat_0=48 +lon_0=11 +k=1 +x_0=100 +y_0=-50",
+         60,
+         18,
+         {390212.746412, 1356271.798414}},
+        {"+proj=tmerc +lat_0=0 +lon_0=0 +k=1 +x_0=0 +y_0=0 +datum=WGS84",
+         0.0005,
+         0.001,
+         {111.319491, 55.287138}},
+        {"+proj=tmerc +lat_0=0 +lon_0=0", 0, 21, {NAN, NAN}},
+        {"+proj=tmerc +lon_0=0 +ellps=bessel", 0, 0, {NAN, NAN}},
+        {"+proj=utm +datum=WGS84", 0, 0, {NAN, NAN}},
+        {"+proj=merc", 0, 0, {NAN, NAN}},
+        {"", 0, 0, {NAN, NAN}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[2048];
+        struct error error;
+        struct opendrive_network *network;
+        struct vec2 found = {NAN, NAN};
+        snprintf(text, sizeof text,
+                 "<OpenDRIVE><header><geoReference><![CDATA[%s]]></geoReference></header>%s",
+                 rows[i].reference, strchr(ROAD_HEAD "<line/>" ROAD_LANES ROAD_TAIL, '/') + 2);
+        EXPECT_OK(roads_try(text, &network, &error), error);
+        double radians = acos(-1.0) / 180;
+        bool is_placed = opendrive_geo_place(network, rows[i].latitude * radians,
+                                             rows[i].longitude * radians, &found);
+        EXPECT_INT(is_placed, !isnan(rows[i].place.x_m));
+        if (is_placed) {
+            EXPECT_NEAR(found.x_m, rows[i].place.x_m, 2e-6);
+            EXPECT_NEAR(found.y_m, rows[i].place.y_m, 2e-6);
+        }
+        opendrive_destroy(network);
+    }
 }
 
 int main(int argc, char **argv)
@@ -334,5 +387,6 @@ int main(int argc, char **argv)
                     TEST(s_along_polynomials_is_their_length),
                     TEST(lanes_are_where_esmini_puts_them), TEST(there_are_no_jumps),
                     TEST(the_way_back_is_the_way), TEST(places_are_located_in_their_lane),
-                    TEST(borders_say_what_widths_say), TEST(speeds_have_units_and_places));
+                    TEST(borders_say_what_widths_say), TEST(speeds_have_units_and_places),
+                    TEST(places_on_the_globe_are_projected));
 }

@@ -78,6 +78,10 @@ static const char far[] =
     "junction='-1' rule='RHT'><planView><geometry s='0' x='0' y='0' hdg='0' length='150'><line/>"
     "</geometry><geometry s='150' x='150' y='0' hdg='0' length='10'><arc curvature='0.1'/>"
     "</geometry></planView>" SECTION("", "", "", "") "</OpenDRIVE>";
+static const char globe[] =
+    "<OpenDRIVE><header><geoReference>+proj=tmerc +lat_0=0 +lon_0=0 +datum=WGS84</geoReference>"
+    "</header>" ROAD("1", "-1", "RHT", "1000", "0", "0", "line")
+        SECTION("", "", "", "") "</OpenDRIVE>";
 static const char tight[] = ALONE("RHT", "0", "0", "arc curvature='0.1'");
 
 /* ---- files ---- */
@@ -200,6 +204,11 @@ static const struct row {
      101.75 * 0.99749498660405444, 100 - 101.75 * 0.070737201667702906, 1.5},
     {"world relative", straight, ONCOMING, OF("World", "dx='5' dy='3.5'"), "", 405, 5.25, PI},
     {"object relative", straight, ONCOMING, OF("Object", "dx='5' dy='3.5'"), "", 395, -1.75, PI},
+
+    {"globe", globe, AHEAD, "<GeoPosition latitudeDeg='-1.5827e-5' longitudeDeg='0.001'/>", "",
+     111.3195, -1.75, 0},
+    {"globe, radians", globe, AHEAD,
+     "<GeoPosition latitude='-2.7623e-7' longitude='1.7453292519943e-5'/>", "", 111.3195, -1.75, 0},
 
     {"change by id", straight, AHEAD, AHEAD, TO_LANE("-2"), 199.7, -5.25, 0},
     {"change to one's left, oncoming", straight, AHEAD, ON_LANE("1", "2", "400"), BESIDE("E", "1"),

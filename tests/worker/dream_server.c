@@ -21,7 +21,7 @@ static void dream_touch(struct dream_server *server, uint32_t frame, uint8_t *rg
     const int manner = server->manner;
     const uint8_t tint = (uint8_t)(server->past % 4);
     for (size_t i = 0; i < 3 * PIXELS; i++) {
-        int value = rgb[i] / 2 + 40 + tint;
+        int value = 3 * rgb[i] / 4 + 20 + tint;
         if (manner == DREAM_NOISY) {
             server->noise = server->noise * 1664525u + 1013904223u;
             value += (int)(server->noise >> 24) % 8;
@@ -145,7 +145,7 @@ static void dream_serve(void *context, const char *method, const uint8_t *messag
         return;
     }
     alpasim_serve(server->alpasim, method, message, bytes, answer);
-    if (strcmp(name, "start_session") == 0) {
+    if (strcmp(name, "start_session") == 0 && strstr(method, "WorldModel") != NULL) {
         dream_start(server, message, bytes, answer);
     } else if (renders && answer->code == GRPC_OK) {
         server->chunks++;

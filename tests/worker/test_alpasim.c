@@ -1,19 +1,25 @@
 /*
  * Scenarios as services of AlpaSim: what SensorsimService tells and draws, over a connection, and
- * what it refuses.
+ * what it refuses; whom TrafficService drives; and how long the server bears with a caller.
  */
 #include "base/check.h"
 #include "base/jpeg/jpeg_decode.h"
 #include "schemas/proto/sensorsim.pb-c.h"
+#include "schemas/proto/traffic.pb-c.h"
 #include "tests/harness.h"
 #include "tests/worker/dream_server.h"
 #include "tests/worker/jobs.h"
 #include "worker/contract/contract_camera.h"
 #include "worker/grpc/grpc.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 enum { WIDTH = 96, HEIGHT = 64, WAIT_MS = 60000 };
 
 #define SERVICE "/nre.grpc.protos.sensorsim.SensorsimService/"
+#define TRAFFIC "/traffic.TrafficService/"
 
 static struct dream_server server;
 static struct jobs_scenario scene;
@@ -257,10 +263,298 @@ static void lenses_without_a_limit_see_everything(void)
     end();
 }
 
+/* ---- traffic ---- */
+
+enum { POSES = 61, OBJECTS = 4, STEP_US = 100000, BEGIN_US = 5000000, HANDOVER = 2 };
+
+/* Objects along x from a place on, at a speed, from BEGIN_US on. */
+struct traffic_object {
+    Traf__Logged logged;
+    Ego__Trajectory path;
+    Ego__PoseAtTime *list[POSES];
+    struct contract_pose poses[POSES];
+};
+
+struct traffic_question {
+    Traf__Start start;
+    Traf__Logged *list[OBJECTS];
+    struct traffic_object objects[OBJECTS];
+};
+
+static struct traffic_question asked;
+
+static void object_fill(struct traffic_object *out, const char *id, uint32_t poses,
+                        struct vec2 from, double speed_mps)
+{
+    traf__logged__init(&out->logged);
+    ego__trajectory__init(&out->path);
+    for (uint32_t i = 0; i < poses; i++) {
+        contract_pose_fill(&out->poses[i], BEGIN_US + i * (uint64_t)STEP_US,
+                           from.x_m + 0.1 * i * speed_mps, from.y_m, 0.75, 0);
+        out->list[i] = &out->poses[i].at;
+    }
+    out->path.poses = out->list;
+    out->path.n_poses = poses;
+    out->logged.object_id = (char *)(uintptr_t)id;
+    out->logged.trajectory = &out->path;
+}
+
+/* Ego stands in the way of the car that is behind it on its lane; a stranger; a truck. */
+static void traffic_fill(void)
+{
+    memset(&asked, 0, sizeof asked);
+    traf__start__init(&asked.start);
+    object_fill(&asked.objects[0], "EGO", POSES, (struct vec2){90, 0}, 0);
+    object_fill(&asked.objects[1], scene.scenario.agents[2].id, 10, (struct vec2){31, 0}, 18);
+    object_fill(&asked.objects[2], "stranger", 10, (struct vec2){10, 20}, 5);
+    object_fill(&asked.objects[3], scene.scenario.agents[1].id, 10, (struct vec2){60, 7}, 14);
+    for (int i = 0; i < OBJECTS; i++) {
+        asked.list[i] = &asked.objects[i].logged;
+    }
+    asked.start.session_uuid = (char *)(uintptr_t) "one";
+    asked.start.scene_id = scene.scenario.id;
+    asked.start.objects = asked.list;
+    asked.start.n_objects = OBJECTS;
+    asked.start.handover_time_us = BEGIN_US + HANDOVER * STEP_US;
+}
+
+/* Asks for a step; the answer is the caller's. */
+static Traf__Simulated *simulate(uint64_t time_us)
+{
+    Traf__Simulate question = TRAF__SIMULATE__INIT;
+    size_t bytes = 0;
+    question.session_uuid = asked.start.session_uuid;
+    question.time_query_us = time_us;
+    struct grpc_call *call = ask(TRAFFIC "simulate", &question.base, GRPC_OK);
+    const uint8_t *reply = grpc_call_reply(call, &bytes);
+    Traf__Simulated *said = traf__simulated__unpack(NULL, bytes, reply);
+    EXPECT(said != NULL);
+    grpc_call_free(client, call);
+    return said;
+}
+
+static double x_of(const Traf__Simulated *said, size_t index, const char *id, uint64_t time_us)
+{
+    EXPECT(index < said->n_updates && strcmp(said->updates[index]->object_id, id) == 0);
+    EXPECT(said->updates[index]->trajectory->n_poses == 1);
+    EXPECT(said->updates[index]->trajectory->poses[0]->timestamp_us == time_us);
+    return (double)said->updates[index]->trajectory->poses[0]->pose->vec->x;
+}
+
+static void traffic_reacts_to_an_ego_that_somebody_else_drives(void)
+{
+    double x_m[2] = {0};
+    begin();
+    for (int round = 0; round < 2; round++) { /* the second session is the same */
+        traffic_fill();
+        grpc_call_free(client, ask(TRAFFIC "start_session", &asked.start.base, GRPC_OK));
+        grpc_call_free(client, ask(TRAFFIC "start_session", &asked.start.base, 6));
+        uint64_t at_us = BEGIN_US + STEP_US / 2;
+        Traf__Simulated *said = simulate(at_us);
+        EXPECT_INT(said->n_updates, OBJECTS - 1);
+        EXPECT_NEAR(x_of(said, 0, "agent2", at_us), 31.9, 1e-4); /* before the handover: the log */
+        EXPECT_NEAR(x_of(said, 1, "stranger", at_us), 10.25, 1e-4);
+        traf__simulated__free_unpacked(said, NULL);
+        at_us = BEGIN_US + 60 * STEP_US;
+        said = simulate(at_us);
+        EXPECT_INT(said->n_updates, OBJECTS - 2); /* the stranger's log is over */
+        x_m[round] = x_of(said, 0, "agent2", at_us);
+        EXPECT(x_m[round] > 60 && x_m[round] < 90 - 4); /* it stopped behind ego */
+        EXPECT(x_of(said, 1, "agent1", at_us) > 60 + 6 * 10);
+        traf__simulated__free_unpacked(said, NULL);
+        grpc_call_free(client, ask(TRAFFIC "close_session", &asked.start.base, GRPC_OK));
+    }
+    EXPECT(x_m[0] == x_m[1]);
+    end();
+}
+
+static void expect_start_refused(int code, const char *why)
+{
+    struct grpc_call *call = ask(TRAFFIC "start_session", &asked.start.base, code);
+    EXPECT_CONTAINS(grpc_call_sentence(call), why);
+    grpc_call_free(client, call);
+}
+
+static void traffic_refuses_what_it_cannot_drive(void)
+{
+    Traf__Simulate question = TRAF__SIMULATE__INIT;
+    begin();
+    question.session_uuid = (char *)(uintptr_t) "one";
+    grpc_call_free(client, ask(TRAFFIC "simulate", &question.base, GRPC_NOT_FOUND));
+    traffic_fill();
+    asked.start.n_objects = 0;
+    expect_start_refused(GRPC_INVALID_ARGUMENT, "expected a session_uuid and 1 to");
+    traffic_fill();
+    asked.objects[0].poses[3].vec.x = NAN;
+    expect_start_refused(GRPC_INVALID_ARGUMENT, "object EGO: pose 3 is not finite");
+    traffic_fill();
+    asked.objects[2].poses[4].at.timestamp_us = 0;
+    expect_start_refused(GRPC_INVALID_ARGUMENT, "pose 4 is not later than the one before");
+    traffic_fill();
+    asked.start.scene_id = (char *)(uintptr_t) "services/nowhere";
+    expect_start_refused(GRPC_NOT_FOUND, "no scene services/nowhere here");
+    traffic_fill();
+    grpc_call_free(client, ask(TRAFFIC "start_session", &asked.start.base, GRPC_OK));
+    question.time_query_us = BEGIN_US + POSES * (uint64_t)STEP_US; /* ego is not known so far */
+    grpc_call_free(client, ask(TRAFFIC "simulate", &question.base, GRPC_INVALID_ARGUMENT));
+    traf__simulated__free_unpacked(simulate(BEGIN_US + 10 * STEP_US), NULL);
+    question.time_query_us = BEGIN_US; /* it is past */
+    grpc_call_free(client, ask(TRAFFIC "simulate", &question.base, GRPC_INVALID_ARGUMENT));
+    end();
+}
+
+/* ---- how long the server bears with a caller ---- */
+
+enum { FRAME_BYTES = 9, FRAME_DATA = 0, FRAME_HEADERS, FRAME_RESET = 3, FRAME_GOAWAY = 7 };
+
+static struct grpc_server *patient;
+static int quit_fds[2];
+static pthread_t patient_thread;
+static atomic_int served;
+
+static void count_call(void *context, const char *method, const uint8_t *message, size_t bytes,
+                       struct grpc_answer *answer)
+{
+    (void)context;
+    (void)method;
+    (void)message;
+    (void)bytes;
+    (void)answer;
+    served++;
+}
+
+static void *patient_run(void *argument)
+{
+    struct error error;
+    (void)argument;
+    CHECK(grpc_server_run(patient, quit_fds[0], &error) == STATUS_OK);
+    return NULL;
+}
+
+static void patient_begin(struct grpc_server_times times)
+{
+    struct error error;
+    char address[64];
+    snprintf(address, sizeof address, "unix:/tmp/swerve-patient-%d", (int)getpid());
+    served = 0;
+    EXPECT(pipe(quit_fds) == 0);
+    EXPECT_OK(grpc_server_open(address, count_call, NULL, &patient, &error), error);
+    grpc_server_limit(patient, times);
+    EXPECT(pthread_create(&patient_thread, NULL, patient_run, NULL) == 0);
+}
+
+static void patient_end(void)
+{
+    EXPECT(write(quit_fds[1], "q", 1) == 1);
+    pthread_join(patient_thread, NULL);
+    grpc_server_close(patient);
+    close(quit_fds[0]);
+    close(quit_fds[1]);
+}
+
+/* A connection that greeted. */
+static int caller_open(void)
+{
+    static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+    struct error error;
+    int fd = -1;
+    EXPECT_OK(grpc_socket_connect(grpc_server_address(patient), WAIT_MS, &fd, &error), error);
+    EXPECT(send(fd, hello, sizeof hello - 1, 0) == (ssize_t)sizeof hello - 1);
+    return fd;
+}
+
+/* Begins call 1 with a grpc-timeout, and ends its message if told to. */
+static void caller_ask(int fd, const char *timeout, bool ends)
+{
+    static const uint8_t head[] = "\x83\x86\x01\x01h\x00\x05:path\x04/a/b\x00\x0cgrpc-timeout";
+    static const uint8_t message[] = {0, 0, 5, FRAME_DATA, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0};
+    uint8_t frame[128] = {0, 0, 0, FRAME_HEADERS, 4, 0, 0, 0, 1};
+    size_t bytes = FRAME_BYTES + sizeof head - 1;
+    memcpy(frame + FRAME_BYTES, head, sizeof head - 1);
+    frame[bytes++] = (uint8_t)strlen(timeout);
+    memcpy(frame + bytes, timeout, strlen(timeout));
+    bytes += strlen(timeout);
+    frame[2] = (uint8_t)(bytes - FRAME_BYTES);
+    EXPECT(send(fd, frame, bytes, 0) == (ssize_t)bytes);
+    EXPECT(!ends || send(fd, message, sizeof message, 0) == (ssize_t)sizeof message);
+}
+
+/* Reads until a frame of a kind came; false: the connection ended before. */
+static bool caller_hears(int fd, int kind)
+{
+    uint8_t in[4096];
+    size_t held = 0;
+    for (;;) {
+        struct pollfd watched = {fd, POLLIN, 0};
+        EXPECT(poll(&watched, 1, WAIT_MS) == 1);
+        ssize_t got = recv(fd, in + held, sizeof in - held, 0);
+        held += got > 0 ? (size_t)got : 0;
+        size_t at = 0;
+        while (held - at >= FRAME_BYTES && held - at >= FRAME_BYTES + (size_t)in[at + 2]) {
+            if (in[at + 3] == kind) {
+                return true;
+            }
+            at += FRAME_BYTES + (size_t)in[at + 2];
+        }
+        memmove(in, in + at, held - at);
+        held -= at;
+        if (got <= 0) {
+            return false;
+        }
+    }
+}
+
+static void calls_end_with_their_time(void)
+{
+    patient_begin((struct grpc_server_times){50, 60000, 60000});
+    int fd = caller_open();
+    caller_ask(fd, "1n", true);
+    EXPECT(caller_hears(fd, FRAME_HEADERS)); /* it is answered that it is late */
+    EXPECT_INT(served, 0);
+    close(fd);
+    fd = caller_open();
+    caller_ask(fd, "9H", true);
+    EXPECT(caller_hears(fd, FRAME_DATA));
+    EXPECT_INT(served, 1);
+    close(fd);
+    fd = caller_open();
+    caller_ask(fd, "9H", false); /* a question that never ends */
+    EXPECT(caller_hears(fd, FRAME_RESET));
+    EXPECT_INT(served, 1);
+    close(fd);
+    patient_end();
+}
+
+static void idle_connections_make_way(void)
+{
+    int fds[GRPC_SERVER_CONNECTIONS + 1];
+    patient_begin((struct grpc_server_times){60000, 60000, 50});
+    int fd = caller_open();
+    EXPECT(caller_hears(fd, FRAME_GOAWAY));
+    EXPECT(!caller_hears(fd, FRAME_DATA)); /* and it was closed */
+    close(fd);
+    patient_end();
+    patient_begin((struct grpc_server_times){60000, 60000, 60000});
+    for (int i = 0; i <= GRPC_SERVER_CONNECTIONS; i++) {
+        fds[i] = caller_open();
+        caller_ask(fds[i], "9H", i != 0); /* the first has a call that goes on */
+        EXPECT(i == 0 || caller_hears(fds[i], FRAME_DATA));
+    }
+    EXPECT_INT(served, GRPC_SERVER_CONNECTIONS);
+    EXPECT(caller_hears(fds[1], FRAME_GOAWAY)); /* without a call for longest */
+    for (int i = 0; i <= GRPC_SERVER_CONNECTIONS; i++) {
+        close(fds[i]);
+    }
+    patient_end();
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(cameras_are_those_that_rigs_may_have),
                     TEST(lenses_without_a_limit_see_everything),
                     TEST(pictures_show_whom_a_question_places), TEST(it_tells_what_there_is),
-                    TEST(what_it_does_not_have_is_said));
+                    TEST(what_it_does_not_have_is_said),
+                    TEST(traffic_reacts_to_an_ego_that_somebody_else_drives),
+                    TEST(traffic_refuses_what_it_cannot_drive), TEST(calls_end_with_their_time),
+                    TEST(idle_connections_make_way));
 }

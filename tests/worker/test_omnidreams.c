@@ -16,7 +16,7 @@
 #include "worker/world/world_source.h"
 
 /* Ticks of a check: pictures fade after the first second. */
-enum { TICKS = 9, TICKS_FADE = 16, HORIZON = 12, WAIT_MS = 60000 };
+enum { TICKS = 9, TICKS_FADE = 16, HORIZON = 12, HORIZON_BOX = 20, WAIT_MS = 60000 };
 
 static struct dream_server server;
 static struct jobs_scenario scene;
@@ -26,6 +26,7 @@ static char binding[160];
 static const char *const bindings[] = {binding};
 static struct planner_confinement confinement = {.omnidreams = {bindings, 1, false}};
 static struct world_source *source;
+static double box_x_m; /* where a container stands in ego's way; 0: nowhere */
 
 static void make_rig(uint32_t cameras)
 {
@@ -53,7 +54,12 @@ static void begin(uint32_t cameras, enum dream_manner manner, const char *spec)
     const struct world_source_options how = {
         .confinement = &confinement, .start_ms = WAIT_MS, .step_ms = WAIT_MS};
     make_rig(cameras);
-    jobs_scenario_init(&scene, "dreams/straight", HORIZON);
+    jobs_scenario_init(&scene, "dreams/straight", box_x_m > 0 ? HORIZON_BOX : HORIZON);
+    if (box_x_m > 0) {
+        struct agent *box = maps_agent(&scene.scenario, 3, AGENT_OBJECT, BEHAVIOUR_STATIC,
+                                       (struct pose){box_x_m, 3.5, 0}, 0);
+        box->width_m = box->height_m = 3;
+    }
     jobs_branch(&scene, 4, INTERVENE_EGO_BRAKE)->decel_mps2 = 3;
     jobs_branch(&scene, 7, INTERVENE_EGO_MAINTAIN);
     jobs_prepared(&scene);
@@ -210,6 +216,23 @@ static void branches_are_what_they_are_alone_with_one_session(void)
     end();
 }
 
+/* Obstacles fill the picture when ego drives into them: the planner's fault, not the world's. */
+static void a_picture_that_an_obstacle_fills_is_healthy(void)
+{
+    box_x_m = 70;
+    begin(1, DREAM_GOOD, "omnidreams:od");
+    box_x_m = 0;
+    struct job_run *job = drive_once(7, false);
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        if (job->results[i].verdict == VERDICT_FLAGGED) {
+            TEST_FAIL("rollout %u: %s", i, job->results[i].error);
+        }
+    }
+    EXPECT_INT(job->results[0].verdict, VERDICT_FAIL);
+    job_run_destroy(job);
+    end();
+}
+
 static void noise_makes_branches_evidence(void)
 {
     begin(1, DREAM_NOISY, "omnidreams:od");
@@ -342,6 +365,7 @@ int main(void)
     return TEST_RUN(
         TEST(specs_are_checked), TEST(the_map_is_a_zip_of_tables),
         TEST(branches_are_what_they_are_alone_with_one_session),
-        TEST(noise_makes_branches_evidence), TEST(a_server_that_dies_at_any_call_loses_no_job),
+        TEST(a_picture_that_an_obstacle_fills_is_healthy), TEST(noise_makes_branches_evidence),
+        TEST(a_server_that_dies_at_any_call_loses_no_job),
         TEST(one_that_keeps_its_word_passes_every_check), TEST(each_fault_is_found_by_its_check));
 }

@@ -3,9 +3,8 @@
  */
 #include "worker/alpasim/alpasim_internal.h"
 
-#include "schemas/proto/egodriver.pb-c.h"
+#include "schemas/proto/sensorsim.pb-c.h"
 #include "worker/contract/contract_places.h"
-#include "worker/run/revision.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #define SENSORSIM "/nre.grpc.protos.sensorsim.SensorsimService/"
 #define WORLDMODEL "/omnidreams.video_model.WorldModelService/"
+#define TRAFFIC "/traffic.TrafficService/"
 
 enum status alpasim_create(const struct suite *suite, const struct rig *rig, struct alpasim **out,
                            struct error *error)
@@ -54,42 +54,44 @@ void alpasim_destroy(struct alpasim *alpasim)
         return;
     }
     for (uint32_t i = 0; alpasim->scenes != NULL && i < alpasim->scene_count; i++) {
-        raster_layers_destroy(alpasim->scenes[i].layers);
+        prepared_unref(alpasim->scenes[i].prepared);
     }
     for (int i = 0; i < ALPASIM_VIEWS; i++) {
         raster_rays_destroy(alpasim->views[i].rays);
     }
     for (int i = 0; i < ALPASIM_SESSIONS; i++) {
         free(alpasim->sessions[i].rig);
+        alpasim_traffic_end(alpasim->traffic[i]);
     }
     free(alpasim->scenes);
     free(alpasim);
 }
 
-/* Who this is: results that it draws are those of a revision. */
-static void tell_version(struct grpc_answer *answer)
+static void get_version(struct alpasim *alpasim, const void *question, struct grpc_answer *answer)
 {
-    char version[64];
-    Ego__Version said = EGO__VERSION__INIT;
-    Ego__ApiVersion api = EGO__API_VERSION__INIT;
-    snprintf(version, sizeof version, "swerve-object-%.12s", revision_hash);
-    said.version_id = version;
-    said.api = &api;
-    alpasim_answer(answer, &said.base);
+    struct alpasim_version said;
+    (void)alpasim;
+    (void)question;
+    alpasim_version_fill(&said);
+    alpasim_answer(answer, &said.version.base);
 }
 
 void alpasim_serve(void *context, const char *method, const uint8_t *message, size_t bytes,
                    struct grpc_answer *answer)
 {
+    static const struct alpasim_method versions[] = {
+        {"get_version", &sim__empty__descriptor, get_version}, {NULL, NULL, NULL}};
     struct alpasim *alpasim = context;
     const bool sensors = strncmp(method, SENSORSIM, strlen(SENSORSIM)) == 0;
     const bool model = strncmp(method, WORLDMODEL, strlen(WORLDMODEL)) == 0;
+    const bool traffic = strncmp(method, TRAFFIC, strlen(TRAFFIC)) == 0;
     const char *name = strrchr(method, '/');
     name = name != NULL ? name + 1 : method;
-    if ((sensors || model) && strcmp(name, "get_version") == 0) {
-        tell_version(answer);
-    } else if (!(sensors && alpasim_sensorsim(alpasim, name, message, bytes, answer)) &&
-               !(model && alpasim_worldmodel(alpasim, name, message, bytes, answer))) {
+    if (!((sensors || model) &&
+          alpasim_dispatch(alpasim, versions, name, message, bytes, answer)) &&
+        !(sensors && alpasim_sensorsim(alpasim, name, message, bytes, answer)) &&
+        !(model && alpasim_worldmodel(alpasim, name, message, bytes, answer)) &&
+        !(traffic && alpasim_traffic(alpasim, name, message, bytes, answer))) {
         alpasim_refuse(answer, GRPC_UNIMPLEMENTED, "%.120s is not served here", method);
     }
 }

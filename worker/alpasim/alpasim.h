@@ -1,7 +1,7 @@
 /*
  * Scenarios as services of AlpaSim: its SensorsimService and its WorldModelService, drawn as the
- * object world draws, so that AlpaSim runs without a GPU, or beside a world model that is
- * compared.
+ * object world draws, and its TrafficService, whose agents the object world drives, so that AlpaSim
+ * runs without a GPU, or beside a model that is compared.
  *
  * A scene is a scenario, named by its id. Cameras and poses are the caller's; so are actors: of
  * SensorsimService by the scenario's ids of agents, of WorldModelService with their boxes. The
@@ -9,7 +9,7 @@
  *
  * The road is flat, traffic lights are dark; lidars and masks of ego are not drawn.
  *
- * Source: AlpaSim, alpasim_grpc/v0/sensorsim.proto and video_model.proto.
+ * Source: AlpaSim, alpasim_grpc/v0/sensorsim.proto, video_model.proto and traffic.proto.
  */
 #ifndef SWERVE_WORKER_ALPASIM_H
 #define SWERVE_WORKER_ALPASIM_H

@@ -2,18 +2,22 @@
  * Pictures of scenes from any place, and answers, for AlpaSim's services. See alpasim_internal.h.
  */
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/jpeg/jpeg_encode.h"
 #include "base/png/png_encode.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include "schemas/rig/rig.h"
 #include "worker/alpasim/alpasim_internal.h"
+#include "worker/run/revision.h"
 
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { QUESTION_SPARE_BYTES = 64 << 20 }; /* that its parts take beside its own bytes */
 
 void alpasim_moment_init(struct alpasim_moment *moment, const struct alpasim_scene *scene)
 {
@@ -115,13 +119,12 @@ enum status alpasim_draw(struct alpasim *alpasim, struct alpasim_scene *scene,
                          size_t *bytes, struct error *error)
 {
     const struct raster_rays *rays = NULL;
-    if (scene->layers == NULL) {
-        TRY(raster_layers_create(&scene->scenario->map, &scene->layers, error));
-    }
+    TRY(alpasim_prepare(scene, error));
     TRY(view_of(alpasim, camera, &rays, error));
     uint8_t *rgb = calloc((size_t)camera->width * (size_t)camera->height, 3);
     TRY(memory_check(rgb, error, "no memory for a picture"));
-    raster_rays_draw(scene->layers, &moment->scenario, &moment->scene, seed, rays, rgb);
+    raster_rays_draw(prepared_layers(scene->prepared), &moment->scenario, &moment->scene, seed,
+                     rays, rgb);
     if (moment->grain) {
         add_grain(rgb, (size_t)camera->width * (size_t)camera->height * 3, seed);
     }
@@ -146,6 +149,21 @@ struct alpasim_scene *alpasim_find(struct alpasim *alpasim, const char *id,
     return NULL;
 }
 
+enum status alpasim_prepare(struct alpasim_scene *scene, struct error *error)
+{
+    return scene->prepared != NULL ? STATUS_OK
+                                   : prepared_create(scene->scenario, &scene->prepared, error);
+}
+
+bool alpasim_late(struct grpc_answer *answer)
+{
+    const bool late = clock_monotonic_ns() > answer->deadline_ns;
+    if (late) {
+        alpasim_refuse(answer, GRPC_DEADLINE_EXCEEDED, "nobody waits for the answer any more");
+    }
+    return late;
+}
+
 void alpasim_refuse(struct grpc_answer *answer, int code, const char *format, ...)
 {
     va_list args;
@@ -165,4 +183,37 @@ void alpasim_answer(struct grpc_answer *answer, const ProtobufCMessage *message)
         return;
     }
     protobuf_c_message_pack(message, answer->message);
+}
+
+void alpasim_version_fill(struct alpasim_version *out)
+{
+    ego__version__init(&out->version);
+    ego__api_version__init(&out->api);
+    snprintf(out->id, sizeof out->id, "swerve-object-%.12s", revision_hash);
+    out->version.version_id = out->id;
+    out->version.api = &out->api;
+}
+
+bool alpasim_dispatch(struct alpasim *alpasim, const struct alpasim_method *rows,
+                      const char *method, const uint8_t *message, size_t bytes,
+                      struct grpc_answer *answer)
+{
+    struct contract_memory memory;
+    while (rows->name != NULL && strcmp(rows->name, method) != 0) {
+        rows++;
+    }
+    if (rows->name == NULL) {
+        return false;
+    }
+    contract_memory_init(&memory, bytes + QUESTION_SPARE_BYTES);
+    ProtobufCMessage *read =
+        protobuf_c_message_unpack(rows->kind, &memory.allocator, bytes, message);
+    if (read == NULL) {
+        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
+                       "the question to %s is no message of its kind", method);
+        return true;
+    }
+    rows->serve(alpasim, read, answer);
+    protobuf_c_message_free_unpacked(read, &memory.allocator);
+    return true;
 }

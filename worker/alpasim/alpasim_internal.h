@@ -4,6 +4,7 @@
 #ifndef SWERVE_WORKER_ALPASIM_INTERNAL_H
 #define SWERVE_WORKER_ALPASIM_INTERNAL_H
 
+#include "engine/sensors/prepared.h"
 #include "engine/sensors/raster.h"
 #include "schemas/scene.h"
 #include "worker/alpasim/alpasim.h"
@@ -13,7 +14,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 enum {
-    ALPASIM_SESSIONS = 8,
+    ALPASIM_SESSIONS = 8, /* of a service that keeps some */
     ALPASIM_SESSION_BYTES = 40,
     ALPASIM_VIEWS = 16, /* lenses that are kept ready */
     ALPASIM_QUALITY = 90,
@@ -24,7 +25,7 @@ enum alpasim_format { ALPASIM_PNG = 1, ALPASIM_JPEG = 2 };
 
 struct alpasim_scene {
     const struct scenario *scenario;
-    struct raster_layers *layers; /* NULL: nothing of it was drawn yet */
+    struct prepared *prepared; /* NULL: it was not asked for yet */
 };
 
 /* A camera that was drawn with. */
@@ -43,13 +44,29 @@ struct alpasim_session {
     uint64_t used;
 };
 
+struct alpasim_traffic; /* a session of traffic; alpasim_traffic.c */
+
 struct alpasim {
     const struct rig *rig;
     uint32_t scene_count;
     struct alpasim_scene *scenes;
     struct alpasim_view views[ALPASIM_VIEWS];
     struct alpasim_session sessions[ALPASIM_SESSIONS];
+    struct alpasim_traffic *traffic[ALPASIM_SESSIONS]; /* NULL: free */
     uint64_t uses, started;
+};
+
+struct alpasim_version {
+    Ego__Version version;
+    Ego__ApiVersion api;
+    char id[64];
+};
+
+/* A call of a service, and the message that it is asked with. */
+struct alpasim_method {
+    const char *name;
+    const ProtobufCMessageDescriptor *kind;
+    void (*serve)(struct alpasim *alpasim, const void *question, struct grpc_answer *answer);
 };
 
 /* View of a scene: where the camera's rig stands, and who is there. */
@@ -65,6 +82,10 @@ struct alpasim_moment {
 /* The scene of an id; NULL: *answer says that there is none. */
 struct alpasim_scene *alpasim_find(struct alpasim *alpasim, const char *id,
                                    struct grpc_answer *answer);
+/* Makes a scene ready to be drawn and driven in. As prepared_create. */
+enum status alpasim_prepare(struct alpasim_scene *scene, struct error *error);
+/* Whether nobody waits for an answer any more; it says so then. */
+bool alpasim_late(struct grpc_answer *answer);
 void alpasim_refuse(struct grpc_answer *answer, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Packs an answer. */
@@ -82,11 +103,25 @@ enum status alpasim_draw(struct alpasim *alpasim, struct alpasim_scene *scene,
                          uint64_t seed, uint32_t format, uint32_t quality, uint8_t **file,
                          size_t *bytes, struct error *error);
 
+/* Who this is: what it draws and drives is of a revision. The address of *out must not change while
+ * it is used. */
+void alpasim_version_fill(struct alpasim_version *out);
+
+/* Answers by the row of a method, the last of which has no name. False: there is none. */
+bool alpasim_dispatch(struct alpasim *alpasim, const struct alpasim_method *rows,
+                      const char *method, const uint8_t *message, size_t bytes,
+                      struct grpc_answer *answer);
+
 /* ---- services; false: it has no such method ---- */
 
 bool alpasim_sensorsim(struct alpasim *alpasim, const char *method, const uint8_t *message,
                        size_t bytes, struct grpc_answer *answer);
 bool alpasim_worldmodel(struct alpasim *alpasim, const char *method, const uint8_t *message,
                         size_t bytes, struct grpc_answer *answer);
+bool alpasim_traffic(struct alpasim *alpasim, const char *method, const uint8_t *message,
+                     size_t bytes, struct grpc_answer *answer);
+
+void alpasim_tell_scenes(struct alpasim *alpasim, const void *question, struct grpc_answer *answer);
+void alpasim_traffic_end(struct alpasim_traffic *session); /* accepts NULL */
 
 #endif

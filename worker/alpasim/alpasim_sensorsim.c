@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUESTION_SPARE_BYTES = 16 << 20, BATCH_MAX = 64 };
+enum { BATCH_MAX = 64 };
 
 /* ---- a picture ---- */
 
@@ -97,7 +97,7 @@ static bool render(struct alpasim *alpasim, const Sim__Render *ask, ProtobufCBin
     struct error error;
     const float quality = ask->quality > 0 ? ask->quality : (float)ALPASIM_QUALITY;
     struct alpasim_scene *scene = alpasim_find(alpasim, ask->scene_id, answer);
-    if (scene == NULL) {
+    if (scene == NULL || alpasim_late(answer)) {
         return false;
     }
     if ((ask->format != ALPASIM_PNG && ask->format != ALPASIM_JPEG) ||
@@ -148,7 +148,7 @@ static void render_batch(struct alpasim *alpasim, const void *question, struct g
     for (size_t i = 0; i < ask->n_items; i++) {
         sim__batch_answer_item__init(&items[i]);
         sim__render_answer__init(&results[i]);
-        each[i] = (struct grpc_answer){.code = GRPC_OK};
+        each[i] = (struct grpc_answer){.code = GRPC_OK, .deadline_ns = answer->deadline_ns};
         list[i] = &items[i];
         items[i].camera_name = ask->items[i]->camera_name;
         if (ask->items[i]->request == NULL) {
@@ -162,7 +162,9 @@ static void render_batch(struct alpasim *alpasim, const void *question, struct g
     }
     said.items = list;
     said.n_items = ask->n_items;
-    alpasim_answer(answer, &said.base);
+    if (!alpasim_late(answer)) {
+        alpasim_answer(answer, &said.base);
+    }
     for (size_t i = 0; i < ask->n_items; i++) {
         free(results[i].image.data);
     }
@@ -197,7 +199,7 @@ static void render_aggregated(struct alpasim *alpasim, const void *question,
 
 /* ---- what there is ---- */
 
-static void tell_scenes(struct alpasim *alpasim, const void *question, struct grpc_answer *answer)
+void alpasim_tell_scenes(struct alpasim *alpasim, const void *question, struct grpc_answer *answer)
 {
     Sim__Scenes said = SIM__SCENES__INIT;
     char **ids = malloc((alpasim->scene_count + 1) * sizeof *ids);
@@ -215,7 +217,7 @@ static void tell_scenes(struct alpasim *alpasim, const void *question, struct gr
     free(ids);
 }
 
-/* Scenes of which something was drawn; any number can be. */
+/* Scenes that are ready; any number can be. */
 static void tell_loaded(struct alpasim *alpasim, const void *question, struct grpc_answer *answer)
 {
     Sim__LoadedScenes said = SIM__LOADED_SCENES__INIT;
@@ -226,7 +228,7 @@ static void tell_loaded(struct alpasim *alpasim, const void *question, struct gr
         alpasim_refuse(answer, GRPC_INTERNAL, "out of memory");
     }
     for (uint32_t i = 0; i < alpasim->scene_count && answer->code == GRPC_OK; i++) {
-        if (alpasim->scenes[i].layers != NULL) {
+        if (alpasim->scenes[i].prepared != NULL) {
             Sim__LoadedScene *scene = &scenes[said.n_scenes];
             sim__loaded_scene__init(scene);
             scene->scene_id = (char *)(uintptr_t)alpasim->scenes[i].scenario->id;
@@ -319,37 +321,16 @@ static void tell_nothing(struct alpasim *alpasim, const void *question, struct g
 bool alpasim_sensorsim(struct alpasim *alpasim, const char *method, const uint8_t *message,
                        size_t bytes, struct grpc_answer *answer)
 {
-    static const struct {
-        const char *method;
-        const ProtobufCMessageDescriptor *kind;
-        void (*serve)(struct alpasim *alpasim, const void *question, struct grpc_answer *answer);
-    } rows[] = {
+    static const struct alpasim_method rows[] = {
         {"render_rgb", &sim__render__descriptor, render_rgb},
         {"batch_render_rgb", &sim__batch__descriptor, render_batch},
         {"render_aggregated", &sim__aggregated__descriptor, render_aggregated},
-        {"get_available_scenes", &sim__empty__descriptor, tell_scenes},
+        {"get_available_scenes", &sim__empty__descriptor, alpasim_tell_scenes},
         {"get_loaded_scenes", &sim__empty__descriptor, tell_loaded},
         {"get_available_cameras", &sim__of_scene__descriptor, tell_cameras},
         {"get_available_trajectories", &sim__of_scene__descriptor, tell_trajectories},
         {"get_available_ego_masks", &sim__empty__descriptor, tell_nothing},
+        {NULL, NULL, NULL},
     };
-    struct contract_memory memory;
-    size_t row = 0;
-    while (row < COUNT_OF(rows) && strcmp(rows[row].method, method) != 0) {
-        row++;
-    }
-    if (row == COUNT_OF(rows)) {
-        return false;
-    }
-    contract_memory_init(&memory, bytes + QUESTION_SPARE_BYTES);
-    ProtobufCMessage *read =
-        protobuf_c_message_unpack(rows[row].kind, &memory.allocator, bytes, message);
-    if (read == NULL) {
-        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
-                       "the question to %s is no message of its kind", method);
-        return true;
-    }
-    rows[row].serve(alpasim, read, answer);
-    protobuf_c_message_free_unpacked(read, &memory.allocator);
-    return true;
+    return alpasim_dispatch(alpasim, rows, method, message, bytes, answer);
 }

@@ -14,10 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    FRAMES_MAX = 64, /* of a chunk */
-    QUESTION_SPARE_BYTES = 16 << 20,
-};
+enum { FRAMES_MAX = 64 }; /* of a chunk */
 
 /* ---- sessions ---- */
 
@@ -125,9 +122,9 @@ static struct alpasim_scene *scene_of(struct alpasim *alpasim, const char *clip,
     return alpasim_find(alpasim, clip, answer); /* which says that there is none */
 }
 
-static void start_session(struct alpasim *alpasim, const Wm__Start *start,
-                          struct grpc_answer *answer)
+static void start_session(struct alpasim *alpasim, const void *question, struct grpc_answer *answer)
 {
+    const Wm__Start *start = question;
     char clip[LIMIT_ID_BYTES];
     Wm__SessionId id = WM__SESSION_ID__INIT;
     if (start->static_map == NULL ||
@@ -268,8 +265,9 @@ static bool draw_frame(struct alpasim *alpasim, const struct alpasim_session *se
     return true;
 }
 
-static void render_chunk(struct alpasim *alpasim, const Wm__Chunk *ask, struct grpc_answer *answer)
+static void render_chunk(struct alpasim *alpasim, const void *question, struct grpc_answer *answer)
 {
+    const Wm__Chunk *ask = question;
     Wm__ChunkAnswer said = WM__CHUNK_ANSWER__INIT;
     struct alpasim_session *session =
         session_of(alpasim, ask->session != NULL ? ask->session->session_id : "");
@@ -297,7 +295,7 @@ static void render_chunk(struct alpasim *alpasim, const Wm__Chunk *ask, struct g
     }
     bool good = true;
     for (size_t f = 0; f < frames && good; f++) {
-        good = draw_frame(alpasim, session, ask, f, record, answer);
+        good = !alpasim_late(answer) && draw_frame(alpasim, session, ask, f, record, answer);
     }
     said.outputs = record->output_list;
     said.n_outputs = session->rig->camera_count;
@@ -312,36 +310,24 @@ static void render_chunk(struct alpasim *alpasim, const Wm__Chunk *ask, struct g
     free(record);
 }
 
+static void close_session(struct alpasim *alpasim, const void *question, struct grpc_answer *answer)
+{
+    struct alpasim_session *session =
+        session_of(alpasim, ((const Wm__Close *)question)->session_id);
+    (void)answer; /* an empty one, of a session that is gone too */
+    if (session != NULL) {
+        session_end(session);
+    }
+}
+
 bool alpasim_worldmodel(struct alpasim *alpasim, const char *method, const uint8_t *message,
                         size_t bytes, struct grpc_answer *answer)
 {
-    const bool starts = strcmp(method, "start_session") == 0;
-    const bool closes = strcmp(method, "close_session") == 0;
-    const bool renders = strcmp(method, "render_video_chunk") == 0;
-    const ProtobufCMessageDescriptor *kind = starts    ? &wm__start__descriptor
-                                             : closes  ? &wm__close__descriptor
-                                             : renders ? &wm__chunk__descriptor
-                                                       : NULL;
-    struct contract_memory memory;
-    if (kind == NULL) {
-        return false;
-    }
-    contract_memory_init(&memory, bytes + QUESTION_SPARE_BYTES);
-    ProtobufCMessage *read = protobuf_c_message_unpack(kind, &memory.allocator, bytes, message);
-    if (read == NULL) {
-        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
-                       "the question to %s is no message of its kind", method);
-    } else if (starts) {
-        start_session(alpasim, (const Wm__Start *)(const void *)read, answer);
-    } else if (renders) {
-        render_chunk(alpasim, (const Wm__Chunk *)(const void *)read, answer);
-    } else {
-        struct alpasim_session *session =
-            session_of(alpasim, ((const Wm__Close *)(const void *)read)->session_id);
-        if (session != NULL) {
-            session_end(session);
-        }
-    }
-    protobuf_c_message_free_unpacked(read, &memory.allocator);
-    return true;
+    static const struct alpasim_method rows[] = {
+        {"start_session", &wm__start__descriptor, start_session},
+        {"render_video_chunk", &wm__chunk__descriptor, render_chunk},
+        {"close_session", &wm__close__descriptor, close_session},
+        {NULL, NULL, NULL},
+    };
+    return alpasim_dispatch(alpasim, rows, method, message, bytes, answer);
 }

@@ -1,26 +1,21 @@
 /*
- * From a suite to shards: which scenarios are kept from training, what each clip is (scenario,
- * seed, planner, conditions, anchor, first tick), and drawing it.
+ * From a suite to shards: which scenarios are kept from training, which of them, with which planner
+ * and key, each clip is of, the jobs that make them (clip.h), and their artifacts as shards.
  *
- * Every choice is a Philox number under a key that the options' seed, the part and the clip's
- * number make, so that clips do not depend on one another or on the size of a shard.
+ * A clip whose drive ends too early is asked of another scenario, under another key. So what a clip
+ * becomes depends on the options and its own number, never on other clips, on the size of a shard,
+ * or on who makes it when.
  */
 #include "worker/datagen/datagen.h"
 
 #include "base/check.h"
-#include "base/dmath.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "base/units.h"
-#include "engine/sensors/layout.h"
-#include "engine/trace/reel.h"
 #include "engine/worlds/world.h"
 #include "schemas/json_record.h"
 #include "schemas/limits.h"
-#include "worker/datagen/datagen_rig.h"
-#include "worker/datagen/shard_file.h"
+#include "worker/datagen/clip.h"
 #include "worker/models/health.h"
-#include "worker/models/health_world.h"
 #include "worker/run/revision.h"
 
 #include <stdio.h>
@@ -28,25 +23,8 @@
 #include <string.h>
 
 #define SHARD_FORMAT "swerve-shard/1"
-#define NEAR_M 60.0 /* agents that make a clip worth having */
 
-enum { DRIVES_PER_CLIP_MAX = 64, CLEAN_CHANNELS = 12 };
-
-/* Purposes that a clip's numbers are drawn for: elements of its key's stream. */
-enum draw {
-    DRAW_SEED = 0, /* two elements */
-    DRAW_PLANNER = 2,
-    DRAW_UNRULY,
-    DRAW_CHANGE,
-    DRAW_WEATHER,
-    DRAW_LIGHT,
-    DRAW_VISIBILITY,
-    DRAW_FRICTION,
-    DRAW_FROM_START,
-    DRAW_FIRST, /* two elements */
-    DRAW_TURN = DRAW_FIRST + 2,
-    DRAW_ANGLE,
-};
+enum { DRIVES_PER_CLIP_MAX = 64, ATTEMPTS = 3, WEIGHT = 10 };
 
 static const char *const usual_planners[] = {
     "builtin:reference",
@@ -56,44 +34,41 @@ static const char *const usual_planners[] = {
     "builtin:brake?decel_mps2=1.5",
 };
 
-enum tensor {
-    TENSOR_CLIP = 0,
-    TENSOR_WINDOW,
-    TENSOR_EGO,
-    TENSOR_COND,
-    TENSOR_BEV,
-    TENSOR_CLEAN,
-    TENSOR_CAMERA,
-    TENSOR_CAMERA_AGENTS,
-    TENSOR_CAMERA_MAP,
-    /* of a learned world alone */
-    TENSOR_HEALTH,
-    TENSOR_SEEN_BEV,
-    TENSOR_SEEN_CAMERA,
-    TENSOR_COUNT
+/* One clip of the set, as it is asked for now. */
+struct clip {
+    uint64_t key;
+    uint32_t scenario; /* number in the suite */
+    uint32_t planner;
+    uint32_t attempt; /* drives before that were too short */
+    bool held_out;
+    bool made;
+    char artifact[SHA256_HEX_BYTES];
+};
+
+/* A key that is asked for in this round, and whose it is. */
+struct asked {
+    uint64_t key;
+    uint32_t clip;
 };
 
 struct generator {
     const struct suite *suite;
     const struct datagen_options *options;
     struct datagen_result *result;
-    struct world *world;
+    const char *const *planners;
     uint32_t planner_count;
-    struct planner *planners[DATAGEN_PLANNERS_MAX];
+    char planner_hashes[DATAGEN_PLANNERS_MAX][SHA256_HEX_BYTES];
     uint32_t *pool; /* scenarios of the present part, shuffled anew for each pass */
     uint32_t pool_count;
-    struct scene *scenes;      /* [DRIVE_TICKS_MAX] */
-    struct prepared *prepared; /* of the present clip */
-    uint8_t *bev;              /* [FRAME_BEV_BYTES] */
-    uint8_t *clean_bev;        /* [FRAME_BEV_BYTES] */
-    uint8_t *clean;            /* [WINDOW_POSITIONS][CLEAN_CHANNELS] */
-    uint8_t *cameras;          /* [FRAME_CAMERA_BYTES] */
-    /* Of a learned world: what it showed in each tick of the present drive, and which health check
-     * it failed (enum health_check). */
-    uint8_t *seen;           /* [DRIVE_TICKS_MAX][REEL_FRAME_BYTES] */
-    uint8_t *unwell;         /* [DRIVE_TICKS_MAX] */
-    struct health health;    /* of the present drive */
-    struct datagen_rig *rig; /* NULL: none */
+    struct clip *clips; /* [count]: those to train on, then those held out */
+    uint32_t count;
+    struct asked *asked; /* [asked_count], ascending by key */
+    uint32_t asked_count;
+    char rig_hash[SHA256_HEX_BYTES];
+    char suite_id[LIMIT_ID_BYTES];              /* of the jobs */
+    struct job_spec *specs;                     /* [SUBMISSION_PAGE] */
+    const struct scenario_document **documents; /* likewise */
+    struct datagen_rig *rig;                    /* NULL: none */
 };
 
 /* ---- choices ---- */
@@ -103,30 +78,9 @@ bool datagen_is_held_out(const char *scenario_id, double fraction)
     return (double)(rng_mix(text_hash(scenario_id)) >> 11) * 0x1p-53 < fraction;
 }
 
-static double draw(uint64_t key, uint32_t element)
+static uint64_t part_key(const struct generator *self, bool held_out)
 {
-    return rng_uniform(key, RNG_STREAM_PLANNER, 0, element);
-}
-
-/* Uniform in 0 .. count - 1. */
-static uint32_t draw_index(uint64_t key, uint32_t element, uint32_t count)
-{
-    return (uint32_t)(draw(key, element) * count);
-}
-
-/* Any weather at any hour; by far the rarest in the library is the commonest on the road. */
-static struct conditions draw_conditions(uint64_t key)
-{
-    static const double friction[WEATHER_COUNT] = {1.0, 0.7, 0.6, 0.9, 0.35};
-    static const double visibility_m[WEATHER_COUNT] = {200, 120, 80, 50, 80};
-    struct conditions conditions = {
-        .weather = (enum weather)draw_index(key, DRAW_WEATHER, WEATHER_COUNT),
-        .light = (enum light)draw_index(key, DRAW_LIGHT, LIGHT_COUNT),
-    };
-    conditions.visibility_m =
-        visibility_m[conditions.weather] * (0.7 + 0.5 * draw(key, DRAW_VISIBILITY));
-    conditions.friction = friction[conditions.weather] * (0.85 + 0.15 * draw(key, DRAW_FRICTION));
-    return conditions;
+    return rng_mix(self->options->seed ^ text_hash(held_out ? "heldout" : "train"));
 }
 
 /* The n-th scenario of the part: a new permutation of all of them for each pass. */
@@ -136,7 +90,7 @@ static uint32_t pick_scenario(struct generator *self, uint64_t key, uint64_t n)
     if (place == 0) {
         uint64_t pass = rng_mix(key ^ rng_mix(n));
         for (uint32_t i = self->pool_count - 1; i > 0; i--) {
-            uint32_t k = draw_index(pass, i, i + 1);
+            uint32_t k = (uint32_t)(rng_uniform(pass, RNG_STREAM_PLANNER, 0, i) * (i + 1));
             uint32_t swap = self->pool[i];
             self->pool[i] = self->pool[k];
             self->pool[k] = swap;
@@ -145,210 +99,228 @@ static uint32_t pick_scenario(struct generator *self, uint64_t key, uint64_t n)
     return self->pool[place];
 }
 
-static uint32_t agents_near(const struct scene *scene)
+static void choose(struct generator *self, struct clip *clip, uint64_t part, uint32_t number)
+{
+    clip->key = rng_mix(part + rng_mix(number + ((uint64_t)clip->attempt << 32)));
+    clip->planner = clip_draw(clip->key, CLIP_DRAW_PLANNER, self->planner_count);
+    clip->scenario = clip->attempt == 0
+                         ? pick_scenario(self, part, number)
+                         : self->pool[clip_draw(clip->key, CLIP_DRAW_SCENARIO, self->pool_count)];
+}
+
+/* The scenarios of a part that can be driven long enough. Returns their number. */
+static uint32_t pool_fill(struct generator *self, bool held_out)
+{
+    const struct suite *suite = self->suite;
+    const struct world_ops *ops =
+        self->options->world != NULL ? self->options->world->ops : &world_object_ops;
+    self->pool_count = 0;
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        const struct scenario *scenario = &suite->entries[i].document->scenario;
+        struct error ignored;
+        if (datagen_is_held_out(scenario->id, self->options->held_out) == held_out &&
+            scenario->horizon_ticks + 1 >= self->options->frames &&
+            ops->accepts(scenario, &ignored) == STATUS_OK) {
+            self->pool[self->pool_count++] = i;
+        }
+    }
+    return self->pool_count;
+}
+
+/* Clips of a part, from `first` on. */
+static enum status choose_part(struct generator *self, bool held_out, uint32_t first,
+                               uint32_t count, struct error *error)
+{
+    if (count > 0 && pool_fill(self, held_out) == 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "suite %s: expected %s scenarios of at least %u ticks, found none",
+                         self->suite->id, held_out ? "held-out" : "training",
+                         self->options->frames);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct clip *clip = &self->clips[first + i];
+        *clip = (struct clip){.held_out = held_out};
+        choose(self, clip, part_key(self, held_out), i);
+    }
+    return STATUS_OK;
+}
+
+/* Other choices for clips whose drive was too short. */
+static enum status choose_again(struct generator *self, const struct clip *short_of,
+                                struct error *error)
+{
+    struct clip *clip = &self->clips[short_of - self->clips];
+    uint32_t number =
+        (uint32_t)(clip - self->clips) - (clip->held_out ? self->result->train_clips : 0);
+    if (++clip->attempt == DRIVES_PER_CLIP_MAX) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "suite %s: %d drives in a row ended before %u frames; ask for shorter "
+                         "clips",
+                         self->suite->id, DRIVES_PER_CLIP_MAX, self->options->frames);
+    }
+    pool_fill(self, clip->held_out);
+    choose(self, clip, part_key(self, clip->held_out), number);
+    return STATUS_OK;
+}
+
+/* ---- jobs ---- */
+
+static void fill_job(const struct generator *self, const struct clip *clip, struct job_spec *spec)
+{
+    const struct datagen_world *world = self->options->world;
+    const struct scenario_document *document = self->suite->entries[clip->scenario].document;
+    *spec = (struct job_spec){.tier = world != NULL ? world->tier : TIER_OBJECT,
+                              .seed = clip->key,
+                              .rollout_count = 1,
+                              .attempts_max = ATTEMPTS};
+    snprintf(spec->makes, sizeof spec->makes, JOB_MAKES_CLIP "%u", self->options->frames);
+    snprintf(spec->scenario_id, sizeof spec->scenario_id, "%s", document->scenario.id);
+    memcpy(spec->scenario_hash, document->hash, sizeof spec->scenario_hash);
+    snprintf(spec->planner, sizeof spec->planner, "%s", self->planners[clip->planner]);
+    memcpy(spec->planner_hash, self->planner_hashes[clip->planner], sizeof spec->planner_hash);
+    snprintf(spec->pool, sizeof spec->pool, "%s", spec->tier == TIER_TEACHER ? "teacher" : "bulk");
+    snprintf(spec->model_hash, sizeof spec->model_hash, "%s", world != NULL ? world->hash : "");
+    snprintf(spec->sampler, sizeof spec->sampler, "%s", world != NULL ? world->sampler : "");
+    snprintf(spec->backend, sizeof spec->backend, "cpu");
+    snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
+    memcpy(spec->rig, self->rig_hash, sizeof spec->rig);
+    job_key_make(spec, 0);
+}
+
+/* The same set has the same name, so that it is found again. */
+static void name_jobs(struct generator *self)
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    char hex[SHA256_HEX_BYTES];
+    sha256_init(&hash);
+    for (uint32_t i = 0; i < self->count; i++) {
+        fill_job(self, &self->clips[i], &self->specs[0]);
+        sha256_update(&hash, self->specs[0].key, strlen(self->specs[0].key));
+    }
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, hex);
+    snprintf(self->suite_id, sizeof self->suite_id, "%.*s-clips-%.8s", LIMIT_ID_BYTES - 24,
+             self->suite->id, hex);
+}
+
+static enum status put_scenarios(const struct generator *self, struct error *error)
+{
+    struct store *store = self->options->store;
+    for (uint32_t i = 0; i < self->suite->entry_count; i++) {
+        const struct scenario_document *document = self->suite->entries[i].document;
+        char *text;
+        size_t bytes;
+        TRY(scenario_canonical_text(document, &text, &bytes, error));
+        enum status status = store->ops->scenario_put(store, document->hash, text, bytes, error);
+        free(text);
+        TRY(status);
+    }
+    return STATUS_OK;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct asked *left = a;
+    const struct asked *right = b;
+    return (left->key > right->key) - (left->key < right->key);
+}
+
+static enum status send_page(struct generator *self, uint32_t count, struct error *error)
+{
+    struct submission page = {.job_count = count,
+                              .page_count = count,
+                              .specs = self->specs,
+                              .documents = self->documents};
+    submission_name(&page, self->suite_id);
+    TRY(submission_send(&page, self->options->store, WEIGHT, error));
+    memcpy(self->suite_id, page.suite_id, sizeof self->suite_id);
+    return STATUS_OK;
+}
+
+/* Submits what is not made yet, all to one suite: where that is another than before, since what an
+ * earlier one made is gone or broke, from the beginning. */
+static enum status send_jobs(struct generator *self, struct error *error)
+{
+    char before[LIMIT_ID_BYTES];
+    do {
+        uint32_t filled = 0;
+        memcpy(before, self->suite_id, sizeof before);
+        self->asked_count = 0;
+        for (uint32_t i = 0; i < self->count; i++) {
+            const struct clip *clip = &self->clips[i];
+            if (clip->made) {
+                continue;
+            }
+            self->asked[self->asked_count++] = (struct asked){clip->key, i};
+            fill_job(self, clip, &self->specs[filled]);
+            self->documents[filled++] = self->suite->entries[clip->scenario].document;
+            if (filled == SUBMISSION_PAGE) {
+                TRY(send_page(self, filled, error));
+                filled = 0;
+            }
+        }
+        TRY(filled > 0 ? send_page(self, filled, error) : STATUS_OK);
+    } while (strcmp(before, self->suite_id) != 0);
+    qsort(self->asked, self->asked_count, sizeof *self->asked, by_key);
+    return STATUS_OK;
+}
+
+/* An outcome of the suite: a clip, or a drive that was too short. */
+static enum status take_outcome(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct generator *self = context;
+    const struct asked key = {.key = outcome->seed};
+    const struct asked *found = bsearch(&key, self->asked, self->asked_count, sizeof key, by_key);
+    if (found == NULL || self->clips[found->clip].key != outcome->seed) {
+        return STATUS_OK; /* an earlier attempt's, or of a suite of the same name */
+    }
+    struct clip *clip = &self->clips[found->clip];
+    if (outcome->artifact_hash[0] == '\0') {
+        return choose_again(self, clip, error);
+    }
+    memcpy(clip->artifact, outcome->artifact_hash, sizeof clip->artifact);
+    clip->made = true;
+    return STATUS_OK;
+}
+
+/* A job without an outcome broke as often as it may: what it said last. */
+static enum status check_dead(struct generator *self, struct error *error)
+{
+    struct store *store = self->options->store;
+    struct store_job *dead = calloc(1, sizeof *dead);
+    uint32_t count = 0;
+    TRY(memory_check(dead, error, "datagen: out of memory"));
+    enum status status = store->ops->dead_jobs(store, self->suite_id, 0, dead, 1, &count, error);
+    if (status == STATUS_OK && count > 0) {
+        status = error_set(error, STATUS_PLANNER,
+                           "datagen: a clip of scenario %s could not be made: %.600s; the same "
+                           "command tries it again",
+                           dead->spec.scenario_id, dead->error);
+    }
+    free(dead);
+    return status;
+}
+
+static uint32_t unmade(const struct generator *self)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < scene->agent_count; i++) {
-        double dx = scene->agents[i].pose.x_m - scene->ego.pose.x_m;
-        double dy = scene->agents[i].pose.y_m - scene->ego.pose.y_m;
-        count += scene->agents[i].present && dx * dx + dy * dy < NEAR_M * NEAR_M;
+    for (uint32_t i = 0; i < self->count; i++) {
+        count += !self->clips[i].made;
     }
     return count;
 }
 
-/* First tick of a clip: the start itself now and then, else of two places the livelier. */
-static uint32_t pick_first(const struct generator *self, uint64_t key, uint32_t ticks)
+static enum status make_clips(struct generator *self, struct error *error)
 {
-    uint32_t frames = self->options->frames;
-    uint32_t places = ticks - frames + 1;
-    if (draw(key, DRAW_FROM_START) < 0.15) {
-        return 0;
-    }
-    uint32_t a = draw_index(key, DRAW_FIRST, places);
-    uint32_t b = draw_index(key, DRAW_FIRST + 1, places);
-    uint32_t near_a = agents_near(&self->scenes[a + frames / 2]);
-    uint32_t near_b = agents_near(&self->scenes[b + frames / 2]);
-    return near_b > near_a ? b : a;
-}
-
-/* Half of the anchors are turned, so that all headings are seen. */
-static struct anchor pick_anchor(uint64_t key, struct pose start)
-{
-    if (draw(key, DRAW_TURN) < 0.5) {
-        start.heading_rad =
-            dmath_wrap_angle(start.heading_rad + 2 * PI_RAD * draw(key, DRAW_ANGLE));
-    }
-    return anchor_make(start);
-}
-
-/* ---- drawing ---- */
-
-static enum status write_frame(struct generator *self, struct shard_file *file, uint64_t frame,
-                               const struct scene *scene, const struct ego_state *before,
-                               const struct anchor *anchor, uint64_t seed, struct error *error)
-{
-    const struct prepared *prepared = self->prepared;
-    struct pose local = anchor_local(anchor, scene->ego.pose);
-    struct window window = window_of(local);
-    const float ego[4] = {(float)local.x_m, (float)local.y_m, (float)local.heading_rad,
-                          (float)scene->ego.speed_mps};
-    float cond[COND_COUNT];
-    layout_conditions(prepared, scene, before, anchor, window, CONDITIONING_AGENTS, cond);
-    memset(cond, 0, CONDITIONING_COUNT * sizeof cond[0]);
-    const int32_t corner[2] = {window.i, window.j};
-
-    enum status status =
-        shard_write(file, TENSOR_WINDOW, frame * sizeof corner, corner, sizeof corner, error);
-    status = status != STATUS_OK
-                 ? status
-                 : shard_write(file, TENSOR_EGO, frame * sizeof ego, ego, sizeof ego, error);
-    status = status != STATUS_OK
-                 ? status
-                 : shard_write(file, TENSOR_COND, frame * sizeof cond, cond, sizeof cond, error);
-    layout_sensed(prepared, scene, seed, anchor, window, self->bev, self->cameras);
-    status = status != STATUS_OK ? status
-                                 : shard_write(file, TENSOR_BEV, frame * FRAME_BEV_BYTES, self->bev,
-                                               FRAME_BEV_BYTES, error);
-    status = status != STATUS_OK ? status
-                                 : shard_write(file, TENSOR_CAMERA, frame * FRAME_CAMERA_BYTES,
-                                               self->cameras, FRAME_CAMERA_BYTES, error);
-    layout_bev(prepared, scene, anchor, window, CONDITIONING_AGENTS, self->clean_bev);
-    for (size_t i = 0; i < WINDOW_POSITIONS; i++) {
-        memcpy(self->clean + i * CLEAN_CHANNELS, self->clean_bev + i * FRAME_BEV_CHANNELS,
-               CLEAN_CHANNELS);
-    }
-    const size_t clean_bytes = (size_t)WINDOW_POSITIONS * CLEAN_CHANNELS;
-    status = status != STATUS_OK ? status
-                                 : shard_write(file, TENSOR_CLEAN, frame * clean_bytes, self->clean,
-                                               clean_bytes, error);
-    static const enum conditioning conditionings[2] = {CONDITIONING_AGENTS, CONDITIONING_MAP};
-    for (uint32_t i = 0; i < 2; i++) {
-        layout_cameras(prepared, scene, conditionings[i], self->cameras);
-        status = status != STATUS_OK
-                     ? status
-                     : shard_write(file, TENSOR_CAMERA_AGENTS + i, frame * FRAME_CAMERA_BYTES,
-                                   self->cameras, FRAME_CAMERA_BYTES, error);
-    }
-    return status;
-}
-
-/* ---- what a learned world generates ---- */
-
-/* The first check that the frame fails; a drive goes on, so that those who read may choose. */
-static enum health_check judge(struct generator *self, const struct world *world,
-                               const struct scene *scene)
-{
-    const struct datagen_world *learned = self->options->world;
-    struct health_verdict verdict = {.check = HEALTH_OK};
-    double statistic[MEASURE_COUNT];
-    if (!health_update(&self->health, prepared_scenario(self->prepared), scene, false, &verdict) ||
-        world->ops->slot_frame_stats == NULL) {
-        return verdict.check;
-    }
-    const struct frame_stats *frame_stats = world->ops->slot_frame_stats(world, 0);
-    health_world_measure(&self->health.world, frame_stats, statistic);
-    health_world_judge(&self->health.world, frame_stats, statistic, learned->bounds,
-                       CONDITIONING_AGENTS, &verdict);
-    return verdict.check;
-}
-
-static void look(void *context, const struct world *world, const struct scene *scene)
-{
-    struct generator *self = context;
-    const struct observation_buffers buffers =
-        reel_buffers(self->seen + (size_t)scene->tick * REEL_FRAME_BYTES);
-    world->ops->slot_observe(world, 0, &buffers);
-    self->unwell[scene->tick] = (uint8_t)judge(self, world, scene);
-}
-
-/* `tick` of the present drive as `frame` of the shard. */
-static enum status write_seen(const struct generator *self, struct shard_file *file, uint64_t frame,
-                              uint32_t tick, struct error *error)
-{
-    const struct observation_buffers seen =
-        reel_buffers(self->seen + (size_t)tick * REEL_FRAME_BYTES);
-    const size_t cameras = (size_t)CAMERA_COUNT * CAMERA_BYTES; /* one behind the other */
-    TRY(shard_write(file, TENSOR_HEALTH, frame, &self->unwell[tick], 1, error));
-    TRY(shard_write(file, TENSOR_SEEN_BEV, frame * BEV_BYTES, seen.bev, BEV_BYTES, error));
-    return shard_write(file, TENSOR_SEEN_CAMERA, frame * cameras, seen.camera[0], cameras, error);
-}
-
-/* ---- one clip ---- */
-
-/* A drive that is long enough, of the scenarios in turn. */
-struct take {
-    uint64_t key;
-    uint32_t scenario;
-    struct drive_plan plan;
-    uint32_t ticks;
-};
-
-static struct drive_plan plan_make(struct generator *self, uint64_t key)
-{
-    struct planner *planner = self->planners[draw_index(key, DRAW_PLANNER, self->planner_count)];
-    struct drive_plan plan = {
-        .seed = (uint64_t)draw_index(key, DRAW_SEED, 1u << 31) << 22 |
-                draw_index(key, DRAW_SEED + 1, 1u << 22),
-        .planner = planner,
-        .planner_wants = planner_wants(planner),
-        .unruly = draw(key, DRAW_UNRULY) < 0.6,
-        .has_conditions = draw(key, DRAW_CHANGE) < 1.0 / 3,
-        .conditions = draw_conditions(key),
-        .looked = self->options->world != NULL ? look : NULL,
-        .context = self,
-    };
-    return plan;
-}
-
-static enum status take_make(struct generator *self, uint64_t part_key, uint64_t *next,
-                             struct take *out, struct error *error)
-{
-    for (int i = 0; i < DRIVES_PER_CLIP_MAX; i++) {
-        uint32_t scenario = pick_scenario(self, part_key, *next);
-        uint64_t key = rng_mix(part_key + rng_mix((*next)++));
-        struct take take = {.key = key, .scenario = scenario, .plan = plan_make(self, key)};
-        const struct scenario_document *document = self->suite->entries[scenario].document;
-        prepared_unref(self->prepared);
-        self->prepared = NULL;
-        memset(&self->health, 0, sizeof self->health);
-        enum status status = prepared_create(&document->scenario, &self->prepared, error);
-        THEN(status, drive_record(self->world, self->prepared, &take.plan, self->scenes,
-                                  &take.ticks, error));
-        if (status != STATUS_OK) {
-            return error_prefix(error, "%s: %s", self->suite->entries[scenario].place,
-                                document->scenario.id);
-        }
-        if (take.ticks >= self->options->frames) {
-            *out = take;
-            return STATUS_OK;
-        }
-    }
-    return error_set(error, STATUS_BAD_INPUT,
-                     "suite %s: %d drives in a row ended before %u frames; ask for shorter clips",
-                     self->suite->id, DRIVES_PER_CLIP_MAX, self->options->frames);
-}
-
-static enum status write_clip(struct generator *self, struct shard_file *file, uint32_t clip,
-                              const struct take *take, bool held_out, struct error *error)
-{
-    uint32_t frames = self->options->frames;
-    uint32_t first = pick_first(self, take->key, take->ticks);
-    struct anchor anchor = pick_anchor(take->key, self->scenes[0].ego.pose);
-    const int64_t record[4] = {(int64_t)take->plan.seed, take->scenario, first, held_out};
-    TRY(shard_write(file, TENSOR_CLIP, (uint64_t)clip * sizeof record, record, sizeof record,
-                    error));
-    for (uint32_t i = 0; i < frames; i++) {
-        const struct scene *scene = &self->scenes[first + i];
-        const struct scene *before = first + i > 0 ? scene - 1 : scene;
-        TRY(write_frame(self, file, (uint64_t)clip * frames + i, scene, &before->ego, &anchor,
-                        take->plan.seed, error));
-        if (self->options->world != NULL) {
-            TRY(write_seen(self, file, (uint64_t)clip * frames + i, first + i, error));
-        }
-        if (self->rig != NULL) {
-            TRY(datagen_rig_write(self->rig, file, (uint64_t)clip * frames + i, self->prepared,
-                                  before, scene, take->plan.seed, error));
-        }
+    const struct datagen_options *options = self->options;
+    TRY(put_scenarios(self, error));
+    name_jobs(self);
+    while (unmade(self) > 0) {
+        TRY(send_jobs(self, error));
+        TRY(options->drive(options->context, self->suite_id, error));
+        TRY(check_dead(self, error));
+        TRY(store_outcomes_each(options->store, self->suite_id, take_outcome, self, error));
     }
     return STATUS_OK;
 }
@@ -392,192 +364,138 @@ static json_t *metadata_make(const struct suite *suite, const struct datagen_wor
     return metadata;
 }
 
-static enum status create_shard(const struct generator *self, const char *path, uint32_t clips,
+static enum status create_shard(const struct generator *self, const char *path,
+                                const struct shard_tensor *tensors, uint32_t count,
                                 struct shard_file **out, struct error *error)
 {
-    uint64_t t = self->options->frames;
-    struct shard_tensor tensors[SHARD_TENSORS_MAX] = {
-        [TENSOR_CLIP] = {"clip", "I64", 2, {clips, 4}},
-        [TENSOR_WINDOW] = {"window", "I32", 3, {clips, t, 2}},
-        [TENSOR_EGO] = {"ego", "F32", 3, {clips, t, 4}},
-        [TENSOR_COND] = {"cond", "F32", 3, {clips, t, COND_COUNT}},
-        [TENSOR_BEV] = {"bev", "U8", 5, {clips, t, WINDOW_SIDE, WINDOW_SIDE, FRAME_BEV_CHANNELS}},
-        [TENSOR_CLEAN] = {"clean", "U8", 5, {clips, t, WINDOW_SIDE, WINDOW_SIDE, CLEAN_CHANNELS}},
-        [TENSOR_CAMERA] = {"camera",
-                           "U8",
-                           6,
-                           {clips, t, CAMERA_COUNT, FRAME_CAMERA_ROWS, FRAME_CAMERA_COLS,
-                            FRAME_CAMERA_CHANNELS}},
-        [TENSOR_CAMERA_AGENTS] = {"camera_agents",
-                                  "U8",
-                                  6,
-                                  {clips, t, CAMERA_COUNT, FRAME_CAMERA_ROWS, FRAME_CAMERA_COLS,
-                                   FRAME_CAMERA_CHANNELS}},
-        [TENSOR_CAMERA_MAP] = {"camera_map",
-                               "U8",
-                               6,
-                               {clips, t, CAMERA_COUNT, FRAME_CAMERA_ROWS, FRAME_CAMERA_COLS,
-                                FRAME_CAMERA_CHANNELS}},
-        [TENSOR_HEALTH] = {"health", "U8", 2, {clips, t}},
-        [TENSOR_SEEN_BEV] = {"seen_bev", "U8", 5, {clips, t, BEV_CHANNELS, BEV_ROWS, BEV_COLS}},
-        [TENSOR_SEEN_CAMERA] = {"seen_camera",
-                                "U8",
-                                6,
-                                {clips, t, CAMERA_COUNT, CAMERA_ROWS, CAMERA_COLS, 3}},
-    };
-    const struct datagen_world *world = self->options->world;
-    uint32_t count = world != NULL ? TENSOR_COUNT : TENSOR_HEALTH;
     char *rig = NULL;
-    if (self->rig != NULL) {
-        TRY(datagen_rig_tensors(self->rig, clips, t, tensors, &count, error));
-        TRY(rig_text(self->options->rig, &rig, error));
-    }
-    json_t *metadata = metadata_make(self->suite, world, rig);
+    TRY(self->rig != NULL ? rig_text(self->options->rig, &rig, error) : STATUS_OK);
+    json_t *metadata = metadata_make(self->suite, self->options->world, rig);
     enum status status = shard_create(path, tensors, count, metadata, out, error);
     json_decref(metadata);
     free(rig);
     return status;
 }
 
-static enum status write_shard(struct generator *self, const char *path, uint32_t clips,
-                               bool held_out, uint64_t part_key, uint64_t *next,
-                               struct error *error)
+/* Copies a clip's tensors to their places among others'. */
+static enum status copy_clip(const struct generator *self, struct shard_file *file, uint32_t at,
+                             const struct clip *clip, const struct shard_tensor *tensors,
+                             uint32_t count, struct error *error)
 {
+    struct store *store = self->options->store;
+    void *data = NULL;
+    size_t bytes = 0;
+    uint64_t header_bytes = 0;
+    TRY(store->ops->artifact_get(store, clip->artifact, &data, &bytes, error));
+    if (bytes >= sizeof header_bytes) {
+        memcpy(&header_bytes, data, sizeof header_bytes);
+    }
+    uint64_t from = sizeof header_bytes + header_bytes;
+    uint64_t whole = from;
+    for (uint32_t i = 0; i < count; i++) {
+        whole += shard_tensor_bytes(&tensors[i]) / tensors[i].shape[0];
+    }
+    enum status status = header_bytes < bytes && whole == bytes
+                             ? STATUS_OK
+                             : error_set(error, STATUS_BAD_INPUT,
+                                         "datagen: artifact %s: expected a clip of %u ticks, found "
+                                         "something else",
+                                         clip->artifact, self->options->frames);
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        uint64_t one = shard_tensor_bytes(&tensors[i]) / tensors[i].shape[0];
+        status = shard_write(file, i, at * one, (const uint8_t *)data + from, one, error);
+        from += one;
+    }
+    const int64_t said[2] = {clip->scenario, clip->held_out};
+    THEN(status, shard_write(file, 0, at * 4 * sizeof(int64_t) + sizeof(int64_t), &said[0],
+                             sizeof said[0], error));
+    THEN(status, shard_write(file, 0, at * 4 * sizeof(int64_t) + 3 * sizeof(int64_t), &said[1],
+                             sizeof said[1], error));
+    free(data);
+    return status;
+}
+
+static enum status write_shard(struct generator *self, const char *path, const struct clip *clips,
+                               uint32_t count, struct error *error)
+{
+    struct shard_tensor tensors[SHARD_TENSORS_MAX];
+    uint32_t tensor_count = 0;
     struct shard_file *file = NULL;
-    enum status status = create_shard(self, path, clips, &file, error);
-    for (uint32_t i = 0; status == STATUS_OK && i < clips; i++) {
-        struct take take = {0};
-        status = take_make(self, part_key, next, &take, error);
-        THEN(status, write_clip(self, file, i, &take, held_out, error));
+    TRY(clip_tensors(count, self->options->frames, self->options->world != NULL, self->rig, tensors,
+                     &tensor_count, error));
+    enum status status = create_shard(self, path, tensors, tensor_count, &file, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        status = copy_clip(self, file, i, &clips[i], tensors, tensor_count, error);
     }
     if (status != STATUS_OK) {
         shard_abandon(file);
         return status;
     }
     uint64_t bytes = shard_bytes(file);
-    status = shard_commit(file, error);
-    if (status == STATUS_OK) {
-        self->result->shards++;
-        self->result->bytes += bytes;
-        self->result->frames += (uint64_t)clips * self->options->frames;
-        *(held_out ? &self->result->held_out_clips : &self->result->train_clips) += clips;
-        if (self->options->shard_done != NULL) {
-            self->options->shard_done(path, clips);
-        }
+    TRY(shard_commit(file, error));
+    self->result->shards++;
+    self->result->bytes += bytes;
+    self->result->frames += (uint64_t)count * self->options->frames;
+    if (self->options->shard_done != NULL) {
+        self->options->shard_done(path, count);
     }
-    return status;
+    return STATUS_OK;
 }
 
-/* The scenarios of a part that can be driven long enough. Returns their number. */
-static uint32_t pool_fill(struct generator *self, bool held_out)
-{
-    const struct suite *suite = self->suite;
-    self->pool_count = 0;
-    for (uint32_t i = 0; i < suite->entry_count; i++) {
-        const struct scenario *scenario = &suite->entries[i].document->scenario;
-        struct error ignored;
-        if (datagen_is_held_out(scenario->id, self->options->held_out) == held_out &&
-            scenario->horizon_ticks + 1 >= self->options->frames &&
-            self->world->ops->accepts(scenario, &ignored) == STATUS_OK) {
-            self->pool[self->pool_count++] = i;
-        }
-    }
-    return self->pool_count;
-}
-
-static enum status write_part(struct generator *self, bool held_out, uint32_t clips,
-                              struct error *error)
+static enum status write_part(struct generator *self, bool held_out, const struct clip *clips,
+                              uint32_t count, struct error *error)
 {
     const struct datagen_options *options = self->options;
     const char *name = held_out ? "heldout" : "train";
-    uint64_t part_key = rng_mix(options->seed ^ text_hash(name));
-    uint64_t next = 0;
-    enum status status = STATUS_OK;
-    if (clips > 0 && pool_fill(self, held_out) == 0) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "suite %s: expected %s scenarios of at least %u ticks, found none",
-                         self->suite->id, held_out ? "held-out" : "training", options->frames);
-    }
-    for (uint32_t shard = 0; status == STATUS_OK && clips > 0; shard++) {
+    for (uint32_t shard = 0, at = 0; at < count; shard++) {
         char path[LIMIT_PATH_BYTES];
-        uint32_t count = clips < options->shard_clips ? clips : options->shard_clips;
+        uint32_t some = count - at < options->shard_clips ? count - at : options->shard_clips;
         int length =
             snprintf(path, sizeof path, "%s/%s-%05u.safetensors", options->directory, name, shard);
         if (length < 0 || (size_t)length >= sizeof path) {
             return error_set(error, STATUS_LIMIT, "%.64s..: a name longer than %d bytes",
                              options->directory, LIMIT_PATH_BYTES - 1);
         }
-        status = write_shard(self, path, count, held_out, part_key, &next, error);
-        clips -= count;
+        TRY(write_shard(self, path, clips + at, some, error));
+        at += some;
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- the whole ---- */
 
 static void generator_close(struct generator *self)
 {
-    prepared_unref(self->prepared);
-    if (self->world != NULL) {
-        self->world->ops->close(self->world);
-    }
-    for (uint32_t i = 0; i < self->planner_count; i++) {
-        planner_close(self->planners[i]);
-    }
     free(self->pool);
-    free(self->scenes);
-    free(self->bev);
-    free(self->clean_bev);
-    free(self->clean);
-    free(self->cameras);
-    free(self->seen);
-    free(self->unwell);
+    free(self->clips);
+    free(self->asked);
+    free(self->specs);
+    free(self->documents);
     datagen_rig_destroy(self->rig);
-}
-
-static enum status open_planners(struct generator *self, struct error *error)
-{
-    const struct datagen_options *options = self->options;
-    const struct planner_config config = {.session_count = 1, .confinement = options->confinement};
-    const char *const *specs = options->planner_count > 0 ? options->planners : usual_planners;
-    uint32_t count = options->planner_count > 0 ? options->planner_count : COUNT_OF(usual_planners);
-    for (uint32_t i = 0; i < count; i++) {
-        TRY(planner_open(specs[i], &config, &self->planners[i], error));
-        self->planner_count++;
-    }
-    return STATUS_OK;
 }
 
 static enum status generator_open(struct generator *self, struct error *error)
 {
-    const struct datagen_world *learned = self->options->world;
-    const struct world_ops *ops = learned != NULL ? learned->ops : &world_object_ops;
-    struct world_config config = learned != NULL ? learned->config : (struct world_config){0};
-    config.slot_count = 1;
-    if (ops->rig_take != NULL) {
-        config.rig = self->options->rig;
+    const struct datagen_options *options = self->options;
+    self->planners = options->planner_count > 0 ? options->planners : usual_planners;
+    self->planner_count =
+        options->planner_count > 0 ? options->planner_count : COUNT_OF(usual_planners);
+    for (uint32_t i = 0; i < self->planner_count; i++) {
+        TRY(planner_identity(self->planners[i], self->planner_hashes[i], error));
     }
-    if (self->options->rig != NULL) {
-        TRY(datagen_rig_create(self->options->rig, &self->rig, error));
+    if (options->rig != NULL) {
+        TRY(rig_hash(options->rig, self->rig_hash, error));
+        TRY(datagen_rig_create(options->rig, &self->rig, error));
     }
     self->pool = calloc(self->suite->entry_count + 1, sizeof *self->pool);
-    self->scenes = calloc(DRIVE_TICKS_MAX, sizeof *self->scenes);
-    self->bev = malloc(FRAME_BEV_BYTES);
-    self->clean_bev = malloc(FRAME_BEV_BYTES);
-    self->clean = malloc((size_t)WINDOW_POSITIONS * CLEAN_CHANNELS);
-    self->cameras = malloc(FRAME_CAMERA_BYTES);
-    if (self->pool == NULL || self->scenes == NULL || self->bev == NULL ||
-        self->clean_bev == NULL || self->clean == NULL || self->cameras == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "datagen: out of memory");
-    }
-    if (learned != NULL) {
-        self->seen = malloc((size_t)DRIVE_TICKS_MAX * REEL_FRAME_BYTES);
-        self->unwell = calloc(DRIVE_TICKS_MAX, 1);
-        TRY(memory_check(self->seen, error, "datagen: out of memory"));
-        TRY(memory_check(self->unwell, error, "datagen: out of memory"));
-    }
-    enum status status = ops->open(&config, &self->world, error);
-    return status != STATUS_OK ? status : open_planners(self, error);
+    self->clips = calloc(options->clips, sizeof *self->clips);
+    self->asked = calloc(options->clips, sizeof *self->asked);
+    self->specs = calloc(SUBMISSION_PAGE, sizeof *self->specs);
+    self->documents = calloc(SUBMISSION_PAGE, sizeof *self->documents);
+    return self->pool != NULL && self->clips != NULL && self->asked != NULL &&
+                   self->specs != NULL && self->documents != NULL
+               ? STATUS_OK
+               : error_set(error, STATUS_NO_MEMORY, "datagen: out of memory");
 }
 
 /* Number of clips that are held out: the share of the scenarios, unless one part is wanted. */
@@ -605,10 +523,16 @@ enum status datagen_run(const struct suite *suite, const struct datagen_options 
     if (status == STATUS_OK) {
         counted.train_scenarios = pool_fill(&self, false);
         counted.held_out_scenarios = pool_fill(&self, true);
-        uint32_t held_out = held_out_clips(options, &counted);
-        status = write_part(&self, false, options->clips - held_out, error);
-        THEN(status, write_part(&self, true, held_out, error));
+        counted.held_out_clips = held_out_clips(options, &counted);
+        counted.train_clips = options->clips - counted.held_out_clips;
+        self.count = options->clips;
+        status = choose_part(&self, false, 0, counted.train_clips, error);
+        THEN(status, choose_part(&self, true, counted.train_clips, counted.held_out_clips, error));
     }
+    THEN(status, make_clips(&self, error));
+    THEN(status, write_part(&self, false, self.clips, counted.train_clips, error));
+    THEN(status,
+         write_part(&self, true, self.clips + counted.train_clips, counted.held_out_clips, error));
     generator_close(&self);
     if (status == STATUS_OK) {
         *result = counted;

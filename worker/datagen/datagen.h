@@ -3,8 +3,10 @@
  * would have recorded, with what a learned world is given, as training shards (engine/model.md). Of
  * a learned world what it generated is beside that, and what its health checks say of each frame.
  *
- * Reproducible: a clip depends on the suite, the options and its own number alone. Rollouts are
- * driven and recorded first; clips are then chosen from them and only those are drawn.
+ * Each clip is a job of a store (clip.h), made by any worker. When all are made they are written
+ * down here, so that a set goes on where it was left, and comes out the same.
+ *
+ * Reproducible: a clip depends on the suite, the options and its own number alone.
  */
 #ifndef SWERVE_WORKER_DATAGEN_DATAGEN_H
 #define SWERVE_WORKER_DATAGEN_DATAGEN_H
@@ -14,8 +16,8 @@
 #include "scenarios/scenarios.h"
 #include "schemas/rig/rig.h"
 #include "schemas/scene.h"
-#include "worker/models/health_bounds.h"
 #include "worker/planner/planner.h"
+#include "worker/submission/submission.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,14 +35,17 @@ enum datagen_part { DATAGEN_ALL = 0, DATAGEN_TRAIN, DATAGEN_HELD_OUT };
 /* A world that generates its pictures, in the conditioning `agents`. Borrowed. */
 struct datagen_world {
     const struct world_ops *ops;
-    struct world_config config; /* but slot_count */
-    const struct health_bounds *bounds;
-    const char *name, *hash, *sampler; /* as outcomes of its jobs would name it */
+    enum tier tier;
+    const char *name, *hash, *sampler; /* as its jobs name it */
 };
 
 struct datagen_options {
     const struct datagen_world *world; /* NULL: the object world drives, and nothing is generated */
-    const struct rig *rig;             /* whose sensors are drawn beside; NULL: none */
+    const struct rig *rig; /* whose sensors are drawn beside, and every scenario's; NULL: none */
+    struct store *store;
+    /* Returns when every job of the suite has ended; not OK: nobody waits any longer. */
+    enum status (*drive)(void *context, const char *suite_id, struct error *error);
+    void *context;
     const char *directory;
     uint32_t clips;
     uint32_t frames; /* per clip */
@@ -50,7 +55,6 @@ struct datagen_options {
     uint32_t shard_clips;
     uint32_t planner_count; /* 0: the usual mixture */
     const char *planners[DATAGEN_PLANNERS_MAX];
-    const struct planner_confinement *confinement; /* of their processes; NULL: none */
     /* Told of every finished shard; may be NULL. */
     void (*shard_done)(const char *path, uint32_t clips);
 };

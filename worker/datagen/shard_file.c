@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct shard_file {
@@ -34,7 +35,7 @@ static uint64_t element_bytes(const char *dtype)
     return 4;
 }
 
-static uint64_t tensor_bytes(const struct shard_tensor *tensor)
+uint64_t shard_tensor_bytes(const struct shard_tensor *tensor)
 {
     uint64_t bytes = element_bytes(tensor->dtype);
     for (uint32_t i = 0; i < tensor->rank; i++) {
@@ -55,7 +56,7 @@ static char *header_make(const struct shard_tensor *tensors, uint32_t count, con
         for (uint32_t k = 0; k < tensors[i].rank; k++) {
             json_array_append_new(shape, json_integer((json_int_t)tensors[i].shape[k]));
         }
-        uint64_t end = offset + tensor_bytes(&tensors[i]);
+        uint64_t end = offset + shard_tensor_bytes(&tensors[i]);
         json_object_set_new(root, tensors[i].name,
                             json_pack("{s:s, s:o, s:[I, I]}", "dtype", tensors[i].dtype, "shape",
                                       shape, "data_offsets", (json_int_t)offset, (json_int_t)end));
@@ -89,6 +90,13 @@ static enum status write_at(struct shard_file *file, uint64_t place, const void 
 
 static enum status open_file(struct shard_file *file, const char *path, struct error *error)
 {
+    if (path == NULL) {
+        snprintf(file->temporary, sizeof file->temporary, "a clip in memory");
+        file->fd = memfd_create("swerve-clip", MFD_CLOEXEC);
+        return file->fd >= 0 ? STATUS_OK
+                             : error_set(error, STATUS_NO_MEMORY, "%s: memfd_create: %s",
+                                         file->temporary, strerror(errno));
+    }
     if (strlen(path) >= sizeof file->path) {
         return error_set(error, STATUS_LIMIT, "%.64s..: a file name longer than %d bytes", path,
                          LIMIT_PATH_BYTES - 1);
@@ -113,12 +121,13 @@ enum status shard_create(const char *path, const struct shard_tensor *tensors, u
     if (header == NULL || file == NULL) {
         free(header);
         free(file);
-        return error_set(error, STATUS_NO_MEMORY, "%s: no memory for a shard's header", path);
+        return error_set(error, STATUS_NO_MEMORY, "%s: no memory for a shard's header",
+                         path != NULL ? path : "a clip");
     }
     file->count = count;
     file->start[0] = sizeof(uint64_t) + header_bytes;
     for (uint32_t i = 0; i < count; i++) {
-        file->start[i + 1] = file->start[i] + tensor_bytes(&tensors[i]);
+        file->start[i + 1] = file->start[i] + shard_tensor_bytes(&tensors[i]);
     }
     enum status status = open_file(file, path, error);
     if (status != STATUS_OK) {
@@ -174,12 +183,33 @@ enum status shard_commit(struct shard_file *file, struct error *error)
     return STATUS_OK;
 }
 
+enum status shard_take(const struct shard_file *file, uint8_t **data, size_t *bytes,
+                       struct error *error)
+{
+    *bytes = (size_t)shard_bytes(file);
+    *data = malloc(*bytes);
+    TRY(memory_check(*data, error, "%s: out of memory", file->temporary));
+    for (size_t done = 0; done < *bytes;) {
+        ssize_t count = pread(file->fd, *data + done, *bytes - done, (off_t)done);
+        if (count <= 0) {
+            free(*data);
+            *data = NULL;
+            return error_set(error, STATUS_IO, "%s: cannot read: %s", file->temporary,
+                             strerror(errno));
+        }
+        done += (size_t)count;
+    }
+    return STATUS_OK;
+}
+
 void shard_abandon(struct shard_file *file)
 {
     if (file == NULL) {
         return;
     }
     close(file->fd);
-    unlink(file->temporary);
+    if (file->path[0] != '\0') {
+        unlink(file->temporary);
+    }
     free(file);
 }

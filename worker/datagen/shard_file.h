@@ -26,9 +26,9 @@ struct shard_tensor {
 
 struct shard_file;
 
-/* Creates the temporary file beside `path` with its header and full size. `metadata` is an object
- * of strings, borrowed. Tensors lie in the order given: put those with large elements first, so
- * that all are aligned. */
+/* Creates the temporary file beside `path` (NULL: in memory) with its header and full size.
+ * `metadata` is an object of strings, borrowed. Tensors lie in the order given: put those with
+ * large elements first, so that all are aligned. */
 enum status shard_create(const char *path, const struct shard_tensor *tensors, uint32_t count,
                          const json_t *metadata, struct shard_file **out, struct error *error);
 
@@ -37,9 +37,14 @@ enum status shard_write(struct shard_file *file, uint32_t tensor, uint64_t offse
                         size_t bytes, struct error *error);
 
 uint64_t shard_bytes(const struct shard_file *file);
+uint64_t shard_tensor_bytes(const struct shard_tensor *tensor);
 
 /* Puts the file under its name and frees the record, on failure too (then there is no file). */
 enum status shard_commit(struct shard_file *file, struct error *error);
+
+/* The bytes of a file in memory, malloc'ed, the caller's. */
+enum status shard_take(const struct shard_file *file, uint8_t **data, size_t *bytes,
+                       struct error *error);
 
 /* Removes the unfinished file; accepts NULL. */
 void shard_abandon(struct shard_file *file);

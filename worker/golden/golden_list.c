@@ -12,7 +12,8 @@
 enum { ENTRIES_MAX = 100000 };
 
 static const char *const entry_keys[] = {"rollouts", NULL};
-static const char *const list_keys[] = {"format", "recordings", NULL};
+/* Lists of earlier versions say "device_ns", which is in the ledger now. */
+static const char *const list_keys[] = {"format", "recordings", "device_ns", NULL};
 
 #define LIST(member, kind) JSON_FIELD(struct golden_list, member, kind)
 #define ENTRY(member, kind) JSON_FIELD(struct golden_entry, member, kind)
@@ -29,7 +30,6 @@ static const struct json_field list_table[] = {
     LIST(backend, JSON_FIELD_TEXT),
     LIST(revision, JSON_FIELD_TEXT),
     LIST(horizon_ticks, JSON_FIELD_I64),
-    LIST(device_ns, JSON_FIELD_I64),
     LIST(ticks, JSON_FIELD_I64),
 };
 static const struct json_field entry_table[] = {

@@ -44,7 +44,6 @@ struct golden_list {
     char backend[LIMIT_ID_BYTES];
     char revision[SHA256_HEX_BYTES];
     int64_t horizon_ticks; /* for which it is trusted */
-    int64_t device_ns;     /* what the generation took */
     int64_t ticks;
     uint32_t entry_count;
     struct golden_entry *entries; /* owned; ascending by scenario's id, then seed */

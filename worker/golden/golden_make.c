@@ -1,22 +1,20 @@
 /*
- * The drives behind `swerve golden make` and `verify`. See golden_make.h.
+ * What `swerve golden make` collects and `verify` drives. See golden_make.h.
  */
 #include "worker/golden/golden_make.h"
 
+#include "base/array.h"
 #include "base/check.h"
-#include "base/units.h"
 #include "worker/run/runner_open.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Jobs that are driven one after the other, as many at a time as there are slots. */
 struct drive {
     const struct golden_options *options;
     struct runner *runner;
-    bool filmed;
     uint32_t done, count;
     /* Told of each job when all its rollouts are finished. */
     enum status (*finished)(void *context, const struct job_run *job, struct error *error);
@@ -59,7 +57,6 @@ static enum status add(struct drive *drive, const struct job_spec *spec,
     enum status status = job_run_create(&lease, prepared, &job, error);
     prepared_unref(prepared); /* the job has its own reference */
     if (status == STATUS_OK) {
-        job->filmed = drive->filmed;
         status = runner_add(drive->runner, job, ROLLOUT_ALL, error);
         if (status != STATUS_OK) {
             job_run_destroy(job);
@@ -70,18 +67,6 @@ static enum status add(struct drive *drive, const struct job_spec *spec,
         status = collect(drive, error);
     }
     return status;
-}
-
-static enum status finish(struct drive *drive, struct error *error)
-{
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && runner_busy(drive->runner) && !stopped(drive->options)) {
-        runner_tick(drive->runner);
-        status = collect(drive, error);
-    }
-    return status == STATUS_OK && stopped(drive->options)
-               ? error_set(error, STATUS_CANCELLED, "golden: interrupted; nothing was kept")
-               : status;
 }
 
 static enum status open_runner(const struct golden_options *options, const struct job_spec *spec,
@@ -112,72 +97,9 @@ static void add_cost(const struct job_run *job, int64_t *device_ns, int64_t *tic
 /* ---- making ---- */
 
 struct making {
-    const struct golden_options *options;
-    struct golden_list list;
+    struct golden_list list; /* every job's; `ticks` of one without a result: -1 */
     struct golden_made *made;
 };
-
-/* The first rollout that is no result; NULL: all are. */
-static const struct rollout_result *unfit(const struct job_run *job)
-{
-    for (uint32_t i = 0; i < job->rollout_count; i++) {
-        enum verdict verdict = job->results[i].verdict;
-        if (verdict == VERDICT_FLAGGED || verdict == VERDICT_PLANNER_ERROR) {
-            return &job->results[i];
-        }
-    }
-    return NULL;
-}
-
-static enum status keep_rollouts(const struct job_run *job, struct golden_entry *entry,
-                                 struct error *error)
-{
-    entry->rollouts = calloc(job->rollout_count, sizeof *entry->rollouts);
-    TRY(memory_check(entry->rollouts, error, "golden: out of memory"));
-    entry->rollout_count = job->rollout_count;
-    for (uint32_t i = 0; i < job->rollout_count; i++) {
-        const struct rollout_result *result = &job->results[i];
-        struct golden_rollout *rollout = &entry->rollouts[i];
-        snprintf(rollout->branch_id, sizeof rollout->branch_id, "%s",
-                 i == 0 ? "" : job->scenario->branches[i - 1].id);
-        memcpy(rollout->trace_hash, result->trace_hash, sizeof rollout->trace_hash);
-        rollout->verdict = result->verdict;
-    }
-    return STATUS_OK;
-}
-
-static enum status keep_job(void *context, const struct job_run *job, struct error *error)
-{
-    struct making *making = context;
-    struct golden_made *made = making->made;
-    struct store *store = making->options->store;
-    const struct rollout_result *bad = unfit(job);
-    uint8_t *data = NULL;
-    size_t bytes = 0;
-    int64_t ticks = 0;
-    add_cost(job, &made->device_ns, &ticks);
-    made->ticks += ticks;
-    if (bad != NULL) {
-        if (made->left_out++ == 0) {
-            snprintf(made->reason, sizeof made->reason, "scenario %s, seed %llu: %.300s",
-                     job->scenario->id, (unsigned long long)job->lease.spec.seed, bad->error);
-        }
-        return STATUS_OK;
-    }
-    struct golden_entry *entry = golden_list_add(&making->list, error);
-    TRY(entry != NULL ? STATUS_OK : error->status);
-    TRY(keep_rollouts(job, entry, error));
-    TRY(recording_pack(job, &data, &bytes, error));
-    enum status status = store->ops->artifact_put(store, data, bytes, entry->artifact, error);
-    free(data);
-    memcpy(entry->scenario_id, job->lease.spec.scenario_id, sizeof entry->scenario_id);
-    memcpy(entry->scenario_hash, job->lease.spec.scenario_hash, sizeof entry->scenario_hash);
-    entry->seed = job->lease.spec.seed;
-    entry->bytes = (int64_t)bytes;
-    entry->ticks = ticks;
-    made->rollouts += job->rollout_count;
-    return status;
-}
 
 /* Whether a set may hold the job beside the first one. */
 static enum status check_job(const struct job_spec *first, const struct job_spec *spec,
@@ -209,37 +131,36 @@ static enum status check_job(const struct job_spec *first, const struct job_spec
     return STATUS_OK;
 }
 
-static enum status check_page(const struct submission *submission, struct golden_list *names,
-                              struct error *error)
+static enum status list_page(const struct submission *submission, struct golden_list *list,
+                             struct error *error)
 {
     for (uint32_t i = 0; i < submission->page_count; i++) {
         const struct job_spec *spec = &submission->specs[i];
         TRY(check_job(&submission->kinds[0], spec, &submission->documents[i]->scenario, error));
-        struct golden_entry *entry = golden_list_add(names, error);
+        struct golden_entry *entry = golden_list_add(list, error);
         TRY(entry != NULL ? STATUS_OK : error->status);
         memcpy(entry->scenario_id, spec->scenario_id, sizeof entry->scenario_id);
+        memcpy(entry->scenario_hash, spec->scenario_hash, sizeof entry->scenario_hash);
         entry->seed = spec->seed;
     }
     return STATUS_OK;
 }
 
-static enum status check_jobs(struct submission *submission, struct error *error)
+/* An entry for each job, without a rollout yet. */
+static enum status list_jobs(struct submission *submission, struct golden_list *list,
+                             struct error *error)
 {
-    struct golden_list names = {.name = ""};
-    enum status status = STATUS_OK;
     bool more = submission_first(submission);
-    for (; more; more = status == STATUS_OK && submission_next(submission)) {
-        status = check_page(submission, &names, error);
+    for (; more; more = submission_next(submission)) {
+        TRY(list_page(submission, list, error));
     }
-    golden_list_sort(&names);
-    const struct golden_entry *twice = golden_list_twice(&names);
-    if (status == STATUS_OK && twice != NULL) {
-        status = error_set(error, STATUS_BAD_INPUT,
+    golden_list_sort(list);
+    const struct golden_entry *twice = golden_list_twice(list);
+    return twice == NULL
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
                            "golden make: scenario %s is in the suite twice with seed %llu",
                            twice->scenario_id, (unsigned long long)twice->seed);
-    }
-    golden_list_finish(&names);
-    return status;
 }
 
 /* Asked before anything is driven; golden_add asks again, since others may have made one. */
@@ -257,11 +178,11 @@ static enum status check_name(struct store *store, const char *name, struct erro
         name, known.hash);
 }
 
-static void describe(struct golden_list *list, const char *name, const struct submission *from)
+static void describe(struct golden_list *list, const char *name, const char *suite_id,
+                     const struct job_spec *spec)
 {
-    const struct job_spec *spec = &from->kinds[0];
     snprintf(list->name, sizeof list->name, "%s", name);
-    snprintf(list->suite, sizeof list->suite, "%s", from->suite_id);
+    snprintf(list->suite, sizeof list->suite, "%s", suite_id);
     memcpy(list->planner, spec->planner, sizeof list->planner);
     memcpy(list->planner_hash, spec->planner_hash, sizeof list->planner_hash);
     list->tier = spec->tier;
@@ -271,20 +192,108 @@ static void describe(struct golden_list *list, const char *name, const struct su
     memcpy(list->revision, spec->revision, sizeof list->revision);
 }
 
+/* Takes one rollout of the jobs' outcomes, which come in the order of their jobs' branches. */
+static enum status take_outcome(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct making *making = context;
+    struct golden_made *made = making->made;
+    struct golden_list *list = &making->list;
+    struct golden_entry *entry = (struct golden_entry *)(uintptr_t)golden_list_find(
+        list, outcome->scenario_id, outcome->seed);
+    if (entry == NULL || strcmp(outcome->model_hash, list->model_hash) != 0 ||
+        strcmp(outcome->sampler, list->sampler) != 0) {
+        return error_set(error, STATUS_MISMATCH,
+                         "golden make: scenario %s, seed %llu: expected a drive of model %.12s "
+                         "(%s), found %.12s (%s)",
+                         outcome->scenario_id, (unsigned long long)outcome->seed, list->model_hash,
+                         list->sampler, outcome->model_hash, outcome->sampler);
+    }
+    int64_t ticks = (int64_t)outcome->ticks - outcome->prefix_ticks;
+    made->device_ns += outcome->device_ns;
+    made->ticks += ticks;
+    if (outcome->verdict == VERDICT_FLAGGED || outcome->verdict == VERDICT_PLANNER_ERROR) {
+        if (entry->ticks >= 0 && made->left_out++ == 0) {
+            snprintf(made->reason, sizeof made->reason, "scenario %s, seed %llu: %.300s",
+                     outcome->scenario_id, (unsigned long long)outcome->seed, outcome->error);
+        }
+        entry->ticks = -1;
+    }
+    if (entry->ticks < 0) {
+        return STATUS_OK;
+    }
+    TRY(array_room(&entry->rollouts, entry->rollout_count, sizeof *entry->rollouts, error));
+    struct golden_rollout *rollout = &entry->rollouts[entry->rollout_count++];
+    *rollout = (struct golden_rollout){.verdict = outcome->verdict};
+    memcpy(rollout->branch_id, outcome->branch_id, sizeof rollout->branch_id);
+    memcpy(rollout->trace_hash, outcome->trace_hash, sizeof rollout->trace_hash);
+    memcpy(entry->artifact, outcome->artifact_hash, sizeof entry->artifact);
+    entry->ticks += ticks;
+    return STATUS_OK;
+}
+
+/* A job without an outcome broke as often as it may: what it said last. */
+static enum status fail_dead(struct store *store, const char *suite_id,
+                             const struct golden_entry *entry, struct error *error)
+{
+    struct store_job *dead = calloc(1, sizeof *dead);
+    uint32_t count = 0;
+    TRY(memory_check(dead, error, "golden: out of memory"));
+    enum status status = store->ops->dead_jobs(store, suite_id, 0, dead, 1, &count, error);
+    if (status == STATUS_OK) {
+        status = error_set(error, STATUS_PLANNER,
+                           "golden make: scenario %s, seed %llu has no result%s%.600s; the same "
+                           "command drives such jobs again",
+                           entry->scenario_id, (unsigned long long)entry->seed,
+                           count > 0 ? ": " : "", count > 0 ? dead->error : "");
+    }
+    free(dead);
+    return status;
+}
+
+/* Reads the recordings, and drops entries that have none. */
+static enum status read_recordings(struct making *making, struct store *store, const char *suite_id,
+                                   struct error *error)
+{
+    struct golden_list *list = &making->list;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < list->entry_count; i++) {
+        struct golden_entry *entry = &list->entries[i];
+        struct recording recording;
+        void *data = NULL;
+        size_t bytes = 0;
+        if (entry->ticks < 0) {
+            free(entry->rollouts);
+            entry->rollouts = NULL;
+            continue;
+        }
+        TRY(entry->rollout_count > 0 ? STATUS_OK : fail_dead(store, suite_id, entry, error));
+        TRY(store->ops->artifact_get(store, entry->artifact, &data, &bytes, error));
+        TRY(recording_open(data, bytes, &recording, error));
+        recording_close(&recording);
+        entry->bytes = (int64_t)bytes;
+        making->made->rollouts += entry->rollout_count;
+        making->made->set.bytes += entry->bytes;
+        list->entries[kept] = *entry;
+        if (kept++ != i) {
+            entry->rollouts = NULL; /* it has moved */
+        }
+    }
+    list->entry_count = kept;
+    making->made->set.recordings = kept;
+    return STATUS_OK;
+}
+
 /* The list as an artifact, then the set that holds everything. */
-static enum status keep_set(struct making *making, struct error *error)
+static enum status keep_set(struct making *making, struct store *store, struct error *error)
 {
     struct golden_list *list = &making->list;
     struct golden_set *set = &making->made->set;
-    struct store *store = making->options->store;
     if (list->entry_count == 0) {
         return error_set(error, STATUS_BAD_INPUT,
                          "golden make: none of %u drives can be kept; the first: %.400s",
                          making->made->left_out, making->made->reason);
     }
-    list->device_ns = making->made->device_ns;
     list->ticks = making->made->ticks;
-    golden_list_sort(list);
     char *text = golden_list_encode(list);
     TRY(memory_check(text, error, "golden: out of memory"));
     enum status status = store->ops->artifact_put(store, text, strlen(text), set->hash, error);
@@ -293,84 +302,36 @@ static enum status keep_set(struct making *making, struct error *error)
     memcpy(set->model_hash, list->model_hash, sizeof set->model_hash);
     memcpy(set->sampler, list->sampler, sizeof set->sampler);
     THEN(status, store->ops->golden_add(store, set, error));
-    for (uint32_t i = 0; i < list->entry_count; i++) {
-        set->bytes += list->entries[i].bytes;
-    }
-    set->recordings = list->entry_count;
     return status;
 }
 
-/* Of all threads: a world model computes in several, of which a rollout knows one. */
-static int64_t process_cpu_ns(void)
+enum status golden_check(struct store *store, const char *name, struct submission *submission,
+                         struct error *error)
 {
-    struct timespec now = {0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
-static enum status put_scenario(struct store *store, const struct scenario_document *document,
-                                struct error *error)
-{
-    char *text;
-    size_t bytes;
-    TRY(scenario_canonical_text(document, &text, &bytes, error));
-    enum status status = store->ops->scenario_put(store, document->hash, text, bytes, error);
-    free(text);
+    struct golden_list list = {.name = ""};
+    enum status status = list_jobs(submission, &list, error);
+    golden_list_finish(&list);
+    THEN(status, check_name(store, name, error));
     return status;
 }
 
-static enum status drive_page(struct drive *drive, const struct submission *submission,
-                              struct error *error)
+enum status golden_collect(struct store *store, struct models *models, const char *name,
+                           const char *suite_id, struct submission *submission,
+                           struct golden_made *out, struct error *error)
 {
-    struct store *store = drive->options->store;
-    for (uint32_t i = 0; i < submission->page_count && !stopped(drive->options); i++) {
-        const struct scenario_document *document = submission->documents[i];
-        TRY(put_scenario(store, document, error));
-        TRY(add(drive, &submission->specs[i], &document->scenario, error));
-    }
-    return STATUS_OK;
-}
-
-static enum status drive_submission(struct drive *drive, struct submission *submission,
-                                    struct error *error)
-{
-    bool more = submission_first(submission);
-    for (; more; more = submission_next(submission)) {
-        TRY(drive_page(drive, submission, error));
-    }
-    return finish(drive, error);
-}
-
-enum status golden_make(const struct golden_options *options, const char *name,
-                        struct submission *submission, struct golden_made *out, struct error *error)
-{
-    struct making making = {.options = options, .made = out};
-    struct open_runner open = {0};
-    struct drive drive = {
-        .options = options,
-        .filmed = true,
-        .count = submission->job_count,
-        .finished = keep_job,
-        .context = &making,
-    };
+    struct making making = {.made = out};
     const struct models_model *model = NULL;
     enum conditioning conditioning = CONDITIONING_AGENTS;
     enum nn_precision precision = NN_BF16;
     *out = (struct golden_made){.left_out = 0};
-    TRY(check_jobs(submission, error));
-    TRY(check_name(options->store, name, error));
-    describe(&making.list, name, submission);
+    describe(&making.list, name, suite_id, &submission->kinds[0]);
     TRY(models_parse_sampler(making.list.sampler, &conditioning, &precision, error));
-    TRY(models_find(options->models, making.list.model_hash, precision, &model, error));
+    TRY(models_find(models, making.list.model_hash, precision, &model, error));
     making.list.horizon_ticks = model->config->horizon_ticks[conditioning];
-    int64_t start_ns = process_cpu_ns();
-    enum status status = open_runner(options, &submission->kinds[0], &open, error);
-    drive.runner = open.runner;
-    THEN(status, drive_submission(&drive, submission, error));
-    runner_close(&open);
-    int64_t passed_ns = process_cpu_ns() - start_ns;
-    out->device_ns = passed_ns > out->device_ns ? passed_ns : out->device_ns;
-    THEN(status, keep_set(&making, error));
+    enum status status = list_jobs(submission, &making.list, error);
+    THEN(status, store_outcomes_each(store, submission->suite_id, take_outcome, &making, error));
+    THEN(status, read_recordings(&making, store, submission->suite_id, error));
+    THEN(status, keep_set(&making, store, error));
     golden_list_finish(&making.list);
     return status;
 }

@@ -1,6 +1,6 @@
 /*
- * Making and proving goldens: drives jobs in this process, without leases, and keeps or compares
- * what comes of them.
+ * Making and proving goldens. Jobs that make them are a store's, driven by whatever worker claims
+ * them; when all have ended they are collected here. What is proved is driven in this process.
  */
 #ifndef SWERVE_WORKER_GOLDEN_GOLDEN_MAKE_H
 #define SWERVE_WORKER_GOLDEN_GOLDEN_MAKE_H
@@ -13,7 +13,7 @@
 
 struct golden_options {
     struct store *store;
-    struct models *models; /* with the world that generates, or the set that is tried */
+    struct models *models; /* with the set that is tried */
     const char *device;    /* as on the command line; NULL: auto */
     uint32_t slot_count;
     uint32_t thread_count;
@@ -32,13 +32,18 @@ struct golden_made {
     int64_t device_ns, ticks, rollouts;
 };
 
-/* Drives the jobs of a submission, all of one planner and one world that generates its pictures,
- * and keeps them as the set `name`. A job of which any rollout is flagged is left out, since it is
- * no result. BAD_INPUT, USAGE: these jobs cannot be goldens. Nothing but artifacts that nothing
- * refers to is left in the store when it fails. */
-enum status golden_make(const struct golden_options *options, const char *name,
-                        struct submission *submission, struct golden_made *out,
-                        struct error *error);
+/* Before they are sent: whether these jobs can be goldens, and the name is free. All are of one
+ * planner and one world that generates its pictures. BAD_INPUT, USAGE, CONFLICT. */
+enum status golden_check(struct store *store, const char *name, struct submission *submission,
+                         struct error *error);
+
+/* Keeps what the jobs of a submission, which have all ended, recorded as the set `name`, of suite
+ * `suite_id` as the list tells it: the same list however often their workers were lost. A job of
+ * which any rollout is flagged is left out, since it is no result. PLANNER: one has no result at
+ * all. MISMATCH: one is another world's. */
+enum status golden_collect(struct store *store, struct models *models, const char *name,
+                           const char *suite_id, struct submission *submission,
+                           struct golden_made *out, struct error *error);
 
 struct golden_tried {
     uint32_t recordings;

@@ -1,8 +1,8 @@
 /*
  * Recordings: the drives of one job, main line and branches, with every frame that their world
  * showed: what a golden world answers from. An artifact: a recording_header, the job's trace
- * artifact (schemas/trace.h), then for each rollout of the trace the sizes of its packed frames,
- * one for each tick of it, then the frames themselves (engine/trace/reel.h). Little-endian.
+ * artifact (both: schemas/trace.h), then for each rollout of the trace the sizes of its packed
+ * frames, one for each tick of it, then the frames themselves (engine/trace/reel.h). Little-endian.
  */
 #ifndef SWERVE_WORKER_GOLDEN_GOLDEN_RECORDING_H
 #define SWERVE_WORKER_GOLDEN_GOLDEN_RECORDING_H
@@ -14,13 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define RECORDING_MAGIC "SWGOLD01"
-
-struct recording_header {
-    char magic[8];
-    uint64_t trace_bytes;
-};
 
 struct recording {
     void *data; /* owned */

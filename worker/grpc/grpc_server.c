@@ -7,6 +7,8 @@
 #include "worker/grpc/grpc_server.h"
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/units.h"
 #include "worker/grpc/grpc_frame.h"
 #include "worker/grpc/grpc_socket.h"
 
@@ -21,6 +23,7 @@
 
 enum {
     IN_BYTES = 1 << 16,
+    WAIT_MS_MAX = 60000,
     ROUNDS_MAX = 16, /* of reading one connection, between looks at the others */
     METHOD_BYTES = 128,
     WINDOW_BYTES = 16 << 20, /* of questions that are on their way */
@@ -29,6 +32,9 @@ enum {
 
 struct stream {
     struct stream *next;
+    int32_t id;
+    int64_t end_ns;     /* when it is reset, as what goes on with it now has it */
+    int64_t timeout_ns; /* when the caller waits no more; INT64_MAX: it says nothing */
     char method[METHOD_BYTES];
     uint8_t *in; /* with its prefix */
     size_t in_bytes, in_room;
@@ -44,6 +50,7 @@ struct connection {
     struct stream *streams;
     const uint8_t *out; /* of nghttp2, what the socket has not taken */
     size_t out_bytes;
+    int64_t idle_ns; /* since when it has no call */
     bool failed;
 };
 
@@ -52,6 +59,8 @@ struct grpc_server {
     grpc_service *service;
     void *context;
     int fd;
+    struct grpc_server_times times;
+    size_t question_room; /* of all streams */
     struct connection connections[GRPC_SERVER_CONNECTIONS];
     uint8_t in[IN_BYTES]; /* of whoever is read */
 };
@@ -97,6 +106,19 @@ static void refuse(struct grpc_answer *answer, int code, const char *sentence)
     snprintf(answer->sentence, sizeof answer->sentence, "%s", sentence);
 }
 
+static int64_t ends_at(const struct stream *stream)
+{
+    return stream->end_ns < stream->timeout_ns ? stream->end_ns : stream->timeout_ns;
+}
+
+static void question_free(struct grpc_server *server, struct stream *stream)
+{
+    server->question_room -= stream->in_room;
+    stream->in_room = 0;
+    free(stream->in);
+    stream->in = NULL;
+}
+
 /* Answers a question that has come to its end. */
 static int answer_call(struct connection *connection, struct stream *stream, int32_t id)
 {
@@ -106,16 +128,21 @@ static int answer_call(struct connection *connection, struct stream *stream, int
     };
     struct grpc_server *server = connection->server;
     struct grpc_answer *answer = &stream->answer;
-    if (stream->too_long) {
-        refuse(answer, GRPC_INVALID_ARGUMENT, "the message is longer than 64 MiB");
+    const int64_t now_ns = clock_monotonic_ns();
+    stream->end_ns = now_ns + server->times.answer_ms * NS_PER_MS;
+    answer->deadline_ns = ends_at(stream);
+    if (now_ns >= answer->deadline_ns) {
+        refuse(answer, GRPC_DEADLINE_EXCEEDED, "grpc-timeout was over before the call's turn came");
+    } else if (stream->too_long) {
+        refuse(answer, GRPC_RESOURCE_EXHAUSTED,
+               "expected a message of at most 64 MiB, and 256 MiB of all that are on their way");
     } else if (!grpc_frame_is_whole(stream->in, stream->in_bytes)) {
         refuse(answer, GRPC_INVALID_ARGUMENT, "expected one uncompressed gRPC message");
     } else {
         server->service(server->context, stream->method, stream->in + GRPC_PREFIX_BYTES,
                         stream->in_bytes - GRPC_PREFIX_BYTES, answer);
     }
-    free(stream->in);
-    stream->in = NULL;
+    question_free(server, stream);
     if (answer->hang_up) {
         connection->failed = true;
         return 0;
@@ -144,9 +171,28 @@ static int call_begins(nghttp2_session *session, const nghttp2_frame *frame, voi
     if (stream == NULL) {
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
+    stream->id = frame->hd.stream_id;
+    stream->end_ns = clock_monotonic_ns() + connection->server->times.question_ms * NS_PER_MS;
+    stream->timeout_ns = INT64_MAX;
     stream->next = connection->streams;
     connection->streams = stream;
     return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
+}
+
+/* The time that a grpc-timeout gives a call: up to 8 digits and a unit. INT64_MAX: it is none. */
+static int64_t timeout_read(const uint8_t *value, size_t bytes)
+{
+    static const char units[] = "HMSmun";
+    static const int64_t unit_ns[] = {3600 * NS_PER_S, 60 * NS_PER_S, NS_PER_S, NS_PER_MS, 1000, 1};
+    const char *unit = bytes >= 2 && bytes <= 9 ? memchr(units, value[bytes - 1], 6) : NULL;
+    int64_t count = 0;
+    for (size_t i = 0; i + 1 < bytes && unit != NULL; i++) {
+        unit = value[i] >= '0' && value[i] <= '9' ? unit : NULL;
+        count = 10 * count + (value[i] - '0');
+    }
+    return unit != NULL && count < 24 * 3600 * NS_PER_S / unit_ns[unit - units]
+               ? clock_monotonic_ns() + count * unit_ns[unit - units]
+               : INT64_MAX;
 }
 
 static int take_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
@@ -159,6 +205,8 @@ static int take_header(nghttp2_session *session, const nghttp2_frame *frame, con
     if (stream != NULL && name_bytes == 5 && memcmp(name, ":path", 5) == 0) {
         snprintf(stream->method, sizeof stream->method, "%.*s", (int)value_bytes,
                  (const char *)value);
+    } else if (stream != NULL && name_bytes == 12 && memcmp(name, "grpc-timeout", 12) == 0) {
+        stream->timeout_ns = timeout_read(value, value_bytes);
     }
     return 0;
 }
@@ -166,22 +214,26 @@ static int take_header(nghttp2_session *session, const nghttp2_frame *frame, con
 static int take_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
                      size_t bytes, void *context)
 {
+    struct grpc_server *server = ((struct connection *)context)->server;
     struct stream *stream = nghttp2_session_get_stream_user_data(session, id);
     (void)flags;
-    (void)context;
-    if (stream == NULL || stream->too_long || bytes > QUESTION_ROOM_MAX - stream->in_bytes) {
-        if (stream != NULL) {
-            stream->too_long = true;
-        }
+    if (stream == NULL || stream->too_long) {
         return 0;
     }
     if (stream->in_bytes + bytes > stream->in_room) {
         size_t room = 2 * (stream->in_bytes + bytes);
         room = room < QUESTION_ROOM_MAX ? room : QUESTION_ROOM_MAX;
+        if (stream->in_bytes + bytes > QUESTION_ROOM_MAX ||
+            room - stream->in_room > GRPC_QUESTIONS_BYTES_MAX - server->question_room) {
+            stream->too_long = true;
+            question_free(server, stream);
+            return 0;
+        }
         uint8_t *now = realloc(stream->in, room);
         if (now == NULL) {
             return NGHTTP2_ERR_CALLBACK_FAILURE;
         }
+        server->question_room += room - stream->in_room;
         stream->in = now;
         stream->in_room = room;
     }
@@ -198,9 +250,9 @@ static int take_frame(nghttp2_session *session, const nghttp2_frame *frame, void
     return stream != NULL && ends ? answer_call(context, stream, frame->hd.stream_id) : 0;
 }
 
-static void stream_free(struct stream *stream)
+static void stream_free(struct grpc_server *server, struct stream *stream)
 {
-    free(stream->in);
+    question_free(server, stream);
     free(stream->answer.message);
     free(stream);
 }
@@ -218,7 +270,8 @@ static int call_ends(nghttp2_session *session, int32_t id, uint32_t code, void *
         at = &(*at)->next;
     }
     *at = stream->next;
-    stream_free(stream);
+    stream_free(connection->server, stream);
+    connection->idle_ns = clock_monotonic_ns();
     return 0;
 }
 
@@ -230,7 +283,7 @@ static void hang_up(struct connection *connection)
     while (connection->streams != NULL) {
         struct stream *stream = connection->streams;
         connection->streams = stream->next;
-        stream_free(stream);
+        stream_free(connection->server, stream);
     }
     if (connection->fd >= 0) {
         close(connection->fd);
@@ -262,25 +315,6 @@ static bool session_make(struct connection *connection)
                                                  WINDOW_BYTES) == 0;
 }
 
-/* Takes a connection up; one too many is closed. */
-static void take_connection(struct grpc_server *server)
-{
-    int fd = grpc_socket_accept(server->fd);
-    for (int i = 0; i < GRPC_SERVER_CONNECTIONS && fd >= 0; i++) {
-        struct connection *connection = &server->connections[i];
-        if (connection->fd < 0) {
-            connection->fd = fd;
-            if (!session_make(connection)) {
-                hang_up(connection);
-            }
-            return;
-        }
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
 /* Sends until the socket takes no more. */
 static void send_out(struct connection *connection)
 {
@@ -301,6 +335,102 @@ static void send_out(struct connection *connection)
         connection->out += sent > 0 ? sent : 0;
         connection->out_bytes -= sent > 0 ? (size_t)sent : 0;
     }
+}
+
+/* Tells the caller that no call is taken any more, and closes. */
+static void retire(struct connection *connection)
+{
+    connection->failed = nghttp2_session_terminate_session(connection->session, 0) != 0;
+    send_out(connection);
+    hang_up(connection);
+}
+
+/* A free place, or that of the connection that has been without a call for longest; NULL: all have
+ * calls. */
+static struct connection *place_make(struct grpc_server *server)
+{
+    struct connection *oldest = NULL;
+    for (int i = 0; i < GRPC_SERVER_CONNECTIONS; i++) {
+        struct connection *connection = &server->connections[i];
+        if (connection->fd < 0) {
+            return connection;
+        }
+        if (connection->streams == NULL &&
+            (oldest == NULL || connection->idle_ns < oldest->idle_ns)) {
+            oldest = connection;
+        }
+    }
+    if (oldest != NULL) {
+        retire(oldest);
+    }
+    return oldest;
+}
+
+/* Takes a connection up; one too many is closed. */
+static void take_connection(struct grpc_server *server)
+{
+    int fd = grpc_socket_accept(server->fd);
+    struct connection *connection = fd >= 0 ? place_make(server) : NULL;
+    if (connection == NULL) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return;
+    }
+    connection->fd = fd;
+    connection->idle_ns = clock_monotonic_ns();
+    if (!session_make(connection)) {
+        hang_up(connection);
+    }
+}
+
+/* Ends a call that its caller has not finished, or not taken the answer of. */
+static void reset(struct connection *connection, struct stream *stream)
+{
+    stream->end_ns = stream->timeout_ns = INT64_MAX;
+    /* Who takes nothing would not take the reset either. */
+    connection->failed = connection->failed || connection->out_bytes > 0 ||
+                         nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE,
+                                                   stream->id, NGHTTP2_CANCEL) != 0;
+}
+
+static bool is_over(const struct connection *connection)
+{
+    return connection->failed || (!nghttp2_session_want_read(connection->session) &&
+                                  !nghttp2_session_want_write(connection->session));
+}
+
+/* Closes what is at its end or has been without a call for too long, and resets calls that have
+ * lasted too long. Returns when to look again; INT64_MAX: there is no connection. */
+static int64_t expire(struct grpc_server *server)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    int64_t next_ns = INT64_MAX;
+    for (int i = 0; i < GRPC_SERVER_CONNECTIONS; i++) {
+        struct connection *connection = &server->connections[i];
+        if (connection->fd < 0) {
+            continue;
+        }
+        int64_t end_ns = INT64_MAX;
+        for (struct stream *stream = connection->streams; stream != NULL; stream = stream->next) {
+            if (ends_at(stream) <= now_ns) {
+                reset(connection, stream);
+            }
+            end_ns = ends_at(stream) < end_ns ? ends_at(stream) : end_ns;
+        }
+        send_out(connection);
+        if (connection->streams == NULL) {
+            end_ns = connection->idle_ns + server->times.idle_ms * NS_PER_MS;
+        }
+        if (is_over(connection)) {
+            hang_up(connection);
+        } else if (end_ns <= now_ns) {
+            retire(connection);
+        } else {
+            next_ns = end_ns < next_ns ? end_ns : next_ns;
+        }
+    }
+    return next_ns;
 }
 
 /* Reads what is there. */
@@ -328,6 +458,7 @@ enum status grpc_server_open(const char *address, grpc_service *service, void *c
     server->service = service;
     server->context = context;
     server->fd = -1;
+    server->times = (struct grpc_server_times){30000, 120000, 600000};
     for (int i = 0; i < GRPC_SERVER_CONNECTIONS; i++) {
         server->connections[i] = (struct connection){.server = server, .fd = -1};
     }
@@ -340,6 +471,11 @@ enum status grpc_server_open(const char *address, grpc_service *service, void *c
     return STATUS_OK;
 }
 
+void grpc_server_limit(struct grpc_server *server, struct grpc_server_times times)
+{
+    server->times = times;
+}
+
 const char *grpc_server_address(const struct grpc_server *server)
 {
     return server->address;
@@ -350,6 +486,8 @@ enum status grpc_server_run(struct grpc_server *server, int quit_fd, struct erro
     enum { QUIT = 0, LISTEN, FIRST };
     struct pollfd watched[FIRST + GRPC_SERVER_CONNECTIONS];
     for (;;) {
+        const int64_t left_ms = (expire(server) - clock_monotonic_ns()) / NS_PER_MS + 1;
+        const int wait_ms = left_ms < 0 ? 0 : left_ms < WAIT_MS_MAX ? (int)left_ms : WAIT_MS_MAX;
         watched[QUIT] = (struct pollfd){quit_fd, POLLIN, 0};
         watched[LISTEN] = (struct pollfd){server->fd, POLLIN, 0};
         for (int i = 0; i < GRPC_SERVER_CONNECTIONS; i++) {
@@ -357,7 +495,7 @@ enum status grpc_server_run(struct grpc_server *server, int quit_fd, struct erro
             const int events = POLLIN | (connection->out_bytes > 0 ? POLLOUT : 0);
             watched[FIRST + i] = (struct pollfd){connection->fd, (short)events, 0};
         }
-        if (poll(watched, COUNT_OF(watched), -1) < 0 && errno != EINTR) {
+        if (poll(watched, COUNT_OF(watched), wait_ms) < 0 && errno != EINTR) {
             return error_set(error, STATUS_IO, "%s: %s", server->address, strerror(errno));
         }
         if (watched[QUIT].revents != 0) {
@@ -368,11 +506,6 @@ enum status grpc_server_run(struct grpc_server *server, int quit_fd, struct erro
             if (connection->fd >= 0 && watched[FIRST + i].revents != 0) {
                 receive(connection);
                 send_out(connection);
-            }
-            if (connection->fd >= 0 &&
-                (connection->failed || (!nghttp2_session_want_read(connection->session) &&
-                                        !nghttp2_session_want_write(connection->session)))) {
-                hang_up(connection);
             }
         }
         if (watched[LISTEN].revents != 0) {

@@ -34,23 +34,6 @@ enum {
 
 /* ---- taking work ---- */
 
-/* The job's planner did not start, now or before. */
-static void hand_back_unstarted(struct claim_loop *loop, const struct job_lease *lease,
-                                const struct error *why)
-{
-    struct store_planner planner;
-    unstarted_planner(&lease->spec, &planner);
-    if (!unstarted_has(&loop->unstarted, &planner) &&
-        !unstarted_add(&loop->unstarted, &planner, why)) {
-        claim_loop_fail_completion(loop, claim_loop_pending_add(loop, lease), why->text);
-        return;
-    }
-    struct job_completion *completion = claim_loop_pending_add(loop, lease);
-    completion->kind = COMPLETION_UNSTARTED;
-    snprintf(completion->error, sizeof completion->error, "%s", why->text);
-    utf8_repair(completion->error);
-}
-
 /* The runner for a leased job; its planner is not tried again when it did not start before. */
 static enum status get_runner(struct claim_loop *loop, const struct job_lease *lease,
                               const struct rig *rig, struct runner **runner, struct error *error)
@@ -73,8 +56,8 @@ static enum status get_runner(struct claim_loop *loop, const struct job_lease *l
  * here. Results of another simulation (MISMATCH: others may have it), or of another scenario than
  * the job names, would be false; too many or too few are refused by the store, with everything that
  * is completed beside them. */
-static enum status check_spec(const struct job_spec *spec, const struct scenario *scenario,
-                              struct error *error)
+static enum status check_spec(const struct claim_loop_config *config, const struct job_spec *spec,
+                              const struct scenario *scenario, struct error *error)
 {
     if (spec->revision[0] != '\0' && strcmp(spec->revision, revision_hash) != 0) {
         return error_set(
@@ -88,7 +71,14 @@ static enum status check_spec(const struct job_spec *spec, const struct scenario
                          "its scenario is \"%s\", the job says \"%s\"; submit again", scenario->id,
                          spec->scenario_id);
     }
-    if (spec->rollout_count != 1 + scenario->branch_count) {
+    bool clip = job_clip_ticks(spec) > 0;
+    bool golden = strcmp(spec->makes, JOB_MAKES_GOLDEN) == 0;
+    if (spec->makes[0] != '\0' && !(clip && config->make_clip != NULL) &&
+        !(golden && config->pack_golden != NULL)) {
+        return error_set(error, STATUS_CONFLICT, "it makes \"%s\", which this worker cannot",
+                         spec->makes);
+    }
+    if (!clip && spec->rollout_count != 1 + scenario->branch_count) {
         return error_set(error, STATUS_CONFLICT,
                          "scenario \"%s\" has %u rollouts, the job says %u; submit again",
                          scenario->id, 1 + scenario->branch_count, spec->rollout_count);
@@ -101,7 +91,7 @@ static void give_back(struct claim_loop *loop, const struct job_lease *lease,
                       const struct error *why)
 {
     if (why->status == STATUS_PLANNER) {
-        hand_back_unstarted(loop, lease, why);
+        claim_loop_hand_back_unstarted(loop, lease, why);
         return;
     }
     claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
@@ -118,7 +108,14 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
     int64_t start_ns = clock_thread_cpu_ns(loop->clock);
     enum status status = prepared_cache_get(loop->prepared_scenarios, loop->config->store,
                                             lease->spec.scenario_hash, &prepared, &error);
-    THEN(status, check_spec(&lease->spec, prepared_scenario(prepared), &error));
+    THEN(status, check_spec(loop->config, &lease->spec, prepared_scenario(prepared), &error));
+    if (status == STATUS_OK && job_clip_ticks(&lease->spec) > 0) {
+        if (claim_loop_clip_add(loop, lease, prepared, &error) != STATUS_OK) {
+            claim_loop_end_broken(loop, claim_loop_pending_add(loop, lease), lease, error.status,
+                                  error.text);
+        }
+        return;
+    }
     if (status == STATUS_OK) {
         status = get_runner(loop, lease, prepared_scenario(prepared)->rig, &runner, &error);
         if (status == STATUS_BUSY || status == STATUS_PLANNER) {
@@ -132,6 +129,7 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
         /* Making the scenario ready is part of what the job costs. */
         job->results[0].device_ns = clock_thread_cpu_ns(loop->clock) - start_ns;
         job->handed_ns = clock_now_ns(loop->clock);
+        job->filmed = lease->spec.makes[0] != '\0';
         status = claim_loop_restore(loop, job, &error);
     }
     if (status == STATUS_OK) {
@@ -366,6 +364,7 @@ static bool tick_all(struct claim_loop *loop)
  */
 static void hand_back(struct claim_loop *loop)
 {
+    loop->clips_go_back = true;
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
         if (loop->cache.entries[i].open.runner != NULL) {
             runner_cancel_all(loop->cache.entries[i].open.runner);
@@ -475,6 +474,9 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
     }
     busy = tick_all(loop);
     if (loop->offline_ns == 0) {
+        status = note_offline(loop, claim_loop_clip_make(loop, &busy, error), error);
+    }
+    if (loop->offline_ns == 0 && status == STATUS_OK) {
         status = note_offline(loop, claim_loop_collect(loop, !busy, error), error);
     }
     if (loop->offline_ns == 0 && status == STATUS_OK) {
@@ -532,7 +534,8 @@ static enum status run(struct claim_loop *loop, struct error *error)
     }
     if (status == STATUS_OK) {
         hand_back(loop);
-        status = claim_loop_collect(loop, true, error);
+        status = claim_loop_clips_release(loop, error);
+        THEN(status, claim_loop_collect(loop, true, error));
     }
     if (status == STATUS_OK && !atomic_load(config->stop)) {
         status = unstarted_left(&loop->unstarted, config->store, error);
@@ -560,6 +563,7 @@ static void loop_finish(struct claim_loop *loop)
     while (loop->unsent_count > 0) {
         claim_loop_drop_job(loop, loop->unsent[--loop->unsent_count]);
     }
+    claim_loop_clips_drop(loop);
     runner_cache_finish(&loop->cache);
     loop->stats.ticks += loop->cache.ticks;
     loop->stats.forks += loop->cache.forks;

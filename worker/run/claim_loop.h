@@ -37,6 +37,17 @@
 
 enum { CLAIM_LOOP_CHECKPOINT_TIMES = 60 };
 
+struct job_run;
+struct prepared;
+
+/* A clip of training data; `data` (malloc'ed) NULL: the drive ended before it was long enough. */
+struct clip_made {
+    uint8_t *data;
+    size_t bytes;
+    uint32_t ticks; /* of the drive */
+    int64_t metres_mm;
+};
+
 struct claim_loop_config {
     struct store *store; /* borrowed */
     struct store_worker worker;
@@ -50,6 +61,13 @@ struct claim_loop_config {
     bool solo; /* run every branch from tick 0 (checks, benchmarks) */
     /* Learned tiers. */
     struct models *models; /* borrowed; NULL: only worlds without a model */
+    /* The recording of a job that makes a golden, malloc'ed; NULL: such jobs fail here. */
+    enum status (*pack_golden)(const struct job_run *job, uint8_t **data, size_t *bytes,
+                               struct error *error);
+    /* Makes the clip of a job, once for all of its ticks; NULL: such jobs fail here. */
+    enum status (*make_clip)(void *context, const struct job_spec *spec, struct prepared *prepared,
+                             struct clip_made *out, struct error *error);
+    void *clip_context;
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
     uint32_t thread_count;                                     /* per learned world; 0: one */
     const char *device;       /* that learned worlds may use; NULL: auto */

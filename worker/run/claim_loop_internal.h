@@ -1,10 +1,12 @@
 /*
  * Claim loop internals, shared by claim_loop.c (claims, rounds, silence of the store),
- * claim_loop_report.c (completions and what the lease keeper hears) and claim_loop_partial.c (what
- * is finished of jobs that go on). Nobody else includes this.
+ * claim_loop_report.c (completions and what the lease keeper hears), claim_loop_partial.c (what is
+ * finished of jobs that go on) and claim_loop_clip.c (clips of training data). Nobody else includes
+ * this.
  *
  * Invariant: a claimed job is counted in running_count until the store took its completion, and is
- * in one place: a runner of the cache, `unsent`, or `pending`. One thread alone touches all this.
+ * in one place: a runner of the cache, `unsent`, `clips`, or `pending`. One thread alone touches
+ * all this.
  */
 #ifndef SWERVE_WORKER_RUN_CLAIM_LOOP_INTERNAL_H
 #define SWERVE_WORKER_RUN_CLAIM_LOOP_INTERNAL_H
@@ -21,6 +23,13 @@ enum {
     CLAIM_LOOP_FAULTS_MAX = 8,        /* of this host, in a row: then the loop ends */
     CLAIM_LOOP_FAULTS_JOB = 3,   /* times that this host gives a job back before it is blamed */
     CLAIM_LOOP_FAULTY_JOBS = 64, /* of which these are counted */
+};
+
+/* A job that makes a clip and waits for its turn. */
+struct claim_clip {
+    struct job_lease lease;
+    struct prepared *prepared;
+    struct claim_clip *next;
 };
 
 struct claim_loop {
@@ -44,6 +53,8 @@ struct claim_loop {
     /* Finished, but their artifacts did not reach the store yet; counted as running. */
     struct job_run *unsent[LIMIT_CLAIM_JOBS];
     uint32_t unsent_count;
+    struct claim_clip *clips; /* counted as running, too */
+    bool clips_go_back;
     int64_t offline_ns; /* when the store was found silent; 0: it answers */
     bool alone;         /* poison jobs are about: one job at a time, nothing held beside it */
     bool runners_full;  /* a job had to be released: no claims until a runner is idle */
@@ -117,6 +128,20 @@ enum status claim_loop_restore(struct claim_loop *loop, struct job_run *job, str
 
 /* Tells the lease keeper what is held now, for the next heartbeat. */
 void claim_loop_report_to_keeper(struct claim_loop *loop);
+
+/* The job's planner did not start, now or before. */
+void claim_loop_hand_back_unstarted(struct claim_loop *loop, const struct job_lease *lease,
+                                    const struct error *why);
+
+/* Takes the scenario over, on failure too. */
+enum status claim_loop_clip_add(struct claim_loop *loop, const struct job_lease *lease,
+                                struct prepared *prepared, struct error *error);
+/* Makes one clip, if any waits. STATUS_TIMEOUT: the store is silent, and it waits on. */
+enum status claim_loop_clip_make(struct claim_loop *loop, bool *busy, struct error *error);
+/* Releases those that wait. */
+enum status claim_loop_clips_release(struct claim_loop *loop, struct error *error);
+/* Forgets them. */
+void claim_loop_clips_drop(struct claim_loop *loop);
 
 /* Destroys a job's run; its scenario goes back into the cache. */
 void claim_loop_drop_job(struct claim_loop *loop, struct job_run *job);

@@ -37,10 +37,11 @@ int64_t claim_loop_checkpoint_ns(const struct claim_loop_config *config)
     return every_ns > 0 ? every_ns : 1;
 }
 
+/* What a job makes holds all of its rollouts from their first tick: no part of it is kept. */
 static bool may_keep(const struct job_run *job)
 {
-    return !job->partial_refused && !job->cancelled && job->failure == STATUS_OK &&
-           !outcome_any_flagged(job);
+    return job->lease.spec.makes[0] == '\0' && !job->partial_refused && !job->cancelled &&
+           job->failure == STATUS_OK && !outcome_any_flagged(job);
 }
 
 static bool is_due(const struct claim_loop *loop, const struct job_run *job, bool all)

@@ -233,6 +233,22 @@ void claim_loop_end_broken(struct claim_loop *loop, struct job_completion *compl
     }
 }
 
+void claim_loop_hand_back_unstarted(struct claim_loop *loop, const struct job_lease *lease,
+                                    const struct error *why)
+{
+    struct store_planner planner;
+    unstarted_planner(&lease->spec, &planner);
+    if (!unstarted_has(&loop->unstarted, &planner) &&
+        !unstarted_add(&loop->unstarted, &planner, why)) {
+        claim_loop_fail_completion(loop, claim_loop_pending_add(loop, lease), why->text);
+        return;
+    }
+    struct job_completion *completion = claim_loop_pending_add(loop, lease);
+    completion->kind = COMPLETION_UNSTARTED;
+    snprintf(completion->error, sizeof completion->error, "%s", why->text);
+    utf8_repair(completion->error);
+}
+
 static const char *first_flag(const struct job_run *job)
 {
     for (uint32_t i = 0; i < job->rollout_count; i++) {
@@ -289,6 +305,27 @@ enum status claim_loop_put_traces(struct claim_loop *loop, const struct job_run 
     return status;
 }
 
+/* What the job makes; of one that is no result, evidence as of any other. */
+static enum status put_made(struct claim_loop *loop, const struct job_run *job,
+                            char hash[SHA256_HEX_BYTES], struct error *error)
+{
+    struct store *store = loop->config->store;
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+    bool result = job->lease.spec.makes[0] != '\0';
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        result = result && job->results[i].verdict != VERDICT_FLAGGED &&
+                 job->results[i].verdict != VERDICT_PLANNER_ERROR;
+    }
+    if (!result) {
+        return claim_loop_put_traces(loop, job, &job->results[0].trace, hash, error);
+    }
+    enum status status = loop->config->pack_golden(job, &data, &bytes, error);
+    THEN(status, store->ops->artifact_put(store, data, bytes, hash, error));
+    free(data);
+    return status;
+}
+
 /* Traces first, then the outcomes that refer to them. STATUS_TIMEOUT: nothing was attached, because
  * the store is silent; STATUS_IO, STATUS_STORE: because it cannot keep the artifacts. Whatever else
  * goes wrong is the attempt's failure. */
@@ -302,8 +339,7 @@ static enum status attach_outcomes(struct claim_loop *loop, struct job_completio
         claim_loop_end_broken(loop, completion, &job->lease, error->status, error->text);
         return STATUS_OK;
     }
-    enum status status =
-        claim_loop_put_traces(loop, job, &job->results[0].trace, completion->artifact_hash, error);
+    enum status status = put_made(loop, job, completion->artifact_hash, error);
     for (uint32_t i = 0; status == STATUS_OK && i < job->rollout_count; i++) {
         outcome_build(job, i, &outcomes[i]);
         if (job->results[i].kept == NULL) { /* the others have artifacts of their own */
@@ -446,6 +482,11 @@ void claim_loop_report_to_keeper(struct claim_loop *loop)
                                         from[i].metres_mm,
                                         (int64_t)(from[i].flop * 1e-6),
                                         from[i].ticks};
+    }
+    for (const struct claim_clip *clip = loop->clips; clip != NULL && count < LIMIT_CLAIM_JOBS;
+         clip = clip->next) {
+        to[count++] =
+            (struct store_progress){.job_id = clip->lease.job_id, .epoch = clip->lease.epoch};
     }
     /* Results on their way to the store are still ours. */
     for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {

@@ -164,8 +164,8 @@ void runner_fault_text(struct runner *runner, const struct rollout *rollout, uin
 /* Whether the rollout's world is served by somebody who cannot be reached: the attempt fails, for a
  * fault of this host and not of the job. */
 bool runner_is_cut_off(struct runner *runner, struct rollout *rollout);
-/* The status of a runner that does not start: whatever it is that keeps the planner from it, or
- * nobody serves the world. */
+/* The status of a runner that does not start: whatever it is that keeps the planner from it, CONFLICT
+ * where the world cannot make the job's rig, or nobody serves the world. */
 enum status runner_start_failed(const struct runner_config *config, enum status status);
 
 /* Gives the rollout's trace what the planner wrote in its session; before it finishes. */

@@ -99,20 +99,27 @@ static enum status open_views(struct runner *runner, struct error *error)
     return status;
 }
 
+/* What the job's world cannot make of the rig it can make nowhere: CONFLICT is the job's fault. */
+static enum status open_sensors(struct runner *runner, const struct rig *rig,
+                                const struct rig_choice *choice, struct error *error)
+{
+    const struct world_ops *ops = runner_ops(runner);
+    enum status status =
+        ops->rig_take != NULL ? ops->rig_take(runner->world, rig, error) : STATUS_OK;
+    if (choice->count > 0) {
+        THEN(status, sensors_create(rig, choice, ops, &runner->sensors, error));
+    }
+    return status == STATUS_BAD_INPUT ? error->status = STATUS_CONFLICT : status;
+}
+
 /* Rollouts have room for the sensors asked for at first, and the choice is part of their bits. */
 static enum status take_sensors(struct runner *runner, const struct planner *planner,
                                 struct error *error)
 {
     const struct rig_choice *choice = planner_choice(planner);
     const struct rig *rig = planner_rig(planner);
-    if (!runner->planner_opened && runner_ops(runner)->rig_take != NULL) {
-        TRY(runner_ops(runner)->rig_take(runner->world, rig, error));
-    }
-    if (!runner->planner_opened && choice->count > 0) {
-        return sensors_create(rig, choice, runner_ops(runner), &runner->sensors, error);
-    }
     if (!runner->planner_opened) {
-        return STATUS_OK;
+        return open_sensors(runner, rig, choice, error);
     }
     if (planner_wants(planner) != runner->wants) {
         return error_set(error, STATUS_PLANNER,
@@ -322,6 +329,7 @@ bool runner_is_cut_off(struct runner *runner, struct rollout *rollout)
 enum status runner_start_failed(const struct runner_config *config, enum status status)
 {
     bool cut_off = status == STATUS_IO && config->foreign != NULL && config->foreign->outside;
-    return status == STATUS_NO_MEMORY || status == STATUS_DEVICE || cut_off ? status
-                                                                            : STATUS_PLANNER;
+    bool passes = status == STATUS_NO_MEMORY || status == STATUS_DEVICE ||
+                  status == STATUS_CONFLICT || cut_off;
+    return passes ? status : STATUS_PLANNER;
 }

@@ -393,7 +393,12 @@ static enum status add_work(struct submission *out, const struct asked *question
     spec.evaluates = options->evaluation && spec.tier == TIER_STUDENT;
     spec.follows &= !spec.evaluates; /* of this version it is to be the evidence */
     out->evaluation_count += spec.evaluates ? work.seed_count : 0;
-    name_escalation(options, &question->document->scenario, &spec);
+    if (options->makes != NULL) {
+        snprintf(spec.makes, sizeof spec.makes, "%s", options->makes);
+        spec.follows = false;
+    } else {
+        name_escalation(options, &question->document->scenario, &spec);
+    }
     TRY(find_kind(out, question, options, planner, &spec, &work.kind, error));
     work.audit_rate = rate_of_audits(options, question, horizons, &spec);
     if (work.audit_rate > 0) {
@@ -553,7 +558,9 @@ static void count_jobs(struct submission *out, const struct suite *suite)
     }
     sha256_final(&hash, digest);
     sha256_to_hex(digest, hex);
-    snprintf(id, sizeof id, "%.*s-%.8s", LIMIT_ID_BYTES - 16, suite->id, hex);
+    bool makes = out->page_count > 0 && out->specs[0].makes[0] != '\0';
+    snprintf(id, sizeof id, "%.*s%s-%.8s", LIMIT_ID_BYTES - (makes ? 24 : 16), suite->id,
+             makes ? "-golden" : "", hex);
     submission_first(out);
     submission_name(out, id);
 }

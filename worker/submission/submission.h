@@ -42,6 +42,7 @@ struct submission_options {
     uint32_t seed_count;              /* > 0: seeds 1 .. n instead of the suite's */
     bool nominal; /* seed 0 instead of the suite's; before 1 .. n where those are asked for */
     uint32_t attempts_max; /* per job */
+    const char *makes;     /* what jobs are driven for, if not for verdicts; NULL: for those */
     uint32_t weight;       /* the suite's share among others, 1..100 */
 };
 

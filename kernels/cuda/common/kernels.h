@@ -122,8 +122,6 @@ void gpu_conv_launch(const struct gpu_conv *conv, void *stream);
 
 /* ---- codec.cu ---- */
 
-enum { GPU_PATCH = 8 }; /* positions per side */
-
 /* Of a slot's frame, added to what is there: struct nn_counts. */
 struct gpu_health {
     uint32_t not_finite, saturated;
@@ -157,10 +155,11 @@ struct gpu_latent {
 };
 void gpu_latent_launch(const struct gpu_latent *latent, void *stream);
 
-/* Patches of 8 x 8 positions of bordered maps to rows [slots][tokens][64 * channels], or back;
- * tokens image after image in reading order. */
+/* Patches of bordered maps to rows [slots][tokens][patch * patch * channels], or back; tokens image
+ * after image in reading order. */
 struct gpu_patches {
-    uint32_t slots, images, rows, cols; /* rows, cols multiples of 8 */
+    uint32_t slots, images, rows, cols; /* rows, cols multiples of patch */
+    uint32_t patch;                     /* positions per side */
     uint32_t channels, element_bytes;   /* channels * element_bytes a multiple of 16 */
     void *map;
     void *patches;
@@ -173,7 +172,7 @@ void gpu_patches_launch(const struct gpu_patches *patches, void *stream);
  * `channels` to `patch_channels` become zero. */
 struct gpu_frame_patches {
     enum gpu_type type;
-    uint32_t slots, images, rows, cols, channels, patch_channels;
+    uint32_t slots, images, rows, cols, patch, channels, patch_channels;
     const uint8_t *arena;
     size_t page_bytes, offset;
     const int32_t *page; /* [slots] */

@@ -7,6 +7,7 @@
  * and replayed from then on. All its pointers are fixed at open; what varies lies in pinned records
  * that the graph itself copies to the device first.
  */
+#include "kernels/capability.h"
 #include "kernels/cuda/module/module.cuh"
 
 #include <stdio.h>
@@ -146,15 +147,84 @@ static void close_session(struct device_session *session)
     free(session);
 }
 
+/* fp8 needs tensor cores that know it, and machine code that asks them: a module may have been
+ * built by a toolkit that knows neither. */
+int module_e4m3_check(uint32_t device, const char *what, struct device_text *why)
+{
+    cudaDeviceProp properties;
+    uint32_t there = 0;
+    cudaError_t error = cudaGetDeviceProperties(&properties, (int)device);
+    if (error != cudaSuccess) {
+        return module_fault(why, DEVICE_FAULT_INPUT, "asking about the device", error);
+    }
+    int found = 10 * properties.major + properties.minor;
+    if (found < GPU_CAPABILITY_E4M3) {
+        snprintf(why->text, sizeof why->text,
+                 "%.32s is fp8: expected compute capability %d.%d or newer, found %d.%d", what,
+                 GPU_CAPABILITY_E4M3 / 10, GPU_CAPABILITY_E4M3 % 10, properties.major,
+                 properties.minor);
+        return DEVICE_FAULT_INPUT;
+    }
+    error = gpu_device_enter((int)device);
+    if (error == cudaSuccess) {
+        error = (cudaError_t)gpu_e4m3_there(&there);
+    }
+    if (error != cudaSuccess) {
+        return module_fault(why, DEVICE_FAULT_INPUT, "asking for fp8 products", error);
+    }
+    if (there == 0) {
+        snprintf(why->text, sizeof why->text,
+                 "%.32s is fp8: the module was compiled without such products for compute "
+                 "capability %d.%d; build it with a toolkit that knows sm_%d",
+                 what, properties.major, properties.minor, found);
+        return DEVICE_FAULT_INPUT;
+    }
+    return DEVICE_OK;
+}
+
+/* Whether tokens and heads are such that kernels have them. */
+static bool suits(const struct device_model *m)
+{
+    const bool patch = m->patch == 1 || m->patch == 2 || m->patch == 4 || m->patch == 8;
+    const bool head = m->head_dim == DEVICE_HEAD_MIN || m->head_dim == 2 * DEVICE_HEAD_MIN ||
+                      m->head_dim == 4 * DEVICE_HEAD_MIN;
+    return patch && head && m->kv_heads != 0 && m->heads != 0 && m->heads % m->kv_heads == 0 &&
+           m->tokens == shape_part_of(0, m->patch).tokens + shape_part_of(1, m->patch).tokens;
+}
+
 /* Limits of engine/model.md, for a caller that did not check. */
 static int check_model(const struct device_model *model, const struct device_options *options,
                        struct device_text *why)
 {
-    if (model->width == 0 || model->width % SHAPE_HEAD != 0 || model->layers == 0 ||
+    if (model->width == 0 || model->width % 32 != 0 || model->layers == 0 ||
         model->layers > DEVICE_LAYERS_MAX || model->steps == 0 || model->steps > DEVICE_STEPS_MAX ||
         model->window == 0 || model->window > DEVICE_PAGES_MAX ||
-        model->part[0].channels % 32 != 0 || model->part[1].channels % 32 != 0) {
+        model->part[0].channels % 32 != 0 || model->part[1].channels % 32 != 0 || !suits(model)) {
         return module_refuse(why, "the model's dimensions are not those of engine/model.md");
+    }
+    uint32_t runs = 1;
+    bool e4m3 = module_block_e4m3(&model->blocks[0]);
+    for (uint32_t layer = 1; layer < model->layers; layer++) {
+        runs += module_block_e4m3(&model->blocks[layer]) !=
+                module_block_e4m3(&model->blocks[layer - 1]);
+        e4m3 = e4m3 || module_block_e4m3(&model->blocks[layer]);
+    }
+    if (runs > MODULE_MEMORIES_MAX) {
+        return module_refuse(why, "expected reference layers at the model's ends alone");
+    }
+    if (e4m3 && (4 * model->width > DEVICE_E4M3_TERMS_MAX ||
+                 model->heads * model->head_dim > DEVICE_E4M3_TERMS_MAX)) {
+        return module_refuse(why, "expected products of e4m3 of at most 12288 terms");
+    }
+    if (options->reference && (e4m3 || model->tokens > 256 || model->kv_heads != model->heads ||
+                               model->head_dim != DEVICE_HEAD_MIN)) {
+        return module_refuse(why, "no reference kernels for such tokens, heads or products");
+    }
+    if (e4m3) {
+        int fault = module_e4m3_check(options->device, "the model", why);
+        if (fault != DEVICE_OK) {
+            return fault;
+        }
     }
     if (options->slot_count == 0 || options->slot_count > DEVICE_SLOTS_MAX ||
         options->page_count == 0) {

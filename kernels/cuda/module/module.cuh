@@ -2,9 +2,8 @@
  * Inside of a device session: weights, buffers, streams and the graph of a tick. Shared by
  * module.cu (life cycle, ticks, pages), module_slots.cu (checks of what a tick is asked for),
  * module_moves.cu (pages over the bus), module_weights.cu (the model to the device),
- * module_draw_list.cu (maps and what layouts are made of), module_plan.cu (the launches of a tick)
- * and module_views.cu (what planners are shown); nobody
- * else includes it.
+ * module_buffers.cu, module_draw_list.cu (maps and what layouts are made of), module_plan.cu (the
+ * launches of a tick) and module_views.cu (what planners are shown); nobody else includes it.
  *
  * Every pointer here is fixed from open to close, because a captured graph holds them by value.
  */
@@ -24,8 +23,10 @@
 /* A product on the device. */
 struct module_matmul {
     uint32_t n, k;
-    const uint16_t *w; /* [n][k] */
+    enum gpu_type type; /* GPU_BF16 or GPU_E4M3 */
+    const void *w;      /* [n][k] */
     const float *bias;
+    const float *scale; /* GPU_E4M3: [n] */
 };
 
 struct module_part {
@@ -42,8 +43,20 @@ struct module_block {
     const float *null_k, *null_v;
 };
 
+/* K and V of layers that follow each other and have one type: [layers][2][kv]. */
+struct module_memory {
+    uint32_t first_layer;
+    struct module_matmul matmul;
+};
+
+/* Reference layers, those of e4m3, and reference layers again. */
+enum { MODULE_MEMORIES_MAX = 3 };
+
 struct module_weights {
     uint32_t width, layers, window, steps;
+    uint32_t tokens, heads, kv_heads, head_dim;
+    uint32_t query, kv;             /* numbers of all heads of a token */
+    double rotary_ratio;            /* of a pair's frequency to the one before */
     float weight[DEVICE_STEPS_MAX]; /* of the sampler's steps */
     double camera_yaw_rad[SHAPE_CAMERAS];
     const float *features;
@@ -52,8 +65,9 @@ struct module_weights {
     /* All that follows from e, one product: ada [6 d], final [2 d], bev.mod [4 C], cam.mod [4 C].
      */
     struct module_matmul mod;
-    /* K and V of all layers, one product: [layers][2][d]. */
-    struct module_matmul kv;
+    uint32_t memory_count;
+    struct module_memory memory[MODULE_MEMORIES_MAX];
+    uint32_t packed; /* most numbers of a row that is rounded to e4m3; 0: none is */
     const float *pos;
     const float *table; /* [layers][6][d]: own */
     struct module_part part[SHAPE_PARTS];
@@ -76,7 +90,7 @@ struct module_images {
     float *add;                 /* [positions][C] */
     float *out;                 /* [positions][SHAPE_LATENT] */
     float *x, *base;            /* [positions][channels] */
-    uint16_t *patches;          /* [tokens][64 max(C, SHAPE_LATENT)] */
+    uint16_t *patches;          /* [tokens][patch^2 max(C, SHAPE_LATENT)] */
 };
 
 struct module_buffers {
@@ -95,13 +109,16 @@ struct module_buffers {
     float *table; /* [layers][6 d] of the present step */
     float *cosine, *sine;
     int16_t *index;
-    float *tokens;    /* [216][d] */
-    uint16_t *normed; /* [216][d] */
-    float *qkv;       /* [216][3 d] */
-    uint16_t *mixed;  /* [216][d] */
-    float *query;     /* [216][d] */
-    uint16_t *wide;   /* [216][4 d] */
-    uint16_t *kv;     /* [216][layers][2][d] */
+    float *tokens;    /* [tokens][d] */
+    uint16_t *normed; /* [tokens][d] */
+    float *qkv;       /* [tokens][query + 2 kv] */
+    uint16_t *mixed;  /* [tokens][query] */
+    float *query;     /* [tokens][max(d, query)] */
+    uint16_t *wide;   /* [tokens][4 d] */
+    uint16_t *kv;     /* [tokens][layers][2][kv] */
+    /* A row that goes into a product of e4m3; NULL where there are none. */
+    uint8_t *packed;     /* [tokens][packed of the weights] */
+    float *packed_scale; /* [tokens] */
 };
 
 /* A page to the host or back; frame NULL: its memory alone. */
@@ -237,7 +254,7 @@ static inline uint8_t *module_page_at(const struct device_session *session, uint
 static inline size_t module_memory_bytes(const struct device_session *session)
 {
     const struct module_weights *w = &session->weights;
-    return (size_t)2 * w->layers * DEVICE_TOKENS * w->width * sizeof(uint16_t);
+    return (size_t)2 * w->layers * w->tokens * w->kv * sizeof(uint16_t);
 }
 
 /* A move to be started with the next ones (module_moves.cu); `back`: to the device. An error is one
@@ -268,6 +285,16 @@ cudaError_t module_follow_copies(struct device_session *session);
 int module_check(struct device_session *session, cudaError_t error, const char *what,
                  struct device_text *why);
 int module_refuse(struct device_text *why, const char *sentence); /* DEVICE_FAULT_INPUT */
+
+/* Whether products of the layers are of e4m3. */
+static inline bool module_block_e4m3(const struct device_block *block)
+{
+    return block->tk.e4m3 != NULL;
+}
+
+/* Whether the device multiplies e4m3, and the module has the code for it; `what` is what needs it.
+ */
+int module_e4m3_check(uint32_t device, const char *what, struct device_text *why);
 
 /* Fills the text with what was tried and what the runtime said; returns the fault. */
 int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error);

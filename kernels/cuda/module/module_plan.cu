@@ -1,107 +1,10 @@
 /*
- * The launches of a tick, in the order of engine/model.md, and the buffers between them. The list
- * depends on the model's shape and the number of slots alone; which slots are active, and all that
- * a tick is about, the kernels read from the slots' records.
+ * The launches of a tick, in the order of engine/model.md. The list depends on the model's shape
+ * and the number of slots alone; which slots are active, and all that a tick is about, the kernels
+ * read from the slots' records.
  */
 #include "base/rng.h"
 #include "kernels/cuda/module/module.cuh"
-
-/* ---- buffers ---- */
-
-struct carver {
-    uint8_t *memory; /* NULL: only count */
-    size_t used;
-    uint32_t slots;
-};
-
-/* `count` elements of `bytes` for every slot. */
-static void *carve(struct carver *c, size_t count, size_t bytes)
-{
-    void *at = c->memory != NULL ? c->memory + c->used : NULL;
-    c->used += (c->slots * count * bytes + 255) / 256 * 256;
-    return at;
-}
-
-static uint16_t *carve_act(struct carver *c, size_t count)
-{
-    return (uint16_t *)carve(c, count, sizeof(uint16_t));
-}
-
-static float *carve_floats(struct carver *c, size_t count)
-{
-    return (float *)carve(c, count, sizeof(float));
-}
-
-static void carve_images(struct carver *c, const struct module_part *part,
-                         struct module_images *out)
-{
-    const struct shape_part *shape = &part->shape;
-    size_t map = shape_map_positions(shape);
-    size_t positions = shape_positions(shape);
-    uint32_t widest = part->channels > SHAPE_LATENT ? part->channels : (uint32_t)SHAPE_LATENT;
-    out->context = carve_act(c, map * shape->context_channels);
-    out->latent = carve_act(c, map * SHAPE_LATENT);
-    out->a = carve_act(c, map * part->channels);
-    out->h = carve_act(c, map * part->channels);
-    out->u = carve_act(c, map * part->channels);
-    out->g = carve_act(c, map * part->channels);
-    out->add = carve_floats(c, positions * part->channels);
-    out->out = carve_floats(c, positions * SHAPE_LATENT);
-    out->x = carve_floats(c, positions * shape->channels);
-    out->base = carve_floats(c, positions * shape->channels);
-    out->patches = carve_act(c, (size_t)shape->tokens * SHAPE_PATCH_POSITIONS * widest);
-}
-
-/* The arrays that context_unpack fills, for `slots` of the carver. */
-static void carve_slots(struct carver *c, uint32_t window, struct device_slot **records,
-                        struct context_slots *out)
-{
-    *records = (struct device_slot *)carve(c, 1, sizeof(struct device_slot));
-    out->slots = *records;
-    out->count = c->slots;
-    out->window = window;
-    out->active = (uint32_t *)carve(c, 1, sizeof(uint32_t));
-    out->table = (int32_t *)carve(c, window, sizeof(int32_t));
-    out->keys = (uint64_t *)carve(c, 1, sizeof(uint64_t));
-    out->ticks = (uint32_t *)carve(c, 1, sizeof(uint32_t));
-    out->write = (int32_t *)carve(c, 1, sizeof(int32_t));
-}
-
-size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count, void *memory,
-                            struct module_buffers *out)
-{
-    struct carver c = {(uint8_t *)memory, 0, 1};
-    size_t d = w->width;
-    out->maps = (struct raster_map *)carve(&c, DEVICE_MAPS_MAX, sizeof(struct raster_map));
-    carve_slots(&c, w->window, &out->maker_record, &out->maker);
-    c.slots = slot_count;
-    carve_slots(&c, w->window, &out->slot_records, &out->slots);
-    out->counts = (struct device_counts *)carve(&c, 1, sizeof(struct device_counts));
-    out->layouts = (uint8_t *)carve(&c, DEVICE_FRAME_BYTES, 1);
-    out->slots.layouts = out->layouts;
-    out->draw_lists = (uint8_t *)carve(&c, DRAW_LIST_BYTES_MAX, 1);
-    out->boxes = (struct lidar_box *)carve(&c, DRAW_LIST_AGENTS_MAX, sizeof(struct lidar_box));
-    out->frames = (uint8_t *)carve(&c, DEVICE_FRAME_BYTES, 1);
-    for (int i = 0; i < SHAPE_PARTS; i++) {
-        carve_images(&c, &w->part[i], &out->part[i]);
-    }
-    out->cond = carve_act(&c, w->steps * (size_t)(DEVICE_COND + DEVICE_FEATURES));
-    out->hidden = carve_act(&c, w->steps * d);
-    out->e = carve_act(&c, w->steps * d);
-    out->mod = carve_floats(&c, (size_t)w->steps * w->mod.n);
-    out->table = carve_floats(&c, w->layers * 6 * d);
-    out->cosine = carve_floats(&c, (size_t)DEVICE_TOKENS * SHAPE_ROTARY);
-    out->sine = carve_floats(&c, (size_t)DEVICE_TOKENS * SHAPE_ROTARY);
-    out->index = (int16_t *)carve_act(&c, (size_t)w->window * DEVICE_TOKENS);
-    out->tokens = carve_floats(&c, DEVICE_TOKENS * d);
-    out->normed = carve_act(&c, DEVICE_TOKENS * d);
-    out->qkv = carve_floats(&c, DEVICE_TOKENS * 3 * d);
-    out->mixed = carve_act(&c, DEVICE_TOKENS * d);
-    out->query = carve_floats(&c, DEVICE_TOKENS * d);
-    out->wide = carve_act(&c, DEVICE_TOKENS * 4 * d);
-    out->kv = carve_act(&c, DEVICE_TOKENS * 2 * d * w->layers);
-    return c.used;
-}
 
 /* ---- the pieces of a tick ---- */
 
@@ -128,17 +31,38 @@ static struct plan plan_make(struct device_session *session, const struct contex
     return p;
 }
 
-/* A product of `rows` rows per slot that lie one after the other; the caller sets the epilogue. */
-static struct gpu_gemm matmul_of(const struct plan *p, const struct module_matmul *matmul,
-                                 uint32_t rows, const uint16_t *a)
+/* The rows of all slots, rounded to e4m3 with a scale each, before a product that takes them. */
+static void pack_rows(struct plan *p, uint32_t rows, uint32_t width, const uint16_t *x)
+{
+    struct gpu_activate a = {};
+    a.rows = p->slots.count * rows;
+    a.width = width;
+    a.x = x;
+    a.out_type = GPU_E4M3;
+    a.out = p->b->packed;
+    a.row_scale = p->b->packed_scale;
+    gpu_activate_launch(&a, p->stream);
+    p->launches++;
+}
+
+/* A product of `rows` rows per slot that lie one after the other; the caller sets the epilogue and
+ * runs it before it makes the next one. */
+static struct gpu_gemm matmul_of(struct plan *p, const struct module_matmul *matmul, uint32_t rows,
+                                 const uint16_t *a)
 {
     struct gpu_gemm g = {};
-    g.type = GPU_BF16;
+    g.type = matmul->type;
     g.items = p->slots.count;
     g.rows = rows;
     g.n = matmul->n;
     g.k = matmul->k;
     g.a = a;
+    if (matmul->type == GPU_E4M3) {
+        pack_rows(p, rows, matmul->k, a);
+        g.a = p->b->packed;
+        g.a_scale = p->b->packed_scale;
+        g.b_scale = matmul->scale;
+    }
     g.lda = matmul->k;
     g.a_item = (size_t)rows * matmul->k;
     g.b = matmul->w;
@@ -177,7 +101,7 @@ static void matmul_act(struct plan *p, const struct module_matmul *matmul, uint3
 static void matmul_add(struct plan *p, const struct module_matmul *matmul, const uint16_t *a,
                        const float *gate)
 {
-    struct gpu_gemm g = matmul_of(p, matmul, DEVICE_TOKENS, a);
+    struct gpu_gemm g = matmul_of(p, matmul, p->w->tokens, a);
     g.epilogue = NN_ADD_GATED;
     g.gate = gate;
     g.gate_item = (size_t)p->w->layers * 6 * p->w->width;
@@ -190,14 +114,14 @@ static void norm(struct plan *p, const float *x, float one, const float *scale, 
                  size_t mod_stride)
 {
     struct gpu_norm n = {};
-    n.rows = p->slots.count * DEVICE_TOKENS;
+    n.rows = p->slots.count * p->w->tokens;
     n.width = p->w->width;
     n.x = x;
     n.x_type = GPU_F32;
     n.one = one;
     n.scale = scale;
     n.shift = shift;
-    n.group_rows = DEVICE_TOKENS;
+    n.group_rows = p->w->tokens;
     n.group_stride = mod_stride;
     n.out_type = GPU_BF16;
     n.out = p->b->normed;
@@ -272,6 +196,10 @@ static void plan_conditions(struct plan *p)
     for (int i = 0; i < SHAPE_CAMERAS; i++) {
         places.camera_yaw_rad[i] = w->camera_yaw_rad[i];
     }
+    places.bev = w->part[0].shape;
+    places.camera = w->part[1].shape;
+    places.pairs = w->head_dim / 2;
+    places.ratio = w->rotary_ratio;
     places.cosine = b->cosine;
     places.sine = b->sine;
     places.index = b->index;
@@ -355,6 +283,7 @@ static void run_patches(struct plan *p, int part, uint16_t *map, int back)
     g.images = shape->images;
     g.rows = shape->rows;
     g.cols = shape->cols;
+    g.patch = shape->patch;
     g.channels = p->w->part[part].channels;
     g.element_bytes = sizeof(uint16_t);
     g.map = map;
@@ -369,7 +298,7 @@ static void run_patches(struct plan *p, int part, uint16_t *map, int back)
 static void plan_embed(struct plan *p)
 {
     const struct module_weights *w = p->w;
-    context_spread(&p->slots, w->pos, DEVICE_TOKENS * w->width, p->b->tokens, p->stream);
+    context_spread(&p->slots, w->pos, w->tokens * w->width, p->b->tokens, p->stream);
     p->launches++;
     for (int i = 0; i < SHAPE_PARTS; i++) {
         const struct module_part *part = &w->part[i];
@@ -377,7 +306,7 @@ static void plan_embed(struct plan *p)
         struct gpu_gemm g = matmul_of(p, &part->embed, part->shape.tokens, p->b->part[i].patches);
         g.epilogue = NN_ADD_GATED;
         g.c = p->b->tokens + (size_t)part->shape.first_token * w->width;
-        g.c_item = (size_t)DEVICE_TOKENS * w->width;
+        g.c_item = (size_t)w->tokens * w->width;
         run_matmul(p, &g);
     }
 }
@@ -387,35 +316,35 @@ static void plan_temporal(struct plan *p, uint32_t layer)
     const struct module_weights *w = p->w;
     const struct module_block *block = &w->blocks[layer];
     norm(p, p->b->tokens, 0.0f, block->norm_weight, block->norm_bias, 0);
-    matmul_floats(p, &block->tq, DEVICE_TOKENS, p->b->normed, p->b->query);
-    size_t d = w->width;
-    size_t matrix_bytes = DEVICE_TOKENS * d * sizeof(uint16_t);
+    matmul_floats(p, &block->tq, w->tokens, p->b->normed, p->b->query);
+    size_t matrix_bytes = (size_t)w->tokens * w->kv * sizeof(uint16_t);
     struct gpu_temporal t = {};
     t.q_type = GPU_F32;
     t.kv_type = GPU_BF16;
     t.items = p->slots.count;
-    t.tokens = DEVICE_TOKENS;
-    t.heads = t.kv_heads = w->width / SHAPE_HEAD;
-    t.head_dim = SHAPE_HEAD;
+    t.tokens = w->tokens;
+    t.heads = w->heads;
+    t.kv_heads = w->kv_heads;
+    t.head_dim = w->head_dim;
     t.page_count = w->window;
     t.q = p->b->query;
-    t.q_row = d;
-    t.q_item = DEVICE_TOKENS * d;
+    t.q_row = w->query;
+    t.q_item = (size_t)w->tokens * w->query;
     t.pages.arena = p->slots.arena;
     t.pages.page_bytes = p->slots.page_bytes;
     t.pages.k_offset = DEVICE_FRAME_BYTES + 2 * layer * matrix_bytes;
     t.pages.v_offset = t.pages.k_offset + matrix_bytes;
     t.pages.table = p->slots.table;
     t.pages.table_stride = w->window;
-    t.kv_row = d;
+    t.kv_row = w->kv;
     t.index = p->b->index;
     t.bias = block->tbias;
     t.bias_stride = w->window;
     t.null_k = block->null_k;
     t.null_v = block->null_v;
     t.out = p->b->mixed;
-    t.out_row = d;
-    t.out_item = DEVICE_TOKENS * d;
+    t.out_row = w->query;
+    t.out_item = (size_t)w->tokens * w->query;
     t.active = p->slots.active;
     p->k->temporal(&t, p->stream);
     p->launches++;
@@ -425,30 +354,34 @@ static void plan_temporal(struct plan *p, uint32_t layer)
 /* Within a frame: over all tokens, or over the BEV's and each camera's. */
 static void plan_attention(struct plan *p, bool joint)
 {
-    size_t d = p->w->width;
+    const struct module_weights *w = p->w;
+    const struct shape_part *bev = &w->part[0].shape;
+    const struct shape_part *camera = &w->part[1].shape;
+    size_t row = w->query + 2 * (size_t)w->kv;
     struct gpu_attention a = {};
     a.q_type = a.kv_type = GPU_F32;
     a.items = p->slots.count;
-    a.heads = a.kv_heads = p->w->width / SHAPE_HEAD;
-    a.head_dim = SHAPE_HEAD;
-    a.range_count = joint ? 1 : 1 + SHAPE_CAMERAS;
-    a.range[0] = {0, joint ? (uint32_t)DEVICE_TOKENS : (uint32_t)SHAPE_TOKENS_BEV};
+    a.heads = w->heads;
+    a.kv_heads = w->kv_heads;
+    a.head_dim = w->head_dim;
+    a.range_count = joint ? 1 : 1 + camera->images;
+    a.range[0] = {0, joint ? w->tokens : bev->tokens};
     for (uint32_t i = 1; i < a.range_count; i++) {
-        a.range[i] = {SHAPE_TOKENS_BEV + (i - 1) * SHAPE_TOKENS_CAMERA, SHAPE_TOKENS_CAMERA};
+        a.range[i] = {camera->first_token + (i - 1) * camera->image_tokens, camera->image_tokens};
     }
     a.q = p->b->qkv;
-    a.k = p->b->qkv + d;
-    a.v = p->b->qkv + 2 * d;
-    a.q_row = a.kv_row = 3 * d;
-    a.q_item = a.kv_item = DEVICE_TOKENS * 3 * d;
-    a.kv_tokens = DEVICE_TOKENS;
+    a.k = p->b->qkv + w->query;
+    a.v = p->b->qkv + w->query + w->kv;
+    a.q_row = a.kv_row = row;
+    a.q_item = a.kv_item = w->tokens * row;
+    a.kv_tokens = w->tokens;
     a.cosine = p->b->cosine;
     a.sine = p->b->sine;
-    a.rotary_item = (size_t)DEVICE_TOKENS * SHAPE_ROTARY;
+    a.rotary_item = (size_t)w->tokens * (w->head_dim / 2);
     a.rotate_k = 1;
     a.out = p->b->mixed;
-    a.out_row = d;
-    a.out_item = DEVICE_TOKENS * d;
+    a.out_row = w->query;
+    a.out_item = (size_t)w->tokens * w->query;
     a.active = p->slots.active;
     p->k->attention(&a, p->stream);
     p->launches++;
@@ -463,12 +396,12 @@ static void plan_layer(struct plan *p, uint32_t layer)
     size_t stride = w->layers * 6 * d;
     const float *table = b->table + layer * 6 * d;
     norm(p, b->tokens, 1.0f, table, table + d, stride);
-    matmul_floats(p, &block->qkv, DEVICE_TOKENS, b->normed, b->qkv);
+    matmul_floats(p, &block->qkv, w->tokens, b->normed, b->qkv);
     plan_attention(p, block->joint != 0);
     matmul_add(p, &block->o, b->mixed, table + 2 * d);
     plan_temporal(p, layer);
     norm(p, b->tokens, 1.0f, table + 3 * d, table + 4 * d, stride);
-    matmul_act(p, &block->fc1, DEVICE_TOKENS, b->normed, NN_SILU_ACT, b->wide);
+    matmul_act(p, &block->fc1, w->tokens, b->normed, NN_SILU_ACT, b->wide);
     matmul_add(p, &block->fc2, b->wide, table + 5 * d);
 }
 
@@ -483,7 +416,7 @@ static void plan_unembed(struct plan *p, uint32_t step)
         const struct module_part *part = &w->part[i];
         struct gpu_gemm g = matmul_of(p, &part->unembed, part->shape.tokens,
                                       p->b->normed + part->shape.first_token * d);
-        g.a_item = DEVICE_TOKENS * d;
+        g.a_item = w->tokens * d;
         g.epilogue = NN_STORE_ACT;
         g.out = p->b->part[i].patches;
         run_matmul(p, &g);
@@ -585,6 +518,7 @@ static void run_frame_patches(struct plan *p, int part)
     f.images = shape->images;
     f.rows = shape->rows;
     f.cols = shape->cols;
+    f.patch = shape->patch;
     f.channels = shape->channels;
     f.patch_channels = SHAPE_LATENT;
     f.arena = p->slots.arena;
@@ -609,12 +543,22 @@ static void plan_memory(struct plan *p)
         struct gpu_gemm g = matmul_of(p, &part->memory, part->shape.tokens, patches);
         g.epilogue = NN_STORE;
         g.c = p->b->query + part->shape.first_token * d;
-        g.c_item = DEVICE_TOKENS * d;
+        g.c_item = w->tokens * d;
         run_matmul(p, &g);
     }
     norm(p, p->b->query, 1.0f, NULL, NULL, 0);
-    matmul_act(p, &w->kv, DEVICE_TOKENS, p->b->normed, NN_STORE_ACT, p->b->kv);
-    context_store_memory(&p->slots, p->b->kv, w->layers, w->width, p->stream);
+    const uint32_t row = 2 * w->kv * w->layers;
+    for (uint32_t i = 0; i < w->memory_count; i++) {
+        const struct module_memory *memory = &w->memory[i];
+        struct gpu_gemm g = matmul_of(p, &memory->matmul, w->tokens, p->b->normed);
+        g.epilogue = NN_STORE_ACT;
+        g.out = p->b->kv + (size_t)2 * w->kv * memory->first_layer;
+        g.ldc = row;
+        g.c_item = (size_t)w->tokens * row;
+        run_matmul(p, &g);
+    }
+    const struct context_memory memory = {p->b->kv, w->tokens, w->layers, w->kv};
+    context_store_memory(&p->slots, &memory, p->stream);
     p->launches++;
 }
 

@@ -331,39 +331,6 @@ static bool time_attention(struct scale_run *run, uint32_t wgmma, double *out)
     return done;
 }
 
-/* fp8 needs tensor cores that know it, and machine code that asks them: a module may have been
- * built by a toolkit that knows neither. */
-static bool capable(struct scale_run *run, uint32_t device, const struct trunk_config *config)
-{
-    cudaDeviceProp properties;
-    if (!good(run, cudaGetDeviceProperties(&properties, (int)device), "asking about the device")) {
-        return false;
-    }
-    int found = 10 * properties.major + properties.minor;
-    if (config->type != GPU_E4M3) {
-        return true;
-    }
-    if (found < GPU_CAPABILITY_E4M3) {
-        snprintf(run->why->text, sizeof run->why->text,
-                 "%.32s is fp8: expected compute capability %d.%d or newer, found %d.%d",
-                 config->name, GPU_CAPABILITY_E4M3 / 10, GPU_CAPABILITY_E4M3 % 10, properties.major,
-                 properties.minor);
-        return false;
-    }
-    uint32_t there = 0;
-    if (!good(run, gpu_device_enter((int)device), "choosing the device") ||
-        !good(run, (cudaError_t)gpu_e4m3_there(&there), "asking for fp8 products")) {
-        return false;
-    }
-    if (there == 0) {
-        snprintf(run->why->text, sizeof run->why->text,
-                 "%.32s is fp8: the module was compiled without such products for compute "
-                 "capability %d.%d; build it with a toolkit that knows sm_%d",
-                 config->name, properties.major, properties.minor, found);
-    }
-    return there != 0;
-}
-
 /* Every product of a step chosen before the first one. Ranks go by rank 0's choices: their shares
  * have the same shapes, and would else be timed beside each other. */
 static bool prepare_matmuls(struct scale_run *run)
@@ -498,8 +465,10 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
     run.why = why;
     run.ranks = ranks;
     *out = {};
-    bool done = shareable(&run, config) && capable(&run, device, config) &&
-                open_run(&run, device, config, out);
+    bool done =
+        shareable(&run, config) &&
+        (config->type != GPU_E4M3 || module_e4m3_check(device, config->name, why) == DEVICE_OK) &&
+        open_run(&run, device, config, out);
     if (done) {
         snprintf(out->all_to_all, sizeof out->all_to_all, "%s", run.all_to_all.text);
         done = measure(&run, config, out);

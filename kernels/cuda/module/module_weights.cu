@@ -5,6 +5,7 @@
  */
 #include "kernels/cuda/module/module.cuh"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,24 +34,35 @@ static const float *put_floats(struct packer *p, const float *values, size_t cou
     return (const float *)device;
 }
 
-/* Products of the same k, one after the other, as one. */
+/* Products of the same k and type, one after the other, as one. */
 static struct module_matmul put_stack(struct packer *p, const struct device_matmul *const *list,
                                       uint32_t count)
 {
-    struct module_matmul out = {0, list[0]->k, NULL, NULL};
+    struct module_matmul out = {};
+    const bool e4m3 = list[0]->e4m3 != NULL;
+    out.type = e4m3 ? GPU_E4M3 : GPU_BF16;
+    out.k = list[0]->k;
     for (uint32_t i = 0; i < count; i++) {
         out.n += list[i]->n;
     }
+    const size_t row_bytes = out.k * (e4m3 ? sizeof(uint8_t) : sizeof(uint16_t));
     void *weights;
     void *biases;
-    out.w = (const uint16_t *)reserve(p, (size_t)out.n * out.k * sizeof(uint16_t), &weights);
+    void *scales = NULL;
+    out.w = reserve(p, out.n * row_bytes, &weights);
     out.bias = (const float *)reserve(p, out.n * sizeof(float), &biases);
+    if (e4m3) {
+        out.scale = (const float *)reserve(p, out.n * sizeof(float), &scales);
+    }
     size_t row = 0;
     for (uint32_t i = 0; i < count && weights != NULL; i++) {
         const struct device_matmul *matmul = list[i];
-        memcpy((uint16_t *)weights + row * out.k, matmul->weights,
-               (size_t)matmul->n * matmul->k * sizeof(uint16_t));
+        const void *from = e4m3 ? (const void *)matmul->e4m3 : (const void *)matmul->weights;
+        memcpy((uint8_t *)weights + row * row_bytes, from, matmul->n * row_bytes);
         memcpy((float *)biases + row, matmul->bias, matmul->n * sizeof(float));
+        if (e4m3) {
+            memcpy((float *)scales + row, matmul->scale, matmul->n * sizeof(float));
+        }
         row += matmul->n;
     }
     return out;
@@ -61,10 +73,10 @@ static struct module_matmul put(struct packer *p, const struct device_matmul *ma
     return put_stack(p, &matmul, 1);
 }
 
-static void put_part(struct packer *p, const struct device_part *from, int index,
+static void put_part(struct packer *p, const struct device_part *from, int index, uint32_t patch,
                      struct module_part *to)
 {
-    to->shape = shape_part_of(index);
+    to->shape = shape_part_of(index, patch);
     to->channels = from->channels;
     to->ctx = put(p, &from->ctx);
     to->in = put(p, &from->in);
@@ -89,9 +101,10 @@ static void put_block(struct packer *p, const struct device_model *model,
     to->fc2 = put(p, &from->fc2);
     to->norm_weight = put_floats(p, from->norm_weight, d);
     to->norm_bias = put_floats(p, from->norm_bias, d);
-    to->tbias = put_floats(p, from->tbias, (size_t)d / SHAPE_HEAD * model->window);
-    to->null_k = put_floats(p, from->null_k, d);
-    to->null_v = put_floats(p, from->null_v, d);
+    const size_t kv = (size_t)model->kv_heads * model->head_dim;
+    to->tbias = put_floats(p, from->tbias, (size_t)model->heads * model->window);
+    to->null_k = put_floats(p, from->null_k, kv);
+    to->null_v = put_floats(p, from->null_v, kv);
 }
 
 static const float *put_tables(struct packer *p, const struct device_model *model)
@@ -119,6 +132,26 @@ static const uint16_t *put_bytes(struct packer *p)
     return (const uint16_t *)device;
 }
 
+/* The products of K and V, a run of layers of one type each; check_model has seen that there are no
+ * more runs than places. */
+static void put_memories(struct packer *p, const struct device_model *model,
+                         struct module_weights *out)
+{
+    out->memory_count = 0;
+    for (uint32_t layer = 0; layer < model->layers;) {
+        const struct device_matmul *run[2 * DEVICE_LAYERS_MAX] = {NULL};
+        const bool e4m3 = module_block_e4m3(&model->blocks[layer]);
+        struct module_memory *to = &out->memory[out->memory_count++];
+        uint32_t count = 0;
+        to->first_layer = layer;
+        for (; layer < model->layers && module_block_e4m3(&model->blocks[layer]) == e4m3; layer++) {
+            run[count++] = &model->blocks[layer].tk;
+            run[count++] = &model->blocks[layer].tv;
+        }
+        to->matmul = put_stack(p, run, count);
+    }
+}
+
 static void put_model(struct packer *p, const struct device_model *model,
                       struct module_weights *out)
 {
@@ -129,20 +162,21 @@ static void put_model(struct packer *p, const struct device_model *model,
     const struct device_matmul *mods[] = {&model->ada, &model->final, &model->part[0].mod,
                                           &model->part[1].mod};
     out->mod = put_stack(p, mods, 4);
-    const struct device_matmul *kv[2 * DEVICE_LAYERS_MAX] = {NULL};
-    for (uint32_t layer = 0; layer < model->layers; layer++) {
-        kv[2 * layer] = &model->blocks[layer].tk;
-        kv[2 * layer + 1] = &model->blocks[layer].tv;
-    }
-    out->kv = put_stack(p, kv, 2 * model->layers);
-    out->pos = put_floats(p, model->pos, (size_t)DEVICE_TOKENS * model->width);
+    put_memories(p, model, out);
+    out->pos = put_floats(p, model->pos, (size_t)model->tokens * model->width);
     out->table = put_tables(p, model);
     for (int i = 0; i < SHAPE_PARTS; i++) {
-        put_part(p, &model->part[i], i, &out->part[i]);
+        put_part(p, &model->part[i], i, model->patch, &out->part[i]);
     }
     for (uint32_t layer = 0; layer < model->layers; layer++) {
         put_block(p, model, &model->blocks[layer], &out->blocks[layer]);
     }
+}
+
+/* Every head's pairs have the same range of frequencies as those of one of 32 numbers, 0.6. */
+static double rotary_ratio(uint32_t head_dim)
+{
+    return head_dim == 32 ? 0.6 : exp(log(0.6) * 32 / head_dim);
 }
 
 int module_weights_load(const struct device_model *model, struct module_weights *out, void **memory,
@@ -154,6 +188,18 @@ int module_weights_load(const struct device_model *model, struct module_weights 
     out->layers = model->layers;
     out->window = model->window;
     out->steps = model->steps;
+    out->tokens = model->tokens;
+    out->heads = model->heads;
+    out->kv_heads = model->kv_heads;
+    out->head_dim = model->head_dim;
+    out->query = model->heads * model->head_dim;
+    out->kv = model->kv_heads * model->head_dim;
+    out->rotary_ratio = rotary_ratio(model->head_dim);
+    for (uint32_t layer = 0; layer < model->layers; layer++) {
+        if (module_block_e4m3(&model->blocks[layer])) {
+            out->packed = out->query > 4 * model->width ? out->query : 4 * model->width;
+        }
+    }
     memcpy(out->weight, model->weight, model->steps * sizeof out->weight[0]);
     memcpy(out->camera_yaw_rad, model->camera_yaw_rad, sizeof out->camera_yaw_rad);
     put_model(&packer, model, out);

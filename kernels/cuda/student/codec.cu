@@ -159,35 +159,36 @@ struct patch_place {
 };
 
 GPU_FN struct patch_place patch_place_of(uint32_t token, uint32_t line, uint32_t rows,
-                                         uint32_t cols)
+                                         uint32_t cols, uint32_t patch)
 {
-    uint32_t across = cols / GPU_PATCH;
-    uint32_t per_image = across * (rows / GPU_PATCH);
+    uint32_t across = cols / patch;
+    uint32_t per_image = across * (rows / patch);
     struct patch_place p;
     p.image = token / per_image;
-    p.row = token % per_image / across * GPU_PATCH + line;
-    p.col = token % per_image % across * GPU_PATCH;
+    p.row = token % per_image / across * patch + line;
+    p.col = token % per_image % across * patch;
     return p;
 }
 
-/* A thread moves 16 bytes; the eight positions of a patch's line lie one after the other on both
+/* A thread moves 16 bytes; the positions of a patch's line lie one after the other on both
  * sides. */
 __global__ void __launch_bounds__(CODEC_THREADS) patches_kernel(struct gpu_patches p)
 {
     size_t slot = blockIdx.y;
-    uint32_t line_vectors = GPU_PATCH * p.channels * p.element_bytes / 16;
-    uint32_t tokens = p.images * (p.rows / GPU_PATCH) * (p.cols / GPU_PATCH);
+    uint32_t line_vectors = p.patch * p.channels * p.element_bytes / 16;
+    uint32_t tokens = p.images * (p.rows / p.patch) * (p.cols / p.patch);
     size_t i = thread_number();
-    if (i >= (size_t)tokens * GPU_PATCH * line_vectors || !is_active(p.active, slot)) {
+    if (i >= (size_t)tokens * p.patch * line_vectors || !is_active(p.active, slot)) {
         return;
     }
     uint32_t line = (uint32_t)(i / line_vectors);
-    struct patch_place place = patch_place_of(line / GPU_PATCH, line % GPU_PATCH, p.rows, p.cols);
+    struct patch_place place =
+        patch_place_of(line / p.patch, line % p.patch, p.rows, p.cols, p.patch);
     size_t position =
         ((slot * p.images + place.image) * (p.rows + 2) + place.row + 1) * (p.cols + 2) +
         place.col + 1;
     uint4 *map = (uint4 *)p.map + position * p.channels * p.element_bytes / 16 + i % line_vectors;
-    uint4 *patches = (uint4 *)p.patches + slot * tokens * GPU_PATCH * line_vectors + i;
+    uint4 *patches = (uint4 *)p.patches + slot * tokens * p.patch * line_vectors + i;
     if (p.back) {
         *map = *patches;
     } else {
@@ -207,16 +208,17 @@ extern "C" void gpu_patches_launch(const struct gpu_patches *p, void *stream)
 __global__ void __launch_bounds__(CODEC_THREADS) frame_patches_kernel(struct gpu_frame_patches p)
 {
     size_t slot = blockIdx.y;
-    uint32_t tokens = p.images * (p.rows / GPU_PATCH) * (p.cols / GPU_PATCH);
+    uint32_t tokens = p.images * (p.rows / p.patch) * (p.cols / p.patch);
     size_t i = thread_number();
-    size_t count = (size_t)tokens * GPU_PATCH * GPU_PATCH * p.patch_channels;
+    size_t count = (size_t)tokens * p.patch * p.patch * p.patch_channels;
     if (i >= count || !is_active(p.active, slot)) {
         return;
     }
     uint32_t channel = (uint32_t)(i % p.patch_channels);
     size_t position = i / p.patch_channels; /* within the patches */
-    uint32_t line = (uint32_t)(position / GPU_PATCH);
-    struct patch_place place = patch_place_of(line / GPU_PATCH, line % GPU_PATCH, p.rows, p.cols);
+    uint32_t line = (uint32_t)(position / p.patch);
+    struct patch_place place =
+        patch_place_of(line / p.patch, line % p.patch, p.rows, p.cols, p.patch);
     size_t at = slot * count + i;
     if (channel >= p.channels) {
         if (p.type == GPU_F32) {
@@ -228,7 +230,7 @@ __global__ void __launch_bounds__(CODEC_THREADS) frame_patches_kernel(struct gpu
     }
     const uint8_t *frame = p.arena + (size_t)p.page[slot] * p.page_bytes + p.offset;
     size_t from =
-        ((size_t)place.image * p.rows + place.row) * p.cols + place.col + position % GPU_PATCH;
+        ((size_t)place.image * p.rows + place.row) * p.cols + place.col + position % p.patch;
     put_byte(p.type, p.patches, at, p.table, frame[from * p.channels + channel]);
 }
 

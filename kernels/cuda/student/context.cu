@@ -76,81 +76,101 @@ void context_conditions(const struct context_slots *s, const float *features, ui
 
 /* ---- places ---- */
 
-/* Pairs 0..7 turn with pu, 8..15 with pv; 2 * 0.6^p. */
+/* The first half of the pairs turns with pu, the second with pv; 2 * ratio^p. */
 GPU_FN void turn_pair(const struct context_places *p, size_t token, uint32_t pair, double pu,
                       double pv)
 {
     double frequency = 2.0;
-    for (uint32_t i = 0; i < pair % 8; i++) {
-        frequency *= 0.6;
+    for (uint32_t i = 0; i < pair % (p->pairs / 2); i++) {
+        frequency *= p->ratio;
     }
     double sine;
     double cosine;
-    sincos((pair < 8 ? pu : pv) * frequency, &sine, &cosine);
-    p->cosine[token * SHAPE_ROTARY + pair] = (float)cosine;
-    p->sine[token * SHAPE_ROTARY + pair] = (float)sine;
+    sincos((pair < p->pairs / 2 ? pu : pv) * frequency, &sine, &cosine);
+    p->cosine[token * p->pairs + pair] = (float)cosine;
+    p->sine[token * p->pairs + pair] = (float)sine;
 }
 
-/* Place of a token, in patches of the window. */
+/* Distance on the ground of a camera token's row, in strides: given for patches of a stride, on a
+ * line between their middles and beyond them as at the ends. */
+GPU_FN double row_reach(double row, uint32_t patch)
+{
+    const double reach[4] = {8.0, 5.0, 2.5, 1.0};
+    double at = (row + 0.5) * patch / SHAPE_STRIDE - 0.5;
+    if (at <= 0.0) {
+        return reach[0];
+    }
+    uint32_t before = (uint32_t)at;
+    return before >= 3 ? reach[3]
+                       : reach[before] + (reach[before + 1] - reach[before]) * (at - before);
+}
+
+/* Place of a token, in strides of the window. */
 GPU_FN void token_place(const struct device_slot *slot, const struct context_places *p,
                         uint32_t token, double *pu, double *pv)
 {
-    if (token < SHAPE_TOKENS_BEV) {
-        *pu = token / SHAPE_PATCHES + 0.5;
-        *pv = token % SHAPE_PATCHES + 0.5;
+    const double unit = (double)p->bev.patch / SHAPE_STRIDE;
+    if (token < p->bev.tokens) {
+        *pu = (token / p->bev.token_cols + 0.5) * unit;
+        *pv = (token % p->bev.token_cols + 0.5) * unit;
         return;
     }
-    const double reach[4] = {8.0, 5.0, 2.5, 1.0};
-    uint32_t camera = (token - SHAPE_TOKENS_BEV) / SHAPE_TOKENS_CAMERA;
-    uint32_t within = (token - SHAPE_TOKENS_BEV) % SHAPE_TOKENS_CAMERA;
-    uint32_t col = within % SHAPE_TOKEN_COLS;
+    uint32_t camera = (token - p->bev.tokens) / p->camera.image_tokens;
+    uint32_t within = (token - p->bev.tokens) % p->camera.image_tokens;
+    uint32_t col = within % p->camera.token_cols;
+    const double patch = p->camera.patch;
     double bearing =
-        slot->ego[2] + p->camera_yaw_rad[camera] - atan((16.0 * col + 8.0 - 48.0) / 62.55);
+        slot->ego[2] + p->camera_yaw_rad[camera] - atan((2.0 * patch * col + patch - 48.0) / 62.55);
+    double reach = row_reach(within / p->camera.token_cols, p->camera.patch);
     double sine;
     double cosine;
     sincos(bearing, &sine, &cosine);
-    *pu = slot->ego[0] / SHAPE_PATCH - slot->window[0] + reach[within / SHAPE_TOKEN_COLS] * cosine;
-    *pv = slot->ego[1] / SHAPE_PATCH - slot->window[1] + reach[within / SHAPE_TOKEN_COLS] * sine;
+    *pu = slot->ego[0] / SHAPE_STRIDE - slot->window[0] + reach * cosine;
+    *pv = slot->ego[1] / SHAPE_STRIDE - slot->window[1] + reach * sine;
 }
 
-GPU_FN int16_t token_row(const struct device_slot *slot, uint32_t page, uint32_t token)
+GPU_FN int16_t token_row(const struct device_slot *slot, const struct shape_part *bev,
+                         uint32_t page, uint32_t token)
 {
-    if (token >= SHAPE_TOKENS_BEV) {
+    if (token >= bev->tokens) {
         return (int16_t)token;
     }
-    int64_t row = (int64_t)(token / SHAPE_PATCHES) + slot->window[0] - slot->page_window[page][0];
-    int64_t col = (int64_t)(token % SHAPE_PATCHES) + slot->window[1] - slot->page_window[page][1];
-    bool there = row >= 0 && row < SHAPE_PATCHES && col >= 0 && col < SHAPE_PATCHES;
-    return there ? (int16_t)(row * SHAPE_PATCHES + col) : (int16_t)-1;
+    const int32_t side = (int32_t)bev->token_cols;
+    const int64_t stride = SHAPE_STRIDE / bev->patch;
+    int64_t row = token / side + ((int64_t)slot->window[0] - slot->page_window[page][0]) * stride;
+    int64_t col = token % side + ((int64_t)slot->window[1] - slot->page_window[page][1]) * stride;
+    bool there = row >= 0 && row < side && col >= 0 && col < side;
+    return there ? (int16_t)(row * side + col) : (int16_t)-1;
 }
 
 __global__ void __launch_bounds__(THREADS) k_places(struct context_slots s, struct context_places p)
 {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     const struct device_slot *slot = &s.slots[blockIdx.y];
-    if (i >= DEVICE_TOKENS * SHAPE_ROTARY || !slot->active) {
+    const uint32_t tokens = p.bev.tokens + p.camera.tokens;
+    if (i >= tokens * p.pairs || !slot->active) {
         return;
     }
-    uint32_t token = i / SHAPE_ROTARY;
-    uint32_t pair = i % SHAPE_ROTARY;
+    uint32_t token = i / p.pairs;
+    uint32_t pair = i % p.pairs;
     double pu;
     double pv;
     token_place(slot, &p, token, &pu, &pv);
-    turn_pair(&p, (size_t)blockIdx.y * DEVICE_TOKENS + token, pair, pu, pv);
+    turn_pair(&p, (size_t)blockIdx.y * tokens + token, pair, pu, pv);
     /* The thread's pair number serves as a page number: there are as many. */
     if (pair < s.window) {
-        p.index[((size_t)blockIdx.y * s.window + pair) * DEVICE_TOKENS + token] =
-            pair < slot->page_count ? token_row(slot, pair, token) : (int16_t)-1;
+        p.index[((size_t)blockIdx.y * s.window + pair) * tokens + token] =
+            pair < slot->page_count ? token_row(slot, &p.bev, pair, token) : (int16_t)-1;
     }
 }
 
-static_assert((int)DEVICE_PAGES_MAX == (int)SHAPE_ROTARY, "k_places uses one for the other");
+static_assert((int)DEVICE_PAGES_MAX <= (int)DEVICE_HEAD_MIN / 2, "k_places uses one for the other");
 
 void context_places_fill(const struct context_slots *s, const struct context_places *p,
                          void *stream)
 {
-    LAUNCH(k_places, grid_of(DEVICE_TOKENS * SHAPE_ROTARY, s->count), dim3(THREADS), 0,
-           (cudaStream_t)stream, *s, *p);
+    LAUNCH(k_places, grid_of((p->bev.tokens + p->camera.tokens) * p->pairs, s->count),
+           dim3(THREADS), 0, (cudaStream_t)stream, *s, *p);
 }
 
 /* ---- context maps and base ---- */
@@ -162,8 +182,8 @@ GPU_FN const uint8_t *past_bev(const struct context_slots *s, const struct devic
     if (page >= slot->page_count) {
         return NULL;
     }
-    int64_t r = row + ((int64_t)slot->window[0] - slot->page_window[page][0]) * SHAPE_PATCH;
-    int64_t c = col + ((int64_t)slot->window[1] - slot->page_window[page][1]) * SHAPE_PATCH;
+    int64_t r = row + ((int64_t)slot->window[0] - slot->page_window[page][0]) * SHAPE_STRIDE;
+    int64_t c = col + ((int64_t)slot->window[1] - slot->page_window[page][1]) * SHAPE_STRIDE;
     if (r < 0 || r >= SHAPE_BEV_SIDE || c < 0 || c >= SHAPE_BEV_SIDE) {
         return NULL;
     }
@@ -181,8 +201,8 @@ GPU_FN void put_bytes(const uint8_t *bytes, uint32_t count, uint16_t *out)
 GPU_FN void put_geometry(const struct device_slot *slot, int32_t row, int32_t col, bool valid0,
                          bool valid1, uint16_t *out)
 {
-    float du = (float)((double)slot->window[0] * SHAPE_PATCH + row + 0.5 - slot->ego[0]);
-    float dv = (float)((double)slot->window[1] * SHAPE_PATCH + 0.5 - slot->ego[1] + col);
+    float du = (float)((double)slot->window[0] * SHAPE_STRIDE + row + 0.5 - slot->ego[0]);
+    float dv = (float)((double)slot->window[1] * SHAPE_STRIDE + 0.5 - slot->ego[1] + col);
     float r = sqrtf(du * du + dv * dv);
     r = r > 1e-3f ? r : 1e-3f;
     const float values[8] = {du / 64.0f, dv / 64.0f,    r / 64.0f,     du / r,
@@ -289,34 +309,31 @@ void context_spread(const struct context_slots *s, const float *values, uint32_t
 
 /* ---- pages ---- */
 
-/* Eight numbers (16 bytes) per thread; width is a multiple of 32. */
+/* Eight numbers (16 bytes) per thread; width is a multiple of 8. */
 __global__ void __launch_bounds__(THREADS)
-    k_store_memory(struct context_slots s, const uint16_t *kv, uint32_t layers, uint32_t width)
+    k_store_memory(struct context_slots s, struct context_memory m)
 {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     const struct device_slot *slot = &s.slots[blockIdx.y];
-    uint32_t eighths = width / 8;
-    if (i >= 2 * layers * DEVICE_TOKENS * eighths || !slot->active) {
+    uint32_t eighths = m.width / 8;
+    if (i >= 2 * m.layers * m.tokens * eighths || !slot->active) {
         return;
     }
-    uint32_t matrix = i / (DEVICE_TOKENS * eighths); /* 2 layer, + 1 for V */
-    uint32_t token = i / eighths % DEVICE_TOKENS;
+    uint32_t matrix = i / (m.tokens * eighths); /* 2 layer, + 1 for V */
+    uint32_t token = i / eighths % m.tokens;
     uint32_t col = i % eighths * 8;
-    const uint4 *from =
-        (const uint4 *)(kv +
-                        (((size_t)blockIdx.y * DEVICE_TOKENS + token) * 2 * layers + matrix) *
-                            width +
-                        col);
+    size_t row = ((size_t)blockIdx.y * m.tokens + token) * 2 * m.layers + matrix;
+    const uint4 *from = (const uint4 *)(m.kv + row * m.width + col);
     uint4 *to =
         (uint4 *)(s.arena + slot->write_page * s.page_bytes + DEVICE_FRAME_BYTES + (size_t)i * 16);
     *to = *from;
 }
 
-void context_store_memory(const struct context_slots *s, const uint16_t *kv, uint32_t layers,
-                          uint32_t width, void *stream)
+void context_store_memory(const struct context_slots *s, const struct context_memory *m,
+                          void *stream)
 {
-    LAUNCH(k_store_memory, grid_of(2 * layers * DEVICE_TOKENS * (width / 8), s->count),
-           dim3(THREADS), 0, (cudaStream_t)stream, *s, kv, layers, width);
+    LAUNCH(k_store_memory, grid_of(2 * m->layers * m->tokens * (m->width / 8), s->count),
+           dim3(THREADS), 0, (cudaStream_t)stream, *s, *m);
 }
 
 __global__ void __launch_bounds__(THREADS) k_copy_frames(struct context_slots s, uint8_t *frames)

@@ -36,9 +36,12 @@ void context_unpack(const struct context_slots *s, void *stream);
 void context_conditions(const struct context_slots *s, const float *features, uint32_t steps,
                         uint16_t *rows, void *stream);
 
-/* Rotary cosine and sine [count][216][16], and the place of each token in each page
- * index[count][window][216] (row in the page, -1: not there). */
+/* Rotary cosine and sine [count][tokens][pairs], and the place of each token in each page
+ * index[count][window][tokens] (row in the page, -1: not there). */
 struct context_places {
+    struct shape_part bev, camera;
+    uint32_t pairs; /* numbers of a head by two, at least DEVICE_PAGES_MAX */
+    double ratio;   /* of a pair's frequency to the one before */
     double camera_yaw_rad[SHAPE_CAMERAS];
     float *cosine;
     float *sine;
@@ -59,9 +62,14 @@ void context_fill(const struct context_slots *s, const struct shape_part *part, 
 void context_spread(const struct context_slots *s, const float *values, uint32_t values_count,
                     float *x, void *stream);
 
-/* K and V [count][216][2 * layers * width] into the write pages, [layers][2][216][width]. */
-void context_store_memory(const struct context_slots *s, const uint16_t *kv, uint32_t layers,
-                          uint32_t width, void *stream);
+/* K and V kv[count][tokens][2 * layers * width] into the write pages, [layers][2][tokens][width].
+ */
+struct context_memory {
+    const uint16_t *kv;
+    uint32_t tokens, layers, width;
+};
+void context_store_memory(const struct context_slots *s, const struct context_memory *m,
+                          void *stream);
 
 /* The sums of the frames in the write pages, added to what counts[count] have. The layouts' BEV is
  * read in the conditioning `agents` alone, where context_move leaves it (frame_sums.cu). */

@@ -15,10 +15,10 @@ struct past {
     int32_t shift[2], first[2], end[2];
 };
 
-GPU_FN void past_axis(struct past *past, int axis, int64_t patches)
+GPU_FN void past_axis(struct past *past, int axis, int64_t strides)
 {
-    bool there = patches > -SHAPE_PATCHES && patches < SHAPE_PATCHES;
-    int32_t shift = there ? (int32_t)patches * SHAPE_PATCH : (int32_t)SHAPE_BEV_SIDE;
+    bool there = strides > -SHAPE_STRIDES && strides < SHAPE_STRIDES;
+    int32_t shift = there ? (int32_t)strides * SHAPE_STRIDE : (int32_t)SHAPE_BEV_SIDE;
     past->shift[axis] = shift;
     past->first[axis] = shift < 0 ? -shift : 0;
     past->end[axis] = shift > 0 ? SHAPE_BEV_SIDE - shift : (int32_t)SHAPE_BEV_SIDE;

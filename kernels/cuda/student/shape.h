@@ -9,9 +9,8 @@
 #include "kernels/device.h"
 
 enum {
-    SHAPE_PATCH = 8,            /* positions per side of a patch */
-    SHAPE_PATCH_POSITIONS = 64, /* of one patch */
-    SHAPE_PATCHES = 12,         /* of the BEV, per side */
+    SHAPE_STRIDE = 8,   /* positions of a window's step, whatever the patch */
+    SHAPE_STRIDES = 12, /* of the BEV, per side */
     SHAPE_BEV_SIDE = 96,
     SHAPE_BEV_POSITIONS = SHAPE_BEV_SIDE * SHAPE_BEV_SIDE,
     SHAPE_BEV_CHANNELS = 22,
@@ -21,14 +20,9 @@ enum {
     SHAPE_CAMERA_COLS = 48,
     SHAPE_CAMERA_POSITIONS = SHAPE_CAMERA_ROWS * SHAPE_CAMERA_COLS, /* of one */
     SHAPE_CAMERA_CHANNELS = 12,
-    SHAPE_TOKENS_BEV = 144,
-    SHAPE_TOKEN_COLS = 6, /* of a camera */
-    SHAPE_TOKENS_CAMERA = 24,
     SHAPE_LATENT = 32, /* channels of x and of a frame, padded */
     SHAPE_CONTEXT_BEV = 64,
     SHAPE_CONTEXT_CAMERA = 32,
-    SHAPE_HEAD = 32,
-    SHAPE_ROTARY = SHAPE_HEAD / 2,
     SHAPE_PARTS = 2, /* BEV, cameras */
 };
 
@@ -38,6 +32,7 @@ enum { CONDITION_AGENTS = 0, CONDITION_MAP, CONDITION_NONE };
 /* Shape of a part (the BEV, or the three cameras). */
 struct shape_part {
     uint32_t images, rows, cols; /* of positions */
+    uint32_t patch;              /* positions per side of a token's */
     uint32_t token_cols, image_tokens, tokens;
     uint32_t first_token;
     uint32_t channels;      /* of a latent: 22 or 12 */
@@ -45,24 +40,22 @@ struct shape_part {
     uint32_t context_channels;
 };
 
-static inline struct shape_part shape_part_of(int part)
+static inline struct shape_part shape_part_of(int part, uint32_t patch)
 {
-    struct shape_part bev = {1,
-                             SHAPE_BEV_SIDE,
-                             SHAPE_BEV_SIDE,
-                             SHAPE_PATCHES,
-                             SHAPE_TOKENS_BEV,
-                             SHAPE_TOKENS_BEV,
-                             0,
-                             SHAPE_BEV_CHANNELS,
-                             0,
-                             SHAPE_CONTEXT_BEV};
-    struct shape_part cameras = {SHAPE_CAMERAS,       SHAPE_CAMERA_ROWS,
-                                 SHAPE_CAMERA_COLS,   SHAPE_TOKEN_COLS,
-                                 SHAPE_TOKENS_CAMERA, SHAPE_CAMERAS * SHAPE_TOKENS_CAMERA,
-                                 SHAPE_TOKENS_BEV,    SHAPE_CAMERA_CHANNELS,
-                                 SHAPE_BEV_BYTES,     SHAPE_CONTEXT_CAMERA};
-    return part == 0 ? bev : cameras;
+    const bool bev = part == 0;
+    struct shape_part out;
+    out.images = bev ? 1 : SHAPE_CAMERAS;
+    out.rows = bev ? SHAPE_BEV_SIDE : SHAPE_CAMERA_ROWS;
+    out.cols = bev ? SHAPE_BEV_SIDE : SHAPE_CAMERA_COLS;
+    out.patch = patch;
+    out.token_cols = out.cols / patch;
+    out.image_tokens = out.token_cols * (out.rows / patch);
+    out.tokens = out.images * out.image_tokens;
+    out.first_token = bev ? 0 : SHAPE_BEV_POSITIONS / (patch * patch);
+    out.channels = bev ? SHAPE_BEV_CHANNELS : SHAPE_CAMERA_CHANNELS;
+    out.first_element = bev ? 0 : SHAPE_BEV_BYTES;
+    out.context_channels = bev ? SHAPE_CONTEXT_BEV : SHAPE_CONTEXT_CAMERA;
+    return out;
 }
 
 /* Positions of all images of a part, and of its maps with their borders. */

@@ -221,7 +221,21 @@ enum opendrive_note {
     OPENDRIVE_NOTE_WIDTH,
     OPENDRIVE_NOTE_LANE_TYPE,
     OPENDRIVE_NOTE_SIGNAL,
+    OPENDRIVE_NOTE_SIGN,      /* these and the next are counted when a map is made */
+    OPENDRIVE_NOTE_LIGHT,     /* without lanes */
+    OPENDRIVE_NOTE_LANE,      /* that crosses itself or has no length */
+    OPENDRIVE_NOTE_SUCCESSOR, /* that begins elsewhere than its lane ends */
+    OPENDRIVE_NOTE_CROSSWALK,
     OPENDRIVE_NOTE_COUNT
+};
+
+/* A transverse Mercator projection of WGS 84. */
+struct opendrive_geo {
+    bool known; /* the file has one that is read */
+    double meridian_rad;
+    double parallel_rad;
+    double scale;
+    struct vec2 false_m;
 };
 
 struct opendrive_name {
@@ -248,6 +262,7 @@ struct opendrive_network {
     const char **controllers; /* ids */
     uint32_t crosswalk_count;
     struct opendrive_crosswalk *crosswalks;
+    struct opendrive_geo geo;
     uint32_t notes[OPENDRIVE_NOTE_COUNT];
 };
 
@@ -259,6 +274,13 @@ enum status opendrive_load_file(const char *path, struct opendrive_network **out
 enum status opendrive_load(const char *name, const char *xml, size_t bytes,
                            struct opendrive_network **out, struct error *error);
 void opendrive_destroy(struct opendrive_network *network); /* accepts NULL */
+
+/* ---- opendrive_geo.c ---- */
+
+/* A place on the globe in the plane of the file. False: it has no projection that is read, or not
+ * so far from its meridian. */
+bool opendrive_geo_place(const struct opendrive_network *network, double latitude_rad,
+                         double longitude_rad, struct vec2 *out);
 
 /* ---- opendrive_place.c ---- */
 
@@ -361,14 +383,10 @@ struct opendrive_piece {
 };
 
 struct opendrive_map {
-    struct map map;                 /* everything in the caller's arena */
-    struct opendrive_piece *pieces; /* [map.lane_count], which lane each one is */
-    uint32_t lanes_dropped;         /* that cross themselves or have no length */
-    uint32_t links_dropped;         /* successors that begin elsewhere than their lane ends */
-    uint32_t crosswalks_dropped;
-    uint32_t lights_dropped; /* traffic lights beyond the limit, or without lanes */
-    uint32_t signs_dropped;  /* other signals */
-    uint32_t beyond_limit;   /* of lights and signs dropped, those that found the list full */
+    struct map map;                       /* everything in the caller's arena */
+    struct opendrive_piece *pieces;       /* [map.lane_count], which lane each one is */
+    uint32_t notes[OPENDRIVE_NOTE_COUNT]; /* the network's, and the map's own */
+    uint32_t beyond_limit;                /* lights and signs that found the list full */
     struct right_of_way right_of_way;
 };
 
@@ -416,7 +434,7 @@ enum status import_opendrive(const char *name, const char *xml, size_t bytes,
                              const struct opendrive_options *options, char **text,
                              struct error *error);
 
-/* The notes in words: "elevation ignored (12), .."; "" where there are none. */
-void opendrive_notes_write(const struct opendrive_network *network, char *out, size_t capacity);
+/* Counts of notes in words: "elevation ignored (12), .."; "" where there are none. */
+void opendrive_notes_write(const uint32_t notes[OPENDRIVE_NOTE_COUNT], char *out, size_t capacity);
 
 #endif

@@ -393,7 +393,7 @@ static void write_source(const struct importer *importer, double speed_mps,
         snprintf(bend, sizeof bend, "; ego's bend holds %.1f m/s (--fit-speed)", hold_mps);
     }
     used = (size_t)snprintf(out, LIMIT_TEXT_BYTES, "OpenDRIVE, %s%s%s", file, lights, bend);
-    opendrive_notes_write(importer->network, notes, LIMIT_TEXT_BYTES - used - 2);
+    opendrive_notes_write(map->notes, notes, LIMIT_TEXT_BYTES - used - 2);
     snprintf(out + used, LIMIT_TEXT_BYTES - used, "%s%s", notes[0] != '\0' ? "; " : "", notes);
 }
 
@@ -499,7 +499,7 @@ enum status import_opendrive(const char *name, const char *xml, size_t bytes,
 
 /* ---- notes ---- */
 
-void opendrive_notes_write(const struct opendrive_network *network, char *out, size_t capacity)
+void opendrive_notes_write(const uint32_t notes[OPENDRIVE_NOTE_COUNT], char *out, size_t capacity)
 {
     static const char *const texts[OPENDRIVE_NOTE_COUNT] = {
         [OPENDRIVE_NOTE_ELEVATION] = "elevation ignored",
@@ -513,16 +513,21 @@ void opendrive_notes_write(const struct opendrive_network *network, char *out, s
         [OPENDRIVE_NOTE_WIDTH] = "lanes without a width",
         [OPENDRIVE_NOTE_LANE_TYPE] = "lanes of unknown type left out",
         [OPENDRIVE_NOTE_SIGNAL] = "signals beyond their road put at its end",
+        [OPENDRIVE_NOTE_SIGN] = "signals of other types left out",
+        [OPENDRIVE_NOTE_LIGHT] = "traffic lights without lanes left out",
+        [OPENDRIVE_NOTE_LANE] = "lanes that cross themselves or have no length left out",
+        [OPENDRIVE_NOTE_SUCCESSOR] = "successors that begin elsewhere left out",
+        [OPENDRIVE_NOTE_CROSSWALK] = "crosswalks left out",
     };
     size_t at = 0;
     out[0] = '\0';
     for (int i = OPENDRIVE_NOTE_COUNT - 1; i >= 0; i--) {
         char note[80];
-        if (network->notes[i] == 0) {
+        if (notes[i] == 0) {
             continue;
         }
-        int bytes = snprintf(note, sizeof note, "%s%s (%u)", at > 0 ? ", " : "", texts[i],
-                             network->notes[i]);
+        int bytes =
+            snprintf(note, sizeof note, "%s%s (%u)", at > 0 ? ", " : "", texts[i], notes[i]);
         if (at + (size_t)bytes + 1 > capacity) {
             return;
         }

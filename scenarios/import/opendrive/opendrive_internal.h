@@ -32,6 +32,7 @@ enum od_tag {
     OD_CORNER_ROAD,
     OD_ELEVATION,
     OD_ELEVATION_PROFILE,
+    OD_GEO_REFERENCE,
     OD_GEOMETRY,
     OD_HEADER,
     OD_JUNCTION,
@@ -127,6 +128,11 @@ enum status od_speed(const struct od_reader *reader, const struct xml_element *e
 /* Value and slope at s_m; before the first record its first value, 0 without records. Records that
  * begin at end_m or behind it are others': a section ends with what held in it. */
 double od_cubics_at(const struct opendrive_cubics *cubics, double s_m, double end_m, double *slope);
+
+/* ---- opendrive_geo.c ---- */
+
+/* The header's <geoReference>. */
+void od_geo_read(struct od_reader *reader);
 
 /* ---- opendrive_geometry.c ---- */
 

@@ -100,7 +100,7 @@ static enum status read_lane_link(struct od_reader *reader, const struct xml_ele
 }
 
 static enum status read_lane(struct od_reader *reader, const struct xml_element *element,
-                             const struct opendrive_section *section, bool left,
+                             double from_m, const struct opendrive_section *section, bool left,
                              struct opendrive_lane *lane)
 {
     const struct opendrive_road *road = &reader->network->roads[section->road];
@@ -121,16 +121,16 @@ static enum status read_lane(struct od_reader *reader, const struct xml_element 
     bool reversed = direction != NULL && strcmp(direction, "reversed") == 0;
     lane->against = (left != road->left_hand) != reversed;
     lane->outer_mark = read_mark(element);
-    TRY(od_cubics(reader, element, OD_WIDTH, "sOffset", section->s_m, &lane->widths));
+    TRY(od_cubics(reader, element, OD_WIDTH, "sOffset", from_m, &lane->widths));
     if (lane->widths.count == 0) {
         lane->is_border = true;
-        TRY(od_cubics(reader, element, OD_BORDER, "sOffset", section->s_m, &lane->widths));
+        TRY(od_cubics(reader, element, OD_BORDER, "sOffset", from_m, &lane->widths));
     }
     if (lane->widths.count == 0) {
         lane->is_border = false;
         reader->network->notes[OPENDRIVE_NOTE_WIDTH]++;
     }
-    TRY(read_speeds(reader, element, section->s_m, lane));
+    TRY(read_speeds(reader, element, from_m, lane));
     return read_lane_link(reader, element, lane);
 }
 
@@ -141,8 +141,9 @@ static int compare_lanes(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
+/* Lanes of a side, from the section's element or from the one whose lanes go on beside it. */
 static enum status read_side(struct od_reader *reader, const struct xml_element *element,
-                             struct opendrive_section *section, bool left)
+                             double from_m, struct opendrive_section *section, bool left)
 {
     struct opendrive_network *network = reader->network;
     const struct xml_element *group = xml_child(element, left ? OD_LEFT : OD_RIGHT);
@@ -155,7 +156,7 @@ static enum status read_side(struct od_reader *reader, const struct xml_element 
                            "expected at most %d lanes on a side, found more",
                            OPENDRIVE_SECTION_LANES_MAX);
         }
-        TRY(read_lane(reader, child, section, left, &network->lanes[first + count]));
+        TRY(read_lane(reader, child, from_m, section, left, &network->lanes[first + count]));
         count++;
     }
     qsort(network->lanes + first, count, sizeof *network->lanes, compare_lanes);
@@ -172,8 +173,31 @@ static enum status read_side(struct od_reader *reader, const struct xml_element 
     return STATUS_OK;
 }
 
+/* Section whose element has the lanes of each side. */
+struct side_source {
+    const struct xml_element *element;
+    double from_m;
+};
+
+/* Lanes of a side that a section for the other one leaves as they are: each leads to itself. */
+static void carry_on(struct opendrive_network *network, struct opendrive_section *section,
+                     bool left)
+{
+    uint32_t first = left ? section->left_first : section->right_first;
+    uint32_t count = left ? section->left_count : section->right_count;
+    uint32_t before = left ? section[-1].left_first : section[-1].right_first;
+    for (uint32_t i = 0; i < count; i++) {
+        struct opendrive_lane *lane = &network->lanes[first + i];
+        struct opendrive_lane *earlier = &network->lanes[before + i];
+        lane->has_predecessor = true;
+        lane->predecessor_id = lane->id;
+        earlier->has_successor = true;
+        earlier->successor_id = lane->id;
+    }
+}
+
 static enum status read_section(struct od_reader *reader, const struct xml_element *element,
-                                uint32_t road)
+                                uint32_t road, struct side_source sources[2])
 {
     struct opendrive_network *network = reader->network;
     struct opendrive_section *section = &network->sections[network->section_count];
@@ -182,13 +206,20 @@ static enum status read_section(struct od_reader *reader, const struct xml_eleme
     const char *single = xml_attribute(element, "singleSide");
     *section = (struct opendrive_section){.road = road};
     TRY(od_number(reader, element, "s", -1e-3, OD_LENGTH_MAX_M, &section->s_m));
-    if (single != NULL && strcmp(single, "true") == 0) {
-        return od_fail(reader, element, STATUS_BAD_INPUT,
-                       "singleSide: expected sections that hold for both sides, found \"true\"");
-    }
     section->centre_mark = lane != NULL ? read_mark(lane) : OPENDRIVE_MARK_UNKNOWN;
-    TRY(read_side(reader, element, section, true));
-    TRY(read_side(reader, element, section, false));
+    for (int side = 0; side < 2; side++) {
+        bool left = side == 0;
+        bool goes_on = single != NULL && strcmp(single, "true") == 0 &&
+                       sources[side].element != NULL &&
+                       xml_child(element, left ? OD_LEFT : OD_RIGHT) == NULL;
+        if (!goes_on) {
+            sources[side] = (struct side_source){element, section->s_m};
+        }
+        TRY(read_side(reader, sources[side].element, sources[side].from_m, section, left));
+        if (goes_on) {
+            carry_on(network, section, left);
+        }
+    }
     network->section_count++;
     return STATUS_OK;
 }
@@ -199,10 +230,11 @@ enum status od_lanes_read(struct od_reader *reader, const struct xml_element *el
     struct opendrive_network *network = reader->network;
     struct opendrive_road *road = &network->roads[road_index];
     const struct xml_element *child;
+    struct side_source sides[2] = {{NULL, 0}, {NULL, 0}};
     TRY(od_required(reader, element, OD_LANE_SECTION, &child));
     road->section_first = network->section_count;
     for (; child != NULL; child = xml_next(child)) {
-        TRY(read_section(reader, child, road_index));
+        TRY(read_section(reader, child, road_index, sides));
         struct opendrive_section *section = &network->sections[network->section_count - 1];
         if (road->section_count > 0 && section->s_m < section[-1].s_m) {
             return od_fail(reader, child, STATUS_BAD_INPUT,

@@ -445,7 +445,7 @@ static enum status add_piece(struct od_mapper *mapper, const struct opendrive_pi
         return od_map_fail(mapper, "points in a lane", LIMIT_LANE_POINTS);
     }
     if (!is_lane(line)) {
-        mapper->out->lanes_dropped++;
+        mapper->out->notes[OPENDRIVE_NOTE_LANE]++;
         return STATUS_OK;
     }
     if (out->map.lane_count == LIMIT_LANES) {
@@ -546,6 +546,7 @@ enum status opendrive_map_make(const struct opendrive_network *network,
                                struct opendrive_map *out, struct error *error)
 {
     struct opendrive_map made = {0};
+    memcpy(made.notes, network->notes, sizeof made.notes);
     struct error local = {0};
     struct od_mapper mapper = {.network = network,
                                .cut = cut,

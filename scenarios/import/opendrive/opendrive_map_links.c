@@ -70,7 +70,7 @@ static enum status add_successor(struct od_mapper *mapper, struct lane *from, ui
     double x_m = next->centre_line[0].x_m - end.x_m;
     double y_m = next->centre_line[0].y_m - end.y_m;
     if (x_m * x_m + y_m * y_m > GAP_MAX_M * GAP_MAX_M) {
-        mapper->out->links_dropped++;
+        mapper->out->notes[OPENDRIVE_NOTE_SUCCESSOR]++;
         return STATUS_OK;
     }
     for (uint32_t i = 0; i < from->successor_count; i++) {
@@ -206,6 +206,17 @@ static void find_approach(const struct od_mapper *mapper, const struct opendrive
     }
 }
 
+/* Whether it is for a lane of the map. */
+static bool is_on_map(const struct od_mapper *mapper, const struct opendrive_signal *signal)
+{
+    for (uint32_t i = 0; i < signal->lane_count; i++) {
+        if (mapper->pieces[signal->lanes[i]].count > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool same_lanes(const struct traffic_signal *a, const struct traffic_signal *b)
 {
     return a->lane_count == b->lane_count &&
@@ -228,7 +239,8 @@ static enum status add_light(struct od_mapper *mapper, const struct opendrive_si
         }
     }
     if (made.lane_count == 0 || map->signal_count == LIMIT_SIGNALS) {
-        mapper->out->lights_dropped++;
+        mapper->out->notes[OPENDRIVE_NOTE_LIGHT] +=
+            made.lane_count == 0 && is_on_map(mapper, signal);
         mapper->out->beyond_limit += made.lane_count > 0;
         return STATUS_OK;
     }
@@ -257,7 +269,6 @@ static enum status add_sign(struct od_mapper *mapper, const struct opendrive_sig
         }
     }
     if (made.lane_count == 0 || map->signal_count == LIMIT_SIGNALS) {
-        mapper->out->signs_dropped++;
         mapper->out->beyond_limit += made.lane_count > 0;
         return STATUS_OK;
     }
@@ -278,7 +289,7 @@ static enum status add_signals(struct od_mapper *mapper)
         if (is_light(&network->signals[i])) {
             TRY(add_light(mapper, &network->signals[i]));
         } else if (sign_of(&network->signals[i]) == TRAFFIC_SIGN_NONE) {
-            mapper->out->signs_dropped++;
+            mapper->out->notes[OPENDRIVE_NOTE_SIGN] += is_on_map(mapper, &network->signals[i]);
         }
     }
     for (uint32_t i = 0; i < network->signal_count; i++) {
@@ -388,7 +399,7 @@ static enum status add_crosswalks(struct od_mapper *mapper)
         }
         if (map->crosswalk_count == LIMIT_POLYGONS ||
             !points_form_polygon(points, from->point_count, CROSSWALK_AREA_MIN_M2)) {
-            mapper->out->crosswalks_dropped++;
+            mapper->out->notes[OPENDRIVE_NOTE_CROSSWALK]++;
             continue;
         }
         map->crosswalks[map->crosswalk_count++] = (struct polygon){from->point_count, points};

@@ -23,6 +23,7 @@ static enum status read_network(struct od_reader *reader, const char *xml, size_
                          "%s: line %u: expected a root element <OpenDRIVE>, found <%.64s>",
                          network->name, document.root->line, document.root_name);
     }
+    od_geo_read(reader);
     TRY(od_roads_read(reader));
     TRY(od_links_read(reader));
     return od_signals_read(reader);

@@ -336,12 +336,18 @@ static enum status count_lanes(struct od_reader *reader, uint32_t *sections, uin
     const struct xml_element *road = xml_child(reader->root, OD_ROAD);
     for (; road != NULL; road = xml_next(road)) {
         const struct xml_element *group = xml_child(road, OD_LANES);
+        uint32_t sides[2] = {0, 0};
         const struct xml_element *section =
             group != NULL ? xml_child(group, OD_LANE_SECTION) : NULL;
         for (; section != NULL; section = xml_next(section)) {
             *sections += 1;
-            *lanes += count_under(section, OD_LEFT, OD_LANE);
-            *lanes += count_under(section, OD_RIGHT, OD_LANE);
+            for (int i = 0; i < 2; i++) { /* those that go on beside a section for one side, too */
+                sides[i] = xml_child(section, i == 0 ? OD_LEFT : OD_RIGHT) != NULL ||
+                                   xml_attribute(section, "singleSide") == NULL
+                               ? count_under(section, i == 0 ? OD_LEFT : OD_RIGHT, OD_LANE)
+                               : sides[i];
+                *lanes += sides[i];
+            }
             if (*lanes > OPENDRIVE_LANES_MAX) {
                 return od_fail(reader, section, STATUS_LIMIT,
                                "expected a network of at most %d lanes, found more",

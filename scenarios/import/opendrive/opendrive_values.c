@@ -21,6 +21,7 @@ const char *const od_tag_names[OD_TAG_COUNT] = {
     "cornerRoad",
     "elevation",
     "elevationProfile",
+    "geoReference",
     "geometry",
     "header",
     "junction",

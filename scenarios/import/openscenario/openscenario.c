@@ -176,12 +176,31 @@ static enum status cut_roads(struct osc_context *context)
     return status;
 }
 
+/* Tells what was left out or repaired in the roads. */
+static enum status note_roads(struct osc_context *context)
+{
+    const struct osc_element *network = osc_child(context->root, "RoadNetwork");
+    char list[LIMIT_TEXT_BYTES];
+    char text[LIMIT_TEXT_BYTES + 16];
+    opendrive_notes_write(context->roads->map.notes, list, sizeof list);
+    snprintf(text, sizeof text, "roads: %s", list);
+    const char *copy = arena_copy_text(context->arena, text, strlen(text));
+    if (copy == NULL) {
+        return STATUS_LIMIT;
+    }
+    if (list[0] != '\0') {
+        osc_note(context, osc_child(network, "LogicFile"), copy);
+    }
+    return STATUS_OK;
+}
+
 static enum status make_map(struct osc_context *context, struct scenario *scenario)
 {
     if (context->network == NULL) {
         return open_ground(context, scenario);
     }
     TRY(cut_roads(context));
+    TRY(note_roads(context));
     const struct opendrive_map *map = &context->roads->map;
     if (map->map.lane_count == 0) {
         return open_ground(context, scenario);
@@ -441,23 +460,6 @@ static enum status alloc_board(struct osc_context *context)
                : STATUS_LIMIT;
 }
 
-/* Tells what was left out or repaired in the roads. */
-static enum status note_roads(struct osc_context *context, const struct osc_element *file)
-{
-    char list[LIMIT_TEXT_BYTES];
-    char text[LIMIT_TEXT_BYTES + 16];
-    opendrive_notes_write(context->network, list, sizeof list);
-    snprintf(text, sizeof text, "roads: %s", list);
-    const char *copy = arena_copy_text(context->arena, text, strlen(text));
-    if (copy == NULL) {
-        return STATUS_LIMIT;
-    }
-    if (list[0] != '\0') {
-        osc_note(context, file, copy);
-    }
-    return STATUS_OK;
-}
-
 static enum status load_network(struct osc_context *context)
 {
     const struct osc_element *network = osc_child(context->root, "RoadNetwork");
@@ -483,7 +485,7 @@ static enum status load_network(struct osc_context *context)
         memcpy(roads->path, path, sizeof path);
     }
     context->network = roads->network;
-    return note_roads(context, file);
+    return STATUS_OK;
 }
 
 static void write_notes(const struct osc_context *context, char *out)

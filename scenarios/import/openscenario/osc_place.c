@@ -147,6 +147,34 @@ static enum status read_world(struct osc_context *context, const struct osc_elem
     return STATUS_OK;
 }
 
+/* Degrees; radians in the attributes of before 1.2. */
+static enum status read_geo(struct osc_context *context, const struct osc_element *element,
+                            struct osc_position *out)
+{
+    bool old = osc_attribute(element, "latitudeDeg") == NULL;
+    double unit = old ? 1 : PI_RAD / 180;
+    double latitude = 0;
+    double longitude = 0;
+    TRY(osc_number(context, element, old ? "latitude" : "latitudeDeg", true, -PI_RAD / 2 / unit,
+                   PI_RAD / 2 / unit, &latitude));
+    TRY(osc_number(context, element, old ? "longitude" : "longitudeDeg", true, -PI_RAD / unit,
+                   PI_RAD / unit, &longitude));
+    struct vec2 point;
+    if (context->network == NULL ||
+        !opendrive_geo_place(context->network, latitude * unit, longitude * unit, &point)) {
+        return osc_fail(context, element,
+                        "expected a road network whose <geoReference> is transverse Mercator or "
+                        "UTM on WGS 84, and a place within 20 degrees of its meridian");
+    }
+    if (!(fabs(point.x_m) <= PLACE_MAX_M && fabs(point.y_m) <= PLACE_MAX_M)) {
+        return osc_fail(context, element, "expected a place within 90 km, found (%.0f, %.0f) m",
+                        point.x_m, point.y_m);
+    }
+    out->pose = (struct pose){point.x_m, point.y_m, 0};
+    out->on_road = opendrive_locate(context->network, point, 0, REACH_M, &out->place);
+    return orient(context, element, 0, out);
+}
+
 static enum status read_lane(struct osc_context *context, const struct osc_element *element,
                              struct osc_position *out)
 {
@@ -380,6 +408,7 @@ enum status osc_position_read(struct osc_context *context, const struct osc_elem
                             struct osc_position *out);
     } kinds[] = {
         {"WorldPosition", read_world},
+        {"GeoPosition", read_geo},
         {"LanePosition", read_lane},
         {"RoadPosition", read_road},
         {"RelativeLanePosition", read_relative_lane},

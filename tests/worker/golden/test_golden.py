@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -44,11 +45,23 @@ SCENARIOS = {
 STOP = """import os, signal, sys
 sys.path.insert(0, os.path.join(sys.argv[1], "scripts"))
 import swerve_planner
+acts = 0
 class Stop(swerve_planner.Planner):
     def act(self, observation):
         if os.path.exists("stop"):
             with open("/proc/%d/stat" % os.getppid()) as file: # of the keeper, whose parent is the command
                 os.kill(int(file.read().rpartition(")")[2].split()[1]), signal.SIGINT)
+        global acts
+        acts += 1
+        if os.path.exists("kill") and acts > 120:
+            with open("kill") as file: # 2: the worker, 3: the command
+                ancestors = int(file.read())
+            os.remove("kill")
+            victim = os.getpid()
+            for _ in range(ancestors):
+                with open("/proc/%d/stat" % victim) as file:
+                    victim = int(file.read().rpartition(")")[2].split()[1])
+            os.kill(victim, signal.SIGKILL)
         return 0.0, 0.0
 swerve_planner.run(Stop)
 """
@@ -247,8 +260,43 @@ def what_is_interrupted_verifies_nothing():
     swerve("golden", "verify", "stop", "--store", "g.db")
     pathlib.Path("stop").touch()
     assert "nothing is verified" in swerve("golden", "verify", "stop", "--store", "g.db", code=130)
-    assert "nothing was kept" in swerve(*MAKE, "--name", "other", "--world", EXAMPLE, "--planner", planner, code=130)
+    os.remove("stop")
     swerve("golden", "expire", "stop", "--store", "g.db")
+
+
+def listed(store):
+    """The list of the set, which names every recording by its hash, and what its jobs cost: ticks and metres."""
+    one, = json.loads(swerve("golden", "ls", "--store", store, "--json"))["goldens"]
+    database = sqlite3.connect(store)
+    ledger = database.execute("SELECT SUM(metres_mm) FROM attempts WHERE ending = 0").fetchone()
+    ends = dict(database.execute("SELECT ending, COUNT(*) FROM attempts GROUP BY ending"))
+    database.close()
+    return (one["hash"], ledger), ends
+
+
+def a_set_is_whole_though_its_workers_are_killed():
+    planner = f"exec:python3 -S stop.py {ROOT}"
+    make = ("golden", "make", "suite.json", "--models", "models", "--seeds", "3", "--name", "set", "--world", EXAMPLE,
+            "--planner", planner, "--planner-deadline-ms", "30000", "--slots", "2", "--json")
+    calm = json.loads(swerve(*make, "--store", "calm.db"))
+    expected, ends = listed("calm.db")
+    assert calm["recordings"] == 6 and ends == {0: 6}, (calm, ends)
+    pathlib.Path("kill").write_text("2")
+    swerve(*make, "--store", "worker.db")
+    found, ends = listed("worker.db")
+    assert found == expected and ends[0] == 6 and ends[4] > 0, (found, expected, ends)  # 4: lost with its worker
+    pathlib.Path("kill").write_text("3")
+    swerve(*make, "--store", "command.db", code=-signal.SIGKILL)
+    assert json.loads(swerve("golden", "ls", "--store", "command.db", "--json"))["goldens"] == []
+    swerve(*make, "--store", "command.db")
+    found, ends = listed("command.db")
+    assert found == expected and ends[0] == 6, (found, expected, ends)
+    for store in ("worker.db", "command.db"):
+        swerve("check", "--store", store)
+        suite, = json.loads(swerve("status", "--store", store, "--json"))["suites"]
+        assert suite["done"] == 6 and suite["rollouts_audit"] == 15 and suite["main_lines"] == {}, suite
+        assert suite["rollouts"] == suite["rollouts_pass"] == suite["rollouts_fail"] == 0, suite
+        assert json.loads(swerve("golden", "verify", "set", "--store", store, "--json"))["ok"]
 
 
 def tensors(path):
@@ -294,7 +342,7 @@ for plugin, name in zip(PLUGINS, ("example.so", "liar.so")):
 failed = tap.run([the_recorded_planner_sees_the_same_bits, another_planner_is_answered_while_it_is_near,
                   the_world_that_generated_answers_where_they_end, what_was_not_recorded_is_refused,
                   a_name_that_is_none_is_refused_before_anything_is_driven, options_that_would_do_nothing_are_refused,
-                  what_is_interrupted_verifies_nothing,
+                  what_is_interrupted_verifies_nothing, a_set_is_whole_though_its_workers_are_killed,
                   damage_is_found, a_list_that_names_a_drive_twice_is_refused, nothing_that_a_set_needs_is_taken,
                   shards_hold_what_a_world_generated])
 folder.cleanup()

@@ -19,6 +19,7 @@ import os
 import pathlib
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -698,7 +699,24 @@ def rigs_that_a_world_cannot_make_are_refused_before_anything_is_sent():
             assert done.returncode in (3, 5) and words in done.stderr, (words, done)
             assert not os.path.exists("refused.db"), words
     swerve("submit", "suite.json", "--world", chunks, "--rig", "roofed.json", "--planner", plugin + '{"sensors":["front"]}', "--audit", "off",
-           "--models", "models", "--store", "sent.db")
+           "--models", "models", "--store", "sent.db", "--attempts", "1")
+
+
+def a_job_that_nobody_asked_about_fails_at_its_claim():
+    """Its row says what `submit` would have refused. The attempt is charged and says why, so that it does not wait for ever."""
+    swerve("submit", "suite.json", "--world", "object", "--rig", "roofed.json", "--planner", 'plugin:./eyes.so?{"sensors":["roof"]}', "--audit",
+           "off", "--models", "models", "--store", "sent.db", "--attempts", "1")
+    with sqlite3.connect("sent.db") as database:
+        database.execute("UPDATE contexts SET (tier, model_hash, sampler) = (SELECT tier, model_hash, sampler FROM contexts WHERE id = 1)")
+    database.close()
+    done = subprocess.run([SWERVE, "worker", "--store", "sent.db", "--world", f"exec:{sys.executable} chunks.py 8", "--models", "models",
+                           "--drain"], capture_output=True, text=True, check=False)
+    words = "expected cameras, whose frames it makes, found sensor roof of the rig roofed"
+    assert words in done.stderr and "uncharged" not in done.stderr, done
+    with sqlite3.connect("sent.db") as database:
+        attempts = database.execute("SELECT job, error FROM attempts ORDER BY job").fetchall()
+    database.close()
+    assert [job for job, _ in attempts] == [1, 2] and not attempts[0][1] and words in attempts[1][1], attempts
 
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -711,7 +729,7 @@ CONTRACT = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_
             liars_leave_evidence_and_no_results, a_process_that_ends_between_ticks_is_started_again,
             what_varies_replays_by_verdict, the_check_says_what_run_would_flag, one_world_audits_another, onnx_files_are_worlds]
 RIGS = [worlds_make_pictures_of_any_rig, pictures_of_a_rig_stay_with_the_drive, a_report_has_the_cameras_of_a_failure, a_world_that_makes_pictures_is_calibrated, ego_is_committed_to_the_end_of_a_chunk, pictures_that_cannot_be_are_flagged,
-        rigs_that_a_world_cannot_make_are_refused_before_anything_is_sent]
+        rigs_that_a_world_cannot_make_are_refused_before_anything_is_sent, a_job_that_nobody_asked_about_fails_at_its_claim]
 STUDENT = [a_damaged_student_is_caught_in_its_slice, the_student_in_numpy_drives_as_the_engines]
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
