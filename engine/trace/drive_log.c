@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-static const uint64_t magic = 0x31676f6c2d777300; /* "\0sw-log1" */
+static const uint64_t magic = 0x32676f6c2d777300; /* "\0sw-log2" */
 
 enum { KIND_HEAD = 0, PACK_LEVEL = 1 };
 
@@ -301,6 +301,7 @@ static void end_texts(struct drive_log_head *head)
     head->scenario_hash[sizeof head->scenario_hash - 1] = '\0';
     head->model_hash[sizeof head->model_hash - 1] = '\0';
     head->sampler[sizeof head->sampler - 1] = '\0';
+    head->bounds_hash[sizeof head->bounds_hash - 1] = '\0';
 }
 
 /* Checks what was read, and takes the head off. The log is closed where that fails. */
@@ -316,7 +317,7 @@ static enum status begin_reading(struct drive_log *log, struct drive_log_head *h
     }
     if (found != magic) {
         status = error_set(error, STATUS_BAD_INPUT,
-                           "%s: byte 0: expected a drive's log of version 1, found another file",
+                           "%s: byte 0: expected a drive's log of version 2, found another file",
                            log->path);
     }
     THEN(status, check_entries(log, error));

@@ -31,8 +31,9 @@ struct drive_log_head {
     char world[LIMIT_ID_BYTES];
     char scenario[LIMIT_ID_BYTES];
     char scenario_hash[SHA256_HEX_BYTES];
-    char model_hash[SHA256_HEX_BYTES]; /* "": of no learned world */
-    char sampler[LIMIT_ID_BYTES];      /* with the previous model, where there is one */
+    char model_hash[SHA256_HEX_BYTES];  /* "": of no learned world */
+    char sampler[LIMIT_ID_BYTES];       /* with the previous model, where there is one */
+    char bounds_hash[SHA256_HEX_BYTES]; /* of what its frames are judged by; "": the same job's */
     uint64_t seed;
 };
 

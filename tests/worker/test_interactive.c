@@ -540,6 +540,53 @@ static void memory_stays_flat_over_many_sessions(void)
     pthread_mutex_destroy(&seen.lock);
 }
 
+/* Goal: a kept session is taken up where frames are judged as they were, and where it is refused
+ * the session before goes on. Method: a bound of the model is another one meanwhile. */
+static void bounds_belong_to_a_kept_session(void)
+{
+    char folder[] = "/tmp/swerve_kept_XXXXXX";
+    char name[INTERACTIVE_NAME_BYTES];
+    struct seen seen = {.count = 0};
+    struct error error;
+    struct seat *seat = NULL;
+    const struct interactive_listener listener = {see, fail, &seen};
+    struct interactive_wish wish = {.rate = 1, .limit_ms = 1000};
+    double *bound = &model.bounds.bound[CONDITIONING_AGENTS][0];
+    const double before = *bound;
+    EXPECT(mkdtemp(folder) != NULL);
+    pthread_mutex_init(&seen.lock, NULL);
+    clock_condition_init(&seen.news);
+    struct interactive *pool = open_pool(
+        &(struct interactive_options){.planted_ms = planted_ms, .keep = folder}, clock_system());
+    EXPECT_OK(interactive_sit(pool, &wish, &listener, &seat, &error), error);
+    snprintf(name, sizeof name, "%s", interactive_name(seat));
+    interactive_pause(seat, false);
+    wait_for_tick(&seen, 2);
+    interactive_leave(seat);
+    seen.tick = 0;
+    EXPECT_OK(interactive_sit(pool, &wish, &listener, &seat, &error), error);
+    interactive_pause(seat, false);
+    wish.resume = name;
+    wish.instead = seat;
+    *bound = 0.5;
+    struct seat *taken = NULL;
+    EXPECT_INT(interactive_sit(pool, &wish, &listener, &taken, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "health bounds");
+    EXPECT(taken == NULL);
+    *bound = before;
+    uint32_t now = seen.tick;
+    wait_for_tick(&seen, now + 2);
+    EXPECT_OK(interactive_sit(pool, &wish, &listener, &taken, &error), error);
+    EXPECT_TEXT(interactive_name(taken), name);
+    EXPECT(seen.tick >= 2 && seen.frame.paused);
+    EXPECT_INT(interactive_counts(pool).seated, 1);
+    interactive_leave(taken);
+    interactive_close(pool);
+    EXPECT(file_remove_tree(folder));
+    pthread_cond_destroy(&seen.news);
+    pthread_mutex_destroy(&seen.lock);
+}
+
 static void samplers_are_called_after_their_steps(void)
 {
     static const struct {
@@ -598,8 +645,9 @@ int main(void)
         TEST(sessions_of_mixed_steps_are_driven_again), TEST(steps_that_there_are_not_are_refused),
         TEST(every_rung_is_reached), TEST(a_way_back_makes_nobody_late),
         TEST(costs_are_measured_before_anybody_sits), TEST(ways_that_there_are_not_are_refused),
-        TEST(memory_stays_flat_over_many_sessions), TEST(samplers_are_called_after_their_steps),
-        TEST(samplers_name_the_previous_model), TEST(quantiles_are_bounds));
+        TEST(memory_stays_flat_over_many_sessions), TEST(bounds_belong_to_a_kept_session),
+        TEST(samplers_are_called_after_their_steps), TEST(samplers_name_the_previous_model),
+        TEST(quantiles_are_bounds));
     close_models();
     return code;
 }

@@ -316,22 +316,33 @@ static enum status admit(struct interactive *pool, const struct seat *seat, stru
     return STATUS_OK;
 }
 
-/* Admits a seat as if `instead` had left, and finds its place, which is another; `lock` is held. */
+/* Admits a seat as if `instead`, which stands still from now on, had left, and finds its place,
+ * which is another; `lock` is held. */
 static enum status find_place(struct interactive *pool, struct seat *seat, struct seat *instead,
                               struct error *error)
 {
     if (instead != NULL) {
-        pool->seats[instead->place] = NULL;
+        instead->leaving = true;
     }
-    enum status status = admit(pool, seat, error);
-    if (instead != NULL) {
-        pool->seats[instead->place] = instead;
-    }
-    seat->place = 0;
-    while (status == STATUS_OK && pool->seats[seat->place] != NULL) {
+    TRY(admit(pool, seat, error));
+    while (seat->place < pool->place_count && pool->seats[seat->place] != NULL) {
         seat->place++;
     }
-    return status;
+    return seat->place < pool->place_count
+               ? STATUS_OK
+               : error_set(error, STATUS_BUSY, "session: others change seats: ask again");
+}
+
+/* It goes on as it did. */
+static void stay(struct seat *seat)
+{
+    if (seat != NULL) {
+        pthread_mutex_lock(&seat->pool->lock);
+        seat->leaving = false;
+        seat->due_ns = interactive_now_ns(seat->pool);
+        pthread_cond_signal(&seat->pool->news);
+        pthread_mutex_unlock(&seat->pool->lock);
+    }
 }
 
 /* The pool's thread drives what is left of the way back between the ticks of others. */
@@ -354,15 +365,23 @@ static enum status wait_until_back(struct seat *seat, struct error *error)
     return status;
 }
 
-/* Drives what is left of the way to where a session stands, and tells the listener what is there.
- */
-static enum status arrive(struct seat *seat, struct error *error)
+/* Drives what is left of the way to where a session stands, and tells the listener what is there:
+ * from then on the seat `instead` (NULL: none) is no more. */
+static enum status arrive(struct seat *seat, struct seat *instead, struct error *error)
 {
+    struct interactive *pool = seat->pool;
     struct interactive_frame frame = {.tier = "", .model = "", .paused = true};
     TRY(wait_until_back(seat, error));
-    pthread_mutex_lock(&seat->pool->world_lock);
+    pthread_mutex_lock(&pool->world_lock);
+    if (instead != NULL) {
+        pthread_mutex_lock(&pool->lock);
+        pool->seats[instead->place] = NULL;
+        pthread_mutex_unlock(&pool->lock);
+        session_forget(instead->session);
+        free(instead);
+    }
     interactive_tell(seat, &frame);
-    pthread_mutex_unlock(&seat->pool->world_lock);
+    pthread_mutex_unlock(&pool->world_lock);
     return STATUS_OK;
 }
 
@@ -391,21 +410,23 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
     if (status == STATUS_OK) {
         pthread_mutex_lock(&pool->lock);
         pool->seats[seat->place] = seat;
-        if (wish->instead != NULL) {
-            pool->seats[wish->instead->place] = NULL;
-        }
         pool->counts.sessions++;
         pthread_mutex_unlock(&pool->lock);
-        if (wish->instead != NULL) {
-            session_forget(wish->instead->session);
-            free(wish->instead);
-        }
-        *out = seat;
-    } else {
-        free(seat);
     }
     pthread_mutex_unlock(&pool->world_lock);
-    return status == STATUS_OK ? arrive(seat, error) : status;
+    if (status != STATUS_OK) {
+        free(seat);
+        stay(wish->instead);
+        return status;
+    }
+    status = arrive(seat, wish->instead, error);
+    if (status != STATUS_OK) {
+        interactive_leave(seat);
+        stay(wish->instead);
+        return status;
+    }
+    *out = seat;
+    return STATUS_OK;
 }
 
 void interactive_leave(struct seat *seat)
@@ -464,7 +485,7 @@ enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struc
     pthread_mutex_unlock(&pool->lock);
     enum status status = session_turn(seat->session, ticks, keep, error);
     pthread_mutex_unlock(&pool->world_lock);
-    return status == STATUS_OK ? arrive(seat, error) : status;
+    return status == STATUS_OK ? arrive(seat, NULL, error) : status;
 }
 
 enum status interactive_outcome(struct seat *seat, char json[SWERVE_ENV_OUTCOME_BYTES],

@@ -29,6 +29,7 @@ struct seat {
     int64_t period_ns, limit_ns;
     uint32_t least; /* tier */
     bool paused;
+    bool leaving;        /* another is about to take its place: meanwhile it stands still */
     bool returning;      /* its session goes back, and whoever told it to waits: it is paused */
     int64_t patience_ns; /* moment from which its next tick back no longer waits for room */
     enum status return_status; /* of what came of it .. */

@@ -27,6 +27,23 @@ uint64_t interactive_seed_of(const struct seat *seat)
     return seat->seed;
 }
 
+/* Of the numbers by which frames of the models are judged. */
+static void hash_bounds(const struct models_model *const models[2], char out[SHA256_HEX_BYTES])
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    sha256_init(&hash);
+    for (int i = 0; i < 2; i++) {
+        const struct health_bounds *bounds = models[i] != NULL ? &models[i]->bounds : NULL;
+        if (bounds != NULL) {
+            sha256_update(&hash, bounds->bound, sizeof bounds->bound);
+            sha256_update(&hash, bounds->pictures, sizeof bounds->pictures);
+        }
+    }
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, out);
+}
+
 /* Identity of a session of this pool. */
 static void describe(const struct interactive *pool, const struct seat *seat,
                      struct drive_log_head *out)
@@ -41,6 +58,8 @@ static void describe(const struct interactive *pool, const struct seat *seat,
     if (pool->model != NULL) {
         snprintf(out->model_hash, sizeof out->model_hash, "%s", pool->model->hash);
         model_sampler(pool->model->model, pool->conditioning, out->sampler);
+        hash_bounds((const struct models_model *const[]){pool->model, pool->previous},
+                    out->bounds_hash);
     }
     if (pool->previous != NULL) {
         sampler_add_previous(out->sampler, pool->previous->hash);
@@ -101,7 +120,8 @@ static enum status find_drive(const struct interactive *pool, const struct drive
     TRY(compare("revision", ours.revision, head->revision, error));
     TRY(compare("world", ours.world, head->world, error));
     TRY(compare("model", ours.model_hash, head->model_hash, error));
-    return compare("sampler", ours.sampler, head->sampler, error);
+    TRY(compare("sampler", ours.sampler, head->sampler, error));
+    return compare("health bounds", ours.bounds_hash, head->bounds_hash, error);
 }
 
 static enum status take_up(struct interactive *pool, const char *name, struct seat *seat,

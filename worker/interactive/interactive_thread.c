@@ -34,7 +34,7 @@ uint32_t interactive_look(const struct interactive *pool, uint32_t *places,
     uint32_t count = 0;
     for (uint32_t i = 0; i < pool->place_count; i++) {
         const struct seat *seat = pool->seats[i];
-        if (seat == NULL) {
+        if (seat == NULL || seat->leaving) {
             continue;
         }
         places[count] = i;
@@ -325,7 +325,7 @@ static void wait_for_news(struct interactive *pool)
     int64_t left_ns = pool->asked ? 0 : NS_PER_S;
     for (uint32_t i = 0; i < pool->place_count; i++) {
         const struct seat *seat = pool->seats[i];
-        if (seat == NULL || (seat->paused && !seat->returning)) {
+        if (seat == NULL || seat->leaving || (seat->paused && !seat->returning)) {
             continue;
         }
         int64_t moment_ns = seat->returning ? seat->patience_ns : seat->due_ns;

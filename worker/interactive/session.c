@@ -117,9 +117,7 @@ enum status session_set(struct session *session, const struct driven *driven, st
 {
     double *row = session->rows.actions + (size_t)2 * session->index;
     if (session_end(session) != SWERVE_ENV_GOES_ON) {
-        return error_set(error, STATUS_CONFLICT,
-                         "session: expected the drive to go on at tick %u, as it did, found its "
-                         "end",
+        return error_set(error, STATUS_CONFLICT, "session: this line ended at tick %u: go back",
                          session_tick(session));
     }
     row[0] = driven->action.accel_mps2;
@@ -144,10 +142,6 @@ enum status session_step(struct session *session, const struct action *action, u
 {
     const struct driven driven = {*action, (uint8_t)skipped};
     uint32_t tick = session_tick(session);
-    if (session_end(session) != SWERVE_ENV_GOES_ON) {
-        return error_set(error, STATUS_CONFLICT, "session: this line ended at tick %u: go back",
-                         tick);
-    }
     TRY(step(session, &driven, error));
     session->driven[tick] = driven;
     session_log_step(session, &driven);

@@ -443,14 +443,6 @@ static void look_around(struct rollout *rollout, const struct scene *scene, uint
                      rollout->around.signal_count * sizeof rollout->around.signals[0]);
 }
 
-uint64_t rollout_shown_digest(const struct rollout *rollout)
-{
-    return rollout->objects_digest == 0 ? rollout->observation_digest
-                                        : trace_digest(rollout->observation_digest,
-                                                       (const uint8_t *)&rollout->objects_digest,
-                                                       sizeof rollout->objects_digest);
-}
-
 /* When the sensors that the planner wants were last seen by. */
 static void set_times(struct rollout *rollout, uint32_t dark, int64_t now_ns)
 {

@@ -182,7 +182,13 @@ void rollout_plan(struct rollout *rollout, const struct swerve_observation *obse
                   const struct swerve_answer *answer);
 
 /* Of all that was shown in this tick, as traces keep it. */
-uint64_t rollout_shown_digest(const struct rollout *rollout);
+static inline uint64_t rollout_shown_digest(const struct rollout *rollout)
+{
+    return rollout->objects_digest == 0 ? rollout->observation_digest
+                                        : trace_digest(rollout->observation_digest,
+                                                       (const uint8_t *)&rollout->objects_digest,
+                                                       sizeof rollout->objects_digest);
+}
 
 /* Moves device time, metres and operations so far into the job's result: the rollout ends or is
  * dropped. */
