@@ -1498,6 +1498,58 @@ static void audits_are_second_opinions(void)
     close_store();
 }
 
+/* Goal: a job that makes something is leased, paid and kept like any other, answers no question of
+ * a suite's, is nobody's memo that asks for a verdict, and escalates to nobody. */
+static void what_is_made_is_no_result(void)
+{
+    static const char *const wrong[] = {"films",   "clip:",    "clip:0",
+                                        "clip:01", "clip:601", "clip:1x"};
+    struct store_outcome_filter filter = {.limit = 10, .suite_id = "a"};
+    uint32_t count = 0;
+
+    open_store(true);
+    for (size_t i = 0; i <= COUNT_OF(wrong); i++) {
+        make_specs("a", "x", 1);
+        strcpy(specs[0].makes, i < COUNT_OF(wrong) ? wrong[i] : JOB_MAKES_GOLDEN);
+        specs[0].follows = i == COUNT_OF(wrong);
+        EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error),
+                   STATUS_BAD_INPUT);
+        EXPECT_CONTAINS(error.text, "makes");
+    }
+    make_specs("a", "k", 2);
+    strcpy(specs[0].makes, JOB_MAKES_GOLDEN);
+    strcpy(specs[1].makes, JOB_MAKES_CLIP "600");
+    submit_made("a", 1, 2);
+    EXPECT_INT(status_of("a").rollouts_total, 0);
+    EXPECT_INT(claim("w", 9), 2);
+    EXPECT_TEXT(leases[0].spec.makes, JOB_MAKES_GOLDEN);
+    EXPECT_TEXT(leases[1].spec.makes, JOB_MAKES_CLIP "600");
+    make_completion(0, "w", COMPLETION_DONE);
+    make_completion(1, "w", COMPLETION_FLAGGED);
+    complete(2);
+    struct store_suite_status status = status_of("a");
+    EXPECT_INT(status.jobs[JOB_DONE], 1);
+    EXPECT_INT(status.jobs[JOB_DEAD], 1); /* the same command makes it again */
+    EXPECT_INT(status.audits_dead, 0);
+    EXPECT_INT(status.rollouts_audit, 2);
+    EXPECT_INT(status.rollouts[VERDICT_PASS] + status.rollouts[VERDICT_FLAGGED], 0);
+    EXPECT_INT(status.mains[TIER_OBJECT].scenarios + status.mains[TIER_OBJECT].no_answer, 0);
+    EXPECT(status.cost_uusd ==
+           ledger_of("a", "done").cost_uusd + ledger_of("a", "flagged").cost_uusd);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 2);
+    EXPECT_INT(outcomes[0].audit_of, outcomes[0].job_id);
+    make_specs("b", "k", 1); /* the same key and question, but for its verdict */
+    submit_made("b", 1, 1);
+    EXPECT(!submitted[0].memoised);
+    make_specs("c", "k", 1);
+    strcpy(specs[0].makes, JOB_MAKES_GOLDEN);
+    submit_made("c", 1, 1);
+    EXPECT(submitted[0].memoised);
+    EXPECT_INT(status_of("c").rollouts_audit, 1);
+    close_store();
+}
+
 /* Goal: a completion that contradicts the store is refused as a whole. */
 static void wrong_completions_are_refused(void)
 {
@@ -1728,7 +1780,8 @@ int conformance_results(const struct conformance_backend *tested)
         TEST(flags_name_no_job_of_their_own), TEST(successors_take_over_what_the_call_brings),
         TEST(jobs_that_name_nobody_can_be_named_later), TEST(outcomes_answer_their_job),
         TEST(audits_ask_what_they_repeat), TEST(evidence_comes_back),
-        TEST(audits_are_second_opinions), TEST(wrong_completions_are_refused),
-        TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged), TEST(demand_is_what_waits),
+        TEST(audits_are_second_opinions), TEST(what_is_made_is_no_result),
+        TEST(wrong_completions_are_refused), TEST(the_ledger_adds_up),
+        TEST(outcomes_are_filtered_and_paged), TEST(demand_is_what_waits),
         TEST(drains_know_what_may_come_back)));
 }
