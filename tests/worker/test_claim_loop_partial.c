@@ -507,9 +507,9 @@ static void send_roads(struct shop *shop, struct order *order, struct models *mo
     options.precision = NN_BF16;
     options.policy = (struct route_policy){.choice = WORLD_STUDENT, .student_available = true};
     shop_open(shop, 0);
-    shop_scenario(
-        shop, "fan", "1.1", SHOP_LEAD,
-        "{'id':'soft','at_tick':8,'interventions':[{'kind':'ego_brake','decel_mps2':2}]}", path);
+    shop_scenario(shop, "fan", "1.1", SHOP_LEAD,
+                  "{'id':'soft','at_tick':8,'interventions':[{'kind':'ego_brake','decel_mps2':2}]}",
+                  path);
     shop_scenario(shop, "plain", "1.1", SHOP_LEAD, "", path);
     shop_write(shop, "suite.json",
                "{\"id\":\"roads\",\"seeds\":1,\"scenarios\":[{\"file\":\"fan.json\"},{\"file\":"
