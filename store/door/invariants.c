@@ -315,6 +315,52 @@ static const char *verdict_disagrees(const struct outcome *outcome)
     }
 }
 
+/* Whether it was driven to a verdict, and says which drive: a clip of training data does not. */
+static bool is_judged(const struct outcome *outcome)
+{
+    return (outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL) &&
+           outcome->trace_hash[0] != '\0';
+}
+
+/* Whether metres_mm, in whole millimetres, are those of its way, or, behind a past that another
+ * rollout drove, no more. */
+static bool metres_agree(const struct outcome *outcome)
+{
+    const double way_mm = outcome->metrics.distance_m * 1e3;
+    const double apart_mm = (double)outcome->metres_mm - way_mm;
+    return apart_mm <= 1.0 && (outcome->prefix_ticks > 0 || apart_mm >= -1.0);
+}
+
+/* SHA-256 in lower case. */
+static bool is_hash(const char *text)
+{
+    return strlen(text) == SHA256_HEX_BYTES - 1 &&
+           strspn(text, "0123456789abcdef") == SHA256_HEX_BYTES - 1;
+}
+
+/* Sights as worker/given writes them: words with commas between, "chunks:FIRST+MORE@HZ" the last.
+ */
+static bool is_given(const char *text)
+{
+    static const char *const words[] = {
+        "bev", "cameras", "lidars",   "objects:none", "objects:true",     "objects:seen",
+        "map", "signals", "controls", "route",        "objects:generated"};
+    for (bool more = *text != '\0'; more;) {
+        const size_t bytes = strcspn(text, ",");
+        bool known =
+            strncmp(text, "chunks:", 7) == 0 && 7 + strspn(text + 7, "0123456789+@") == bytes;
+        for (size_t i = 0; i < COUNT_OF(words) && !known; i++) {
+            known = strlen(words[i]) == bytes && memcmp(words[i], text, bytes) == 0;
+        }
+        if (!known) {
+            return false;
+        }
+        more = text[bytes] == ',';
+        text += bytes + (more ? 1 : 0);
+    }
+    return true;
+}
+
 /* The furthest that its ticks take, rounded up: of one that is not flagged for moving further. */
 static int64_t driven_mm_max(const struct outcome *outcome)
 {
@@ -340,6 +386,14 @@ enum status invariants_outcome_agrees(const struct outcome *outcome, struct erro
          "metres_mm: expected 12 m a tick at most, found more"},
         {metrics->distance_m > (1.0 + outcome->ticks) * ((double)OUTCOME_TICK_MM_MAX * 1e-3),
          "distance_m: expected 12 m a tick at most, found more"},
+        {outcome->trace_hash[0] != '\0' && !is_hash(outcome->trace_hash),
+         "trace_hash: expected 64 digits of 0 to 9 and a to f"},
+        {!is_given(outcome->given),
+         "given: expected sights of schemas/planner.md with commas between"},
+        {is_judged(outcome) && isnan(metrics->score) && isnan(metrics->total_cost),
+         "score: expected one of a drive that passed or failed, found none"},
+        {is_judged(outcome) && isnan(metrics->total_cost) && !metres_agree(outcome),
+         "metres_mm: expected those of distance_m, or behind a fork no more, found others"},
         {metrics->collision_tick != UINT32_MAX && metrics->collision_tick > outcome->ticks,
          "expected collision_tick of at most ticks"},
         {metrics->at_fault && metrics->collision_count == 0,

@@ -12,6 +12,7 @@
 #include "tests/store/conformance/conformance_kit.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Branches that have names, and a job of all of them. */
 #define BRANCHED                                                                                  \
@@ -279,6 +280,33 @@ static void metrics_are_within_their_range(void)
 
 /* Outcomes that contradict themselves are refused; the honest one of each verdict
  * is taken. */
+/* Members of outcomes[0], a pass, that no drive has; it is as before then. */
+static void refuse_forged_drives(void)
+{
+    static const char *const hashes[] = {
+        "zz", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"};
+    static const char *const sights[] = {"front", "bev,", "\x1b[31m", "chunks:1+x"};
+    struct outcome *outcome = &outcomes[0];
+    const struct outcome honest = *outcome;
+    for (size_t i = 0; i < COUNT_OF(hashes); i++) {
+        strcpy(outcome->trace_hash, hashes[i]);
+        refuse(STATUS_BAD_INPUT, "trace_hash: expected 64 digits of 0 to 9 and a to f");
+    }
+    memset(outcome->trace_hash, 'a', sizeof outcome->trace_hash - 1);
+    for (size_t i = 0; i < COUNT_OF(sights); i++) {
+        strcpy(outcome->given, sights[i]);
+        refuse(STATUS_BAD_INPUT, "given: expected sights");
+    }
+    strcpy(outcome->given, "bev,cameras,objects:seen,map,chunks:9+12@30");
+    outcome->metrics.total_cost = NAN;
+    outcome->metrics.score = NAN;
+    refuse(STATUS_BAD_INPUT, "score: expected one of a drive that passed or failed, found none");
+    outcome->metrics.score = 0.5;
+    outcome->metrics.distance_m = 210;
+    refuse(STATUS_BAD_INPUT, "metres_mm: expected those of distance_m");
+    *outcome = honest;
+}
+
 static void verdicts_agree_with_their_reasons(void)
 {
     static const char *const main_line[] = {"", NULL};
@@ -336,6 +364,7 @@ static void verdicts_agree_with_their_reasons(void)
     outcomes[0].metrics.no_at_fault_collision = 1;
     refuse(STATUS_BAD_INPUT, "at_fault: expected no_at_fault_collision 0");
     outcomes[0].metrics.no_at_fault_collision = 0;
+    refuse_forged_drives();
     complete(1); /* of a scenario whose criteria nobody knows */
     EXPECT_INT(completed[0].status, STATUS_OK);
     close_store();

@@ -283,10 +283,11 @@ static void fill_outcomes(struct outcome *outcomes, uint32_t count, const struct
         outcome->ticks = 20 + i;
         outcome->prefix_ticks = i > 0 ? 10 : 0;
         outcome->metres_mm = 1000 + (int64_t)i;
+        outcome->metrics.distance_m = (double)outcome->metres_mm * 1e-3;
         if (i > 0) {
             snprintf(outcome->branch_id, sizeof outcome->branch_id, "b%" PRIu32, i);
         }
-        snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "%" PRId64 "-%" PRId64,
+        snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "%032" PRIx64 "%032" PRIx64,
                  lease->job_id, lease->epoch);
     }
 }

@@ -164,7 +164,7 @@ static void fill(void)
         " geography, actor, scenario_type, safety_critical, error, intervention_count,"
         " collision_count, collision_agent, collision_kind, at_fault, goal_reached)"
         " SELECT id, 1, 1, 1, 'b' || b, id = %1$d AND b = 4, id = %1$d AND b = 4, 9, 0, 50, 0, "
-        "'t', '', '', '',"
+        "'', '', '', '',"
         " '', '', '', '', 0, '', 0, 0, -1, 0, 0, 1 FROM jobs CROSS JOIN"
         " (SELECT 1 AS b UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4);"
         "INSERT INTO suites (id, name, weight, jobs_done, jobs_memoised, rollouts_total,"

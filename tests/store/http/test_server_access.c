@@ -630,7 +630,7 @@ static void send_outcomes(struct store *client, const char *worker_id,
         if (i > 0) {
             snprintf(outcomes[i].branch_id, sizeof outcomes[i].branch_id, "b%u", i);
         }
-        snprintf(outcomes[i].trace_hash, sizeof outcomes[i].trace_hash, "%s", worker_id);
+        memset(outcomes[i].trace_hash, worker_id[1], sizeof outcomes[i].trace_hash - 1);
         memcpy(outcomes[i].artifact_hash, artifact, sizeof outcomes[i].artifact_hash);
     }
     EXPECT_OK(client->ops->complete(client, &completion, 1, &result, &error), error);
@@ -709,7 +709,7 @@ static void jobs_are_shown_to_their_holders(void)
     EXPECT_OK(site.store->ops->outcomes(site.store, &filter, outcomes, &count, &error), error);
     EXPECT_INT(count, 4);
     for (uint32_t i = 0; i < count; i++) {
-        EXPECT_TEXT(outcomes[i].trace_hash, "w2");
+        EXPECT_INT(outcomes[i].trace_hash[0], '2');
     }
     attacker->ops->close(attacker);
     honest->ops->close(honest);
