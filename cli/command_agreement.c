@@ -102,6 +102,9 @@ static int agree(struct agreement_command *agreement)
     } else {
         table_print(&table, stdout);
         measures_print(&pairs.drives, alarms, alarm_count, stdout);
+        if (agreement->gate_health) {
+            measures_print_looked(&pairs.drives, alarm_count, stdout);
+        }
         if (agreement->by_day) {
             table_days_print(&table, stdout);
         }

@@ -74,7 +74,7 @@ struct job_spec {
     enum tier escalate_tier;
     char escalate_model_hash[SHA256_HEX_BYTES];
     char escalate_sampler[LIMIT_ID_BYTES];
-    /* What it is driven for, if not for its verdict; "": for that. Such a job is in no rate and
+    /* Purpose of the drive, if not for its verdict; "": for that. Such a job is in no rate and
      * answers for nobody, as an audit; what it made is the artifact of its outcomes. */
     char makes[LIMIT_ID_BYTES];
 };

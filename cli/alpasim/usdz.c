@@ -63,7 +63,7 @@ static enum status run_adapter(const char *const *words, const posix_spawn_file_
                : error_set(error, STATUS_BAD_INPUT, "%s: not done, as is said above", words[1]);
 }
 
-/* What the adapter makes of `words` (a verb, a file, options) and of `given` (NULL: nothing):
+/* Takes what the adapter makes of `words` (a verb, a file, options) and of `given` (NULL: nothing):
  * malloc'ed. Both lie in memory, so that neither side waits for the other. */
 static enum status adapt(const char *const *words, const char *given, char **made, size_t *bytes,
                          struct error *error)

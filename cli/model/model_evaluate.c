@@ -563,6 +563,8 @@ static enum status evaluate(struct evaluation *evaluation, struct store *store, 
                          "model \"%s\": the store has no audited job of it%s", options->name,
                          evaluation->left_out > 0
                              ? " since its slices were frozen; drive it with --evaluation"
+                         : options->drive != NULL
+                             ? ": no slice of the suite has enough logical scenarios to be shown"
                              : "; --drive SUITE drives it");
     }
     char more[32];

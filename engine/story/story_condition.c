@@ -474,8 +474,8 @@ static bool evaluate(const struct story_run *run, uint32_t index)
     if (condition->delay_s <= 0.0) {
         return fires;
     }
-    /* What held is told so much later, and for as long: an edge for a moment. One memory: of a time
-     * that it did not hold in between, shorter than the delay, its end is lost. */
+    /* Tells what held so much later, and for as long: an edge for a moment. There is one memory:
+     * where it did not hold for less than the delay in between, that end is lost. */
     if (fires && state->fired_s < 0.0) {
         state->fired_s = run->time_s;
         state->fell_s = -1.0;

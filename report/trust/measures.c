@@ -176,6 +176,25 @@ void measures_print(const struct drives *drives, const struct measures_alarm *al
     }
 }
 
+void measures_print_looked(const struct drives *drives, uint32_t count, FILE *stream)
+{
+    enum { EARLIER_LEAST = 23 }; /* docs/trust.md, "Drift of health" */
+    uint32_t measured = 0;
+    for (uint32_t i = 0; drives->measures != NULL && i < drives->count; i++) {
+        bool any = false;
+        for (int m = 0; m < MEASURE_COUNT; m++) {
+            any = any || !isnan(drives->measures[i].mean[m]);
+        }
+        measured += any ? 1 : 0;
+    }
+    if (count == 0) {
+        text_print(stream,
+                   "health: no measure sounds, of %u drives that have any; one can where a slice "
+                   "has scenarios that were driven %d times before\n",
+                   measured, EARLIER_LEAST);
+    }
+}
+
 json_t *measures_json(const struct drives *drives, const struct measures_alarm *alarms,
                       uint32_t count)
 {

@@ -28,6 +28,9 @@ enum status measures_alarms(const struct drives *drives, const struct trust_poli
 
 void measures_print(const struct drives *drives, const struct measures_alarm *alarms,
                     uint32_t count, FILE *stream);
+/* Says at how many drives was looked where none sounds, and how many earlier ones of a scenario it
+ * takes at the least until one can. */
+void measures_print_looked(const struct drives *drives, uint32_t count, FILE *stream);
 /* An array; NULL when memory runs out. */
 json_t *measures_json(const struct drives *drives, const struct measures_alarm *alarms,
                       uint32_t count);

@@ -242,7 +242,7 @@ def damage_is_refused_by_its_place(folder):
 
 
 def nothing_is_written_of_what_no_scenario_may_be(folder):
-    """What AlpaSim's form allows and ours does not: the binary looks at the result, and what was there before stays."""
+    """Tells apart what AlpaSim's form allows and ours does not: the binary looks at the result, and what was there before stays."""
     (folder / "kept.json").write_text("kept")
     cases = [((*EGO, "rig_bbox", "dim"), [4.9, 0, 1.5], "hurt.usdz: nothing is written: kept.json: $.ego.width_m: expected"),
              ((*FRONT, "camera_model", "parameters", "resolution"), [0, 0], "hurt.usdz: nothing is written: kept_rig.json: $.cameras[0].width"),

@@ -1,5 +1,5 @@
 /*
- * What `swerve golden make` collects and `verify` drives. See golden_make.h.
+ * Holds what `swerve golden make` collects and `verify` drives. See golden_make.h.
  */
 #include "worker/golden/golden_make.h"
 

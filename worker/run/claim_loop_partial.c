@@ -37,7 +37,7 @@ int64_t claim_loop_checkpoint_ns(const struct claim_loop_config *config)
     return every_ns > 0 ? every_ns : 1;
 }
 
-/* What a job makes holds all of its rollouts from their first tick: no part of it is kept. */
+/* Refuses jobs that make something, too: that holds all of their rollouts from the first tick. */
 static bool may_keep(const struct job_run *job)
 {
     return job->lease.spec.makes[0] == '\0' && !job->partial_refused && !job->cancelled &&

@@ -305,7 +305,7 @@ enum status claim_loop_put_traces(struct claim_loop *loop, const struct job_run 
     return status;
 }
 
-/* What the job makes; of one that is no result, evidence as of any other. */
+/* Tells what the job makes; of one that is no result, evidence as of any other. */
 static enum status put_made(struct claim_loop *loop, const struct job_run *job,
                             char hash[SHA256_HEX_BYTES], struct error *error)
 {
