@@ -63,8 +63,9 @@ static enum status run(const struct alpasim_command *command, const char *path, 
     }
     if (!command->allow_remote && !grpc_address_is_local(command->listen)) {
         return error_set(error, STATUS_USAGE,
-                         "--listen %s: expected an address of this machine (127.0.0.1:PORT, "
-                         "unix:PATH): the connection has no TLS; --allow-remote allows others",
+                         "--listen %s: expected an address of this machine (127.0.0.1:PORT with a "
+                         "port of 1 to 65535, unix:PATH): the connection has no TLS; "
+                         "--allow-remote allows others",
                          command->listen);
     }
     struct rig *rig = malloc(sizeof *rig);

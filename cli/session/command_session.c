@@ -247,6 +247,7 @@ static enum status serve(const struct session_command *command, const char *suit
     const struct talk_options talk = {
         .pool = pool,
         .world = command->world,
+        .models = command->models,
         .previous = command->previous,
         .folder = command->folder,
     };

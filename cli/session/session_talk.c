@@ -372,16 +372,18 @@ static enum status save(struct talk *talk, const struct json_cursor *message, st
     char wanted[NAME_BYTES];
     char name[NAME_BYTES + 8];
     char path[LIMIT_PATH_BYTES];
-    char command[LIMIT_PATH_BYTES + 64 + LIMIT_ID_BYTES];
+    char command[2 * LIMIT_PATH_BYTES + 64 + LIMIT_ID_BYTES];
     TRY(name_of(message, wanted, error));
     TRY(save_scenario(talk, wanted, name, path, error));
     if (talk->seed != 0) {
         TRY(save_suite(talk, name, path, error));
     }
-    bool previous = talk->options.previous != NULL;
-    snprintf(command, sizeof command, "swerve run %s%s --world %s%s%s", path,
+    const char *models = talk->options.models;
+    const char *previous = talk->options.previous;
+    snprintf(command, sizeof command, "swerve run %s%s --world %s%s%s%s%s", path,
              talk->seed == 0 ? " --nominal" : "", talk->options.world,
-             previous ? " --previous " : "", previous ? talk->options.previous : "");
+             models != NULL ? " --models " : "", models != NULL ? models : "",
+             previous != NULL ? " --previous " : "", previous != NULL ? previous : "");
     say(talk, json_pack("{s:s,s:s,s:s,s:s}", "type", "saved", "name", name, "path", path, "command",
                         command));
     return STATUS_OK;

@@ -13,6 +13,7 @@ struct talk;
 struct talk_options {
     struct interactive *pool; /* borrowed */
     const char *world;
+    const char *models;   /* folder that was named for them; NULL: none */
     const char *previous; /* name of the model that takes over; NULL: none */
     const char *folder;   /* that saved scenarios are written to */
 };

@@ -148,10 +148,15 @@ static enum status check_previous(const struct world_ops *ops, const struct worl
     }
     const struct model_config *previous = model_config(config->previous);
     uint32_t most = skips_most(config->model, config->previous);
-    if (previous->tier != ops->tier || most > LIMIT_SAMPLER_STEPS) {
+    if (previous->tier != ops->tier) {
         return error_set(error, STATUS_DEVICE,
-                         "world %s: expected a previous model of its tier, and at most %d steps of "
-                         "both samplers, found %s and %u",
+                         "world %s: expected a previous model of that tier, found %s, a %s",
+                         ops->name, previous->name, tier_names[previous->tier]);
+    }
+    if (most > LIMIT_SAMPLER_STEPS) {
+        return error_set(error, STATUS_DEVICE,
+                         "world %s: expected at most %d steps of its sampler and of that of the "
+                         "previous model, %s, together, found %u",
                          ops->name, LIMIT_SAMPLER_STEPS, previous->name, most);
     }
     return STATUS_OK;
@@ -388,11 +393,13 @@ static enum status slot_skip(struct world *world, uint32_t index, uint32_t steps
     struct learned_slot *slot = learned_occupied(world, index);
     const struct model_config *config = model_config(self->model);
     if (steps > skips_most(self->model, self->previous)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "world %s: expected at most the sampler's %u steps to be left out%s, "
-                         "found %u",
-                         world->ops->name, skips_most(self->model, self->previous),
-                         self->previous == NULL ? " (there is no previous model)" : "", steps);
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "world %s: expected at most the sampler's %u steps to be left out%s, "
+            "found %u",
+            world->ops->name, skips_most(self->model, self->previous),
+            self->previous == NULL ? " (there is no previous model: --previous names one)" : "",
+            steps);
     }
     if (steps == config->steps && self->conditioning != CONDITIONING_AGENTS) {
         return error_set(error, STATUS_BAD_INPUT,
