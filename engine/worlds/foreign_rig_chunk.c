@@ -91,6 +91,7 @@ static double between(double x_m, double y_m)
 static void judge(const struct rig_world *self, struct rig_slot *slot, uint32_t c,
                   const struct swerve_world_chunk *chunk)
 {
+    _Static_assert(WATCH_MEASURE_COUNT == 4, "each has no bound here");
     static const double any[WATCH_MEASURE_COUNT] = {INFINITY, INFINITY, INFINITY, INFINITY};
     const struct rig_camera *camera = &self->rig.cameras[c];
     const size_t bytes = self->camera_at[c + 1] - self->camera_at[c];
