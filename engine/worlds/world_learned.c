@@ -150,8 +150,8 @@ static enum status check_previous(const struct world_ops *ops, const struct worl
     uint32_t most = skips_most(config->model, config->previous);
     if (previous->tier != ops->tier) {
         return error_set(error, STATUS_DEVICE,
-                         "world %s: expected a previous model of that tier, found %s, a %s",
-                         ops->name, previous->name, tier_names[previous->tier]);
+                         "world %s: expected a previous model of that tier, found %s", ops->name,
+                         previous->name);
     }
     if (most > LIMIT_SAMPLER_STEPS) {
         return error_set(error, STATUS_DEVICE,

@@ -329,7 +329,7 @@ static const struct bug bugs[] = {
                 " FROM partial_outcomes p WHERE p.job = ?1 AND p.epoch = jobs.epoch), 0)"}}},
     {.name = "partial-again",
      .what = "a later partial outcome replaces the first",
-     .swaps = {{STATEMENT_PARTIAL_ADD, "WHERE NOT", "WHERE 1 = 1 OR NOT"}}},
+     .swaps = {{STATEMENT_PARTIAL_ADD, "<> '' OR NOT", "<> '' OR 1 = 1 OR NOT"}}},
     {.name = "partial-for-ever",
      .what = "a job that has ended keeps its partial outcomes",
      .swaps = {{STATEMENT_PARTIAL_DROP, "job = ?1", "job = ?1 AND 1 = 0"}}},

@@ -6,6 +6,7 @@
  * What a job's rollouts say follows from its key alone, as the product promises: so two suites that
  * ask the same question get the same verdicts, whoever answers.
  */
+#include "base/sha256.h"
 #include "tests/sim/fleet.h"
 
 #include "base/check.h"
@@ -111,6 +112,7 @@ static void fill_outcome(struct worker *worker, const struct held *held, uint32_
     outcome->ticks = 5 + (uint32_t)(hash % 5); /* of nine */
     outcome->prefix_ticks = index > 0 ? 4 : 0;
     outcome->metres_mm = 1000 + (int64_t)(hash % 20000);
+    outcome->metrics.distance_m = (double)outcome->metres_mm * 1e-3;
     outcome->device_ns = 1000;
     outcome->reasons = outcome->verdict == VERDICT_FAIL ? REASON_DISTANCE : 0;
     if (outcome->verdict == VERDICT_PLANNER_ERROR) {
@@ -123,8 +125,10 @@ static void fill_outcome(struct worker *worker, const struct held *held, uint32_
     if (flagged) {
         snprintf(outcome->health_check, sizeof outcome->health_check, "frozen");
     }
-    snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "%.30s-%" PRId64 "-%" PRId64,
-             worker->identity.worker_id, held->lease.job_id, held->lease.epoch);
+    char attempt[LIMIT_ID_BYTES + 64];
+    int bytes = snprintf(attempt, sizeof attempt, "%s-%" PRId64 "-%" PRId64,
+                         worker->identity.worker_id, held->lease.job_id, held->lease.epoch);
+    sha256_hex(attempt, (size_t)bytes, outcome->trace_hash);
 }
 
 /* Workers of earlier versions say who answers instead: what they were told. */

@@ -7,6 +7,7 @@
  * checked.
  */
 #include "base/check.h"
+#include "base/sha256.h"
 #include "base/utf8.h"
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
@@ -47,7 +48,7 @@ static struct job_completion *bring(enum completion_kind kind, const char *const
         fill_outcome(&outcomes[count], &leases[0].spec,
                      kind == COMPLETION_FLAGGED ? VERDICT_FLAGGED : VERDICT_PASS);
         strcpy(outcomes[count].branch_id, names[count]);
-        strcpy(outcomes[count].trace_hash, "trace");
+        sha256_hex("trace", 5, outcomes[count].trace_hash);
         memcpy(outcomes[count].artifact_hash, traces, sizeof traces);
     }
     completion->outcomes = outcomes;

@@ -177,6 +177,7 @@ static inline void fill_outcome(struct outcome *outcome, const struct job_spec *
     outcome->verdict = verdict;
     outcome->ticks = 100;
     outcome->metres_mm = 5000;
+    outcome->metrics.distance_m = 5.0;
     outcome->device_ns = NS_PER_S;
     outcome->reasons = verdict == VERDICT_FAIL ? REASON_PROGRESS : 0;
     if (verdict == VERDICT_FLAGGED) {

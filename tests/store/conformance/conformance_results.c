@@ -4,6 +4,7 @@
  */
 #include "base/check.h"
 #include "base/rng.h"
+#include "base/sha256.h"
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
 
@@ -45,7 +46,7 @@ static void outcomes_come_back(void)
         sent[i].reasons = i == 0 ? REASON_COLLISION | REASON_TTC : 0;
         sent[i].prefix_ticks = i == 0 ? 0 : 40;
         memcpy(sent[i].artifact_hash, hash, sizeof hash);
-        strcpy(sent[i].trace_hash, "t");
+        sha256_hex("t", 1, sent[i].trace_hash);
         strcpy(sent[i].slice[0], "rain");
         strcpy(sent[i].slice[5], "cut_in");
         sent[i].safety_critical = true;
@@ -227,7 +228,7 @@ static struct job_completion *make_partial(const char *worker_id, uint32_t first
         if (first + i > 0) {
             snprintf(outcomes[i].branch_id, sizeof outcomes[i].branch_id, "b%" PRIu32, first + i);
         }
-        snprintf(outcomes[i].trace_hash, sizeof outcomes[i].trace_hash, "%s", worker_id);
+        sha256_hex(worker_id, strlen(worker_id), outcomes[i].trace_hash);
         memcpy(outcomes[i].artifact_hash, traces, sizeof traces);
     }
     completion->outcomes = outcomes;
@@ -239,14 +240,16 @@ static struct job_completion *make_partial(const char *worker_id, uint32_t first
 static uint32_t partials_of(int64_t job_id, const char *worker_id, uint32_t *own)
 {
     static struct outcome found[8];
+    char trace[SHA256_HEX_BYTES];
     uint32_t count = 0;
+    sha256_hex(worker_id, strlen(worker_id), trace);
     EXPECT_OK(store->ops->partials(store, job_id, found, 8, &count, &error), error);
     *own = 0;
     for (uint32_t i = 0; i < count; i++) {
         EXPECT_INT(found[i].job_id, job_id);
         EXPECT_INT(found[i].verdict, VERDICT_FAIL);
         EXPECT_TEXT(found[i].suite_id, "a");
-        *own += strcmp(found[i].trace_hash, worker_id) == 0;
+        *own += strcmp(found[i].trace_hash, trace) == 0;
     }
     return count;
 }
@@ -529,7 +532,8 @@ static void checkpoints_give_way(void)
         EXPECT_OK(store->ops->partials(store, leases[0].job_id, found, 8, &count, &error), error);
         EXPECT_INT(count, 1);
         EXPECT_TEXT(found[0].evidence_hash, i < 2 ? log : "");
-        EXPECT_TEXT(found[0].trace_hash, i < 2 ? "" : "w");
+        sha256_hex("w", 1, log);
+        EXPECT_TEXT(found[0].trace_hash, i < 2 ? "" : log);
     }
     close_store();
 }

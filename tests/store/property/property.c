@@ -2,6 +2,7 @@
  * Random calls of every role. See property.h.
  */
 #include "tests/store/property/property.h"
+#include "base/sha256.h"
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -493,6 +494,7 @@ static void make_outcome(struct property_play *play, const struct job_spec *spec
     outcome->ticks = 9; /* no scenario is shorter */
     outcome->prefix_ticks = index > 0 ? 5 : 0;
     outcome->metres_mm = 1000;
+    outcome->metrics.distance_m = 1.0;
     outcome->device_ns = 100;
     outcome->metrics.collision_tick = UINT32_MAX;
     outcome->metrics.collision_agent = -1;
@@ -503,7 +505,7 @@ static void make_outcome(struct property_play *play, const struct job_spec *spec
     if (flagged) {
         snprintf(outcome->health_check, sizeof outcome->health_check, "frozen");
     }
-    snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "trace");
+    sha256_hex("trace", 5, outcome->trace_hash);
     if (!chance(play, 8)) {
         memcpy(outcome->artifact_hash, artifact(play), sizeof outcome->artifact_hash);
     }
