@@ -209,6 +209,12 @@ struct outcome {
     bool in_flight; /* .. the latter: it is a student's, of a slice that was frozen meanwhile */
 };
 
+/* Whether it is of a job that makes something: no result, and no second opinion either. */
+static inline bool outcome_is_made(const struct outcome *outcome)
+{
+    return outcome->audit_of != 0 && outcome->audit_of == outcome->job_id;
+}
+
 extern const char *const tier_names[TIER_COUNT];
 extern const char *const verdict_names[VERDICT_COUNT];
 extern const char *const reason_names[REASON_BIT_COUNT];

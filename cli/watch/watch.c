@@ -219,7 +219,8 @@ static enum status read_outcomes(struct watch *watch, struct store *store, struc
         TRY(store->ops->outcomes(store, &filter, watch->page, &count, error));
         for (uint32_t i = 0; i < count; i++) {
             const struct outcome *outcome = &watch->page[i];
-            bool counts = outcome->branch_id[0] == '\0' && !outcome->shadow;
+            bool counts =
+                outcome->branch_id[0] == '\0' && !outcome->shadow && !outcome_is_made(outcome);
             bool audit = outcome->audit_of != 0;
             if (counts && audit && outcome->tier == TIER_TEACHER) {
                 TRY(take_audit(watch, store, outcome, error));

@@ -154,7 +154,9 @@ enum status follow_step(struct follow *follow, struct store *store, uint32_t out
         status = store->ops->outcomes(store, &filter, follow->page, &count, error);
         for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
             const struct outcome *outcome = &follow->page[i];
-            if (outcome->audit_of != 0) {
+            if (outcome_is_made(outcome)) {
+                status = STATUS_OK; /* of no pair */
+            } else if (outcome->audit_of != 0) {
                 status = add_repeat(follow, store, &lookup, outcome, error);
             } else if (outcome->model_hash[0] != '\0') {
                 status = add_answer(follow, outcome, error);

@@ -170,6 +170,9 @@ static enum status add_repeat(void *context, const struct outcome *outcome, stru
 {
     struct reading *reading = context;
     struct pairs *out = &reading->out;
+    if (outcome_is_made(outcome)) {
+        return STATUS_OK;
+    }
     if (outcome->audit_of == 0) {
         reading->arbiter |= outcome->tier == TIER_OBJECT;
         bool main_line = outcome->tier == TIER_STUDENT && outcome->branch_id[0] == '\0';

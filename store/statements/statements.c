@@ -656,7 +656,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " OR EXISTS (SELECT 1 FROM job_specs a WHERE a.audit_key = s.asked_key),"
         " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type"
         " FROM outcomes o CROSS JOIN job_specs s ON s.job = o.job"
-        " CROSS JOIN contexts c ON c.id = o.context WHERE o.artifact_hash <> ''",
+        " CROSS JOIN contexts c ON c.id = o.context WHERE o.artifact_hash <> '' AND s.makes = ''",
     [STATEMENT_CHECK_PINS] = ARTIFACT_PINS,
     [STATEMENT_CHECK_ARTIFACTS] =
         "SELECT artifact_hash, id FROM outcomes WHERE artifact_hash <> '' AND job " NOT_MADE

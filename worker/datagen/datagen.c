@@ -284,6 +284,19 @@ static enum status take_outcome(void *context, const struct outcome *outcome, st
     return STATUS_OK;
 }
 
+/* A suite that somebody cancelled is not asked for again. */
+static enum status check_cancelled(struct generator *self, struct error *error)
+{
+    struct store *store = self->options->store;
+    struct store_suite_status status;
+    TRY(store->ops->suite_status(store, self->suite_id, &status, error));
+    return status.jobs[JOB_CANCELLED] == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_PLANNER,
+                           "datagen: suite %s was cancelled, %lld of its clips are not made",
+                           self->suite_id, (long long)status.jobs[JOB_CANCELLED]);
+}
+
 /* A job without an outcome broke as often as it may: what it said last. */
 static enum status check_dead(struct generator *self, struct error *error)
 {
@@ -320,6 +333,7 @@ static enum status make_clips(struct generator *self, struct error *error)
         TRY(send_jobs(self, error));
         TRY(options->drive(options->context, self->suite_id, error));
         TRY(check_dead(self, error));
+        TRY(check_cancelled(self, error));
         TRY(store_outcomes_each(options->store, self->suite_id, take_outcome, self, error));
     }
     return STATUS_OK;

@@ -41,7 +41,8 @@ void checkpoint_create(struct rollout *rollout)
     struct job_run *job = rollout->job;
     struct drive_log_head head;
     struct error ignored;
-    if (rollout->branch != ROLLOUT_MAIN || job->results[0].kept != NULL) {
+    if (rollout->branch != ROLLOUT_MAIN || job->results[0].kept != NULL ||
+        job->lease.spec.makes[0] != '\0') {
         return;
     }
     struct checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
