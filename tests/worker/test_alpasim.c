@@ -460,6 +460,10 @@ static void traffic_bounds_what_it_keeps(void)
         }
         traf__simulated__free_unpacked(simulate_with(poses[NEWS - 1].timestamp_us, &update), NULL);
     }
+    list[0] = &poses[NEWS - 1];
+    path.n_poses = 1;
+    poses[NEWS - 1].timestamp_us = BEGIN_US + 4 * STEP_US; /* what is not past stays */
+    traf__simulated__free_unpacked(simulate_with(BEGIN_US + 3 * STEP_US + 5, &update), NULL);
     end();
 }
 

@@ -36,7 +36,7 @@ static sem_t arrived, gate;
 /* Manner of the service: calls that wait at the gate (a bit each), how long the first takes, bytes
  * of an answer. */
 static struct manner {
-    uint32_t gated;
+    uint64_t gated;
     int first_ms;
     size_t answer_bytes;
 } manner;
@@ -171,7 +171,7 @@ static void callers_take_turns(void)
     size_t bytes = 0;
     patient_begin((struct grpc_server_times){60000, 60000, 60000},
                   (struct manner){.gated = 1 << 2 | 1 << 4});
-    int other = caller_open(), fd = caller_open();
+    int fd = caller_open(), other = caller_open();
     for (uint8_t id = 1; id <= 5; id += 2) {
         bytes += caller_write(out + bytes, id, "9H", true);
     }
@@ -190,7 +190,8 @@ static void callers_take_turns(void)
     close(other);
 }
 
-/* A question of 2 MiB is not late where the server answers somebody else for longer than it has. */
+/* A question of 2 MiB is not late where the server answers somebody else for longer than it has;
+ * one whose own grpc-timeout is over by then is answered that it is late. */
 static void time_stands_still_for_others(void)
 {
     static uint8_t frame[FRAME_BYTES + 16384];
@@ -200,6 +201,7 @@ static void time_stands_still_for_others(void)
     int fd = caller_open();
     size_t bytes = caller_write(out, 1, "9H", false);
     bytes += caller_write(out + bytes, 3, "9H", true);
+    bytes += caller_write(out + bytes, 5, "99m", true);
     caller_send(fd, out, bytes);
     for (int i = 0; i < FRAMES; i++) {
         const uint8_t head[] = {0, 0x40, 0, FRAME_DATA, i == FRAMES - 1, 0, 0, 0, 1};
@@ -210,7 +212,9 @@ static void time_stands_still_for_others(void)
         memcpy(frame + sizeof head, prefix, i == 0 ? sizeof prefix : 0);
         caller_send(fd, frame, sizeof frame);
     }
-    EXPECT(caller_hears(fd, FRAME_DATA) && caller_hears(fd, FRAME_DATA));
+    for (int i = 0; i < 6; i++) { /* begin and end of each answer */
+        EXPECT(caller_hears(fd, FRAME_HEADERS));
+    }
     EXPECT_INT(served, 2);
     close(fd);
     patient_end();
