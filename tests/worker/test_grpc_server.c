@@ -104,7 +104,7 @@ static void caller_send(int fd, const void *from, size_t bytes)
 static bool caller_hears(int fd, int kind)
 {
     for (;;) {
-        uint8_t head[FRAME_BYTES], in[16384];
+        uint8_t head[FRAME_BYTES] = {0}, in[16384] = {0};
         size_t held = 0, bytes = 0; /* of the head, then of what follows */
         while (held < FRAME_BYTES || bytes > 0) {
             struct pollfd watched = {fd, POLLIN, 0};
