@@ -1,6 +1,6 @@
 /*
  * Scenarios as services of AlpaSim: what SensorsimService tells and draws, over a connection, and
- * what it refuses; whom TrafficService drives; and how long the server bears with a caller.
+ * what it refuses; and whom TrafficService drives.
  */
 #include "base/check.h"
 #include "base/jpeg/jpeg_decode.h"
@@ -11,10 +11,6 @@
 #include "tests/worker/jobs.h"
 #include "worker/contract/contract_camera.h"
 #include "worker/grpc/grpc.h"
-
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum { WIDTH = 96, HEIGHT = 64, WAIT_MS = 60000 };
 
@@ -318,11 +314,13 @@ static void traffic_fill(void)
     asked.start.handover_time_us = BEGIN_US + HANDOVER * STEP_US;
 }
 
-/* Asks for a step; the answer is the caller's. */
-static Traf__Simulated *simulate(uint64_t time_us)
+/* Asks for a step with news of ego, or NULL; the answer is the caller's. */
+static Traf__Simulated *simulate_with(uint64_t time_us, Traf__Update *update)
 {
     Traf__Simulate question = TRAF__SIMULATE__INIT;
     size_t bytes = 0;
+    question.updates = &update;
+    question.n_updates = update != NULL;
     question.session_uuid = asked.start.session_uuid;
     question.time_query_us = time_us;
     struct grpc_call *call = ask(TRAFFIC "simulate", &question.base, GRPC_OK);
@@ -331,6 +329,11 @@ static Traf__Simulated *simulate(uint64_t time_us)
     EXPECT(said != NULL);
     grpc_call_free(client, call);
     return said;
+}
+
+static Traf__Simulated *simulate(uint64_t time_us)
+{
+    return simulate_with(time_us, NULL);
 }
 
 static double x_of(const Traf__Simulated *said, size_t index, const char *id, uint64_t time_us)
@@ -378,12 +381,23 @@ static void expect_start_refused(int code, const char *why)
 static void traffic_refuses_what_it_cannot_drive(void)
 {
     Traf__Simulate question = TRAF__SIMULATE__INIT;
+    char long_id[65] = "";
     begin();
+    memset(long_id, 'x', 64);
     question.session_uuid = (char *)(uintptr_t) "one";
     grpc_call_free(client, ask(TRAFFIC "simulate", &question.base, GRPC_NOT_FOUND));
     traffic_fill();
     asked.start.n_objects = 0;
-    expect_start_refused(GRPC_INVALID_ARGUMENT, "expected a session_uuid and 1 to");
+    expect_start_refused(GRPC_INVALID_ARGUMENT, "1 to 1024 objects, found \"one\" of 3 and 0");
+    traffic_fill();
+    asked.start.session_uuid = long_id;
+    expect_start_refused(GRPC_INVALID_ARGUMENT, "expected a session_uuid of 1 to 63 bytes");
+    traffic_fill();
+    asked.objects[2].logged.object_id = long_id;
+    expect_start_refused(GRPC_INVALID_ARGUMENT, "an object_id of at most 63 bytes, found 64");
+    traffic_fill();
+    asked.objects[0].path.n_poses = 0;
+    expect_start_refused(GRPC_INVALID_ARGUMENT, "expected poses of EGO");
     traffic_fill();
     asked.objects[0].poses[3].vec.x = NAN;
     expect_start_refused(GRPC_INVALID_ARGUMENT, "object EGO: pose 3 is not finite");
@@ -403,149 +417,54 @@ static void traffic_refuses_what_it_cannot_drive(void)
     end();
 }
 
-/* ---- how long the server bears with a caller ---- */
+enum { NEWS = 40000, NEWS_MAX = 96000 };
 
-enum { FRAME_BYTES = 9, FRAME_DATA = 0, FRAME_HEADERS, FRAME_RESET = 3, FRAME_GOAWAY = 7 };
-
-static struct grpc_server *patient;
-static int quit_fds[2];
-static pthread_t patient_thread;
-static atomic_int served;
-
-static void count_call(void *context, const char *method, const uint8_t *message, size_t bytes,
-                       struct grpc_answer *answer)
+/* News of ego that are refused leave its path as it was, and what is past is not kept: four times
+ * 40,000 poses are taken, where 96,000 are kept at most. */
+static void traffic_bounds_what_it_keeps(void)
 {
-    (void)context;
-    (void)method;
-    (void)message;
-    (void)bytes;
-    (void)answer;
-    served++;
-}
-
-static void *patient_run(void *argument)
-{
-    struct error error;
-    (void)argument;
-    CHECK(grpc_server_run(patient, quit_fds[0], &error) == STATUS_OK);
-    return NULL;
-}
-
-static void patient_begin(struct grpc_server_times times)
-{
-    struct error error;
-    char address[64];
-    snprintf(address, sizeof address, "unix:/tmp/swerve-patient-%d", (int)getpid());
-    served = 0;
-    EXPECT(pipe(quit_fds) == 0);
-    EXPECT_OK(grpc_server_open(address, count_call, NULL, &patient, &error), error);
-    grpc_server_limit(patient, times);
-    EXPECT(pthread_create(&patient_thread, NULL, patient_run, NULL) == 0);
-}
-
-static void patient_end(void)
-{
-    EXPECT(write(quit_fds[1], "q", 1) == 1);
-    pthread_join(patient_thread, NULL);
-    grpc_server_close(patient);
-    close(quit_fds[0]);
-    close(quit_fds[1]);
-}
-
-/* A connection that greeted. */
-static int caller_open(void)
-{
-    static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
-    struct error error;
-    int fd = -1;
-    EXPECT_OK(grpc_socket_connect(grpc_server_address(patient), WAIT_MS, &fd, &error), error);
-    EXPECT(send(fd, hello, sizeof hello - 1, 0) == (ssize_t)sizeof hello - 1);
-    return fd;
-}
-
-/* Begins call 1 with a grpc-timeout, and ends its message if told to. */
-static void caller_ask(int fd, const char *timeout, bool ends)
-{
-    static const uint8_t head[] = "\x83\x86\x01\x01h\x00\x05:path\x04/a/b\x00\x0cgrpc-timeout";
-    static const uint8_t message[] = {0, 0, 5, FRAME_DATA, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0};
-    uint8_t frame[128] = {0, 0, 0, FRAME_HEADERS, 4, 0, 0, 0, 1};
-    size_t bytes = FRAME_BYTES + sizeof head - 1;
-    memcpy(frame + FRAME_BYTES, head, sizeof head - 1);
-    frame[bytes++] = (uint8_t)strlen(timeout);
-    memcpy(frame + bytes, timeout, strlen(timeout));
-    bytes += strlen(timeout);
-    frame[2] = (uint8_t)(bytes - FRAME_BYTES);
-    EXPECT(send(fd, frame, bytes, 0) == (ssize_t)bytes);
-    EXPECT(!ends || send(fd, message, sizeof message, 0) == (ssize_t)sizeof message);
-}
-
-/* Reads until a frame of a kind came; false: the connection ended before. */
-static bool caller_hears(int fd, int kind)
-{
-    uint8_t in[4096];
-    size_t held = 0;
-    for (;;) {
-        struct pollfd watched = {fd, POLLIN, 0};
-        EXPECT(poll(&watched, 1, WAIT_MS) == 1);
-        ssize_t got = recv(fd, in + held, sizeof in - held, 0);
-        held += got > 0 ? (size_t)got : 0;
-        size_t at = 0;
-        while (held - at >= FRAME_BYTES && held - at >= FRAME_BYTES + (size_t)in[at + 2]) {
-            if (in[at + 3] == kind) {
-                return true;
-            }
-            at += FRAME_BYTES + (size_t)in[at + 2];
+    static Ego__PoseAtTime poses[NEWS], *list[NEWS_MAX + 1];
+    Traf__Update update = TRAF__UPDATE__INIT;
+    Ego__Trajectory path = EGO__TRAJECTORY__INIT;
+    Traf__Simulate question = TRAF__SIMULATE__INIT;
+    Traf__Update *updates[] = {&update};
+    begin();
+    traffic_fill();
+    grpc_call_free(client, ask(TRAFFIC "start_session", &asked.start.base, GRPC_OK));
+    struct contract_pose *there = &asked.objects[0].poses[0];
+    update.object_id = (char *)(uintptr_t) "EGO";
+    update.trajectory = &path;
+    path.poses = list;
+    question.session_uuid = asked.start.session_uuid;
+    question.time_query_us = BEGIN_US;
+    question.updates = updates;
+    question.n_updates = 1;
+    for (size_t i = 0; i <= NEWS_MAX; i++) {
+        list[i] = &there->at;
+    }
+    for (path.n_poses = 2; path.n_poses <= NEWS_MAX + 1; path.n_poses += NEWS_MAX - 1) {
+        struct grpc_call *call = ask(TRAFFIC "simulate", &question.base, GRPC_INVALID_ARGUMENT);
+        EXPECT_CONTAINS(grpc_call_sentence(call), path.n_poses == 2
+                                                      ? "pose 1 is not later"
+                                                      : "at most 96000 poses more, found 96001");
+        grpc_call_free(client, call);
+    }
+    traf__simulated__free_unpacked(simulate(BEGIN_US + STEP_US / 2), NULL);
+    path.n_poses = NEWS;
+    for (uint64_t step = 0; step < 4; step++) {
+        for (size_t i = 0; i < NEWS; i++) {
+            ego__pose_at_time__init(&poses[i]);
+            poses[i].pose = &there->pose;
+            poses[i].timestamp_us = BEGIN_US + step * STEP_US + 2 * i + 1;
+            list[i] = &poses[i];
         }
-        memmove(in, in + at, held - at);
-        held -= at;
-        if (got <= 0) {
-            return false;
-        }
+        traf__simulated__free_unpacked(simulate_with(poses[NEWS - 1].timestamp_us, &update), NULL);
     }
-}
-
-static void calls_end_with_their_time(void)
-{
-    patient_begin((struct grpc_server_times){50, 60000, 60000});
-    int fd = caller_open();
-    caller_ask(fd, "1n", true);
-    EXPECT(caller_hears(fd, FRAME_HEADERS)); /* it is answered that it is late */
-    EXPECT_INT(served, 0);
-    close(fd);
-    fd = caller_open();
-    caller_ask(fd, "9H", true);
-    EXPECT(caller_hears(fd, FRAME_DATA));
-    EXPECT_INT(served, 1);
-    close(fd);
-    fd = caller_open();
-    caller_ask(fd, "9H", false); /* a question that never ends */
-    EXPECT(caller_hears(fd, FRAME_RESET));
-    EXPECT_INT(served, 1);
-    close(fd);
-    patient_end();
-}
-
-static void idle_connections_make_way(void)
-{
-    int fds[GRPC_SERVER_CONNECTIONS + 1];
-    patient_begin((struct grpc_server_times){60000, 60000, 50});
-    int fd = caller_open();
-    EXPECT(caller_hears(fd, FRAME_GOAWAY));
-    EXPECT(!caller_hears(fd, FRAME_DATA)); /* and it was closed */
-    close(fd);
-    patient_end();
-    patient_begin((struct grpc_server_times){60000, 60000, 60000});
-    for (int i = 0; i <= GRPC_SERVER_CONNECTIONS; i++) {
-        fds[i] = caller_open();
-        caller_ask(fds[i], "9H", i != 0); /* the first has a call that goes on */
-        EXPECT(i == 0 || caller_hears(fds[i], FRAME_DATA));
-    }
-    EXPECT_INT(served, GRPC_SERVER_CONNECTIONS);
-    EXPECT(caller_hears(fds[1], FRAME_GOAWAY)); /* without a call for longest */
-    for (int i = 0; i <= GRPC_SERVER_CONNECTIONS; i++) {
-        close(fds[i]);
-    }
-    patient_end();
+    list[0] = &poses[NEWS - 1];
+    path.n_poses = 1;
+    poses[NEWS - 1].timestamp_us = BEGIN_US + 4 * STEP_US; /* what is not past stays */
+    traf__simulated__free_unpacked(simulate_with(BEGIN_US + 3 * STEP_US + 5, &update), NULL);
+    end();
 }
 
 int main(void)
@@ -555,6 +474,5 @@ int main(void)
                     TEST(pictures_show_whom_a_question_places), TEST(it_tells_what_there_is),
                     TEST(what_it_does_not_have_is_said),
                     TEST(traffic_reacts_to_an_ego_that_somebody_else_drives),
-                    TEST(traffic_refuses_what_it_cannot_drive), TEST(calls_end_with_their_time),
-                    TEST(idle_connections_make_way));
+                    TEST(traffic_refuses_what_it_cannot_drive), TEST(traffic_bounds_what_it_keeps));
 }

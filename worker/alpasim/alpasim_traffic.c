@@ -6,7 +6,6 @@
  * log has him; then agents of the scene are where they drove, and objects that the scene does not
  * know stay with their log.
  */
-#include "base/array.h"
 #include "base/dmath.h"
 #include "base/units.h"
 #include "engine/worlds/drive.h"
@@ -16,10 +15,15 @@
 #include "schemas/proto/sensorsim.pb-c.h"
 #include "schemas/proto/traffic.pb-c.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OBJECTS_MAX = 4 * LIMIT_AGENTS, TICK_US = TICK_NS / 1000 };
+enum {
+    OBJECTS_MAX = 4 * LIMIT_AGENTS,
+    PLACES_MAX = 16 * LIMIT_HORIZON_TICKS, /* of a path */
+    TICK_US = TICK_NS / 1000
+};
 
 static const char ego_name[] = "EGO";
 
@@ -35,14 +39,14 @@ struct path {
 };
 
 struct object {
-    char *id;
+    char id[LIMIT_ID_BYTES];
     uint32_t agent; /* of the scenario; UINT32_MAX: it has none such */
     bool is_static;
     struct path log;
 };
 
 struct alpasim_traffic {
-    char *id;
+    char id[LIMIT_ID_BYTES];
     uint64_t used, begin_us, handover_us;
     struct path ego;
     uint32_t object_count; /* without ego, in the order of the question */
@@ -57,7 +61,6 @@ void alpasim_traffic_end(struct alpasim_traffic *session)
         return;
     }
     for (uint32_t i = 0; i < session->object_count; i++) {
-        free(session->objects[i].id);
         free(session->objects[i].log.places);
     }
     if (session->drive.prepared != NULL) {
@@ -65,38 +68,54 @@ void alpasim_traffic_end(struct alpasim_traffic *session)
     }
     free(session->objects);
     free(session->ego.places);
-    free(session->id);
     free(session);
 }
 
 /* ---- paths ---- */
 
-/* Adds poses; places that are not before the first of them make way. False: *answer says what is
- * wrong with them. */
-static bool path_take(struct path *path, const char *id, const Ego__Trajectory *from,
-                      struct grpc_answer *answer)
+/* Adds poses; places that are not before the first of them make way, and those that no time from
+ * since_us on needs. False: *answer says what is wrong with them, and the path is as it was. */
+static bool path_take(struct path *path, uint64_t since_us, const char *id,
+                      const Ego__Trajectory *from, struct grpc_answer *answer)
 {
-    struct error error;
-    for (size_t i = 0; from != NULL && i < from->n_poses; i++) {
+    const size_t count = from != NULL ? from->n_poses : 0;
+    uint32_t first = 0, end = path->count;
+    while (count > 0 && end > 0 && path->places[end - 1].time_us >= from->poses[0]->timestamp_us) {
+        end--;
+    }
+    while (first + 1 < end && path->places[first + 1].time_us <= since_us) {
+        first++;
+    }
+    uint32_t kept = end - first;
+    if (count > PLACES_MAX - kept) {
+        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
+                       "object %.60s: expected at most %u poses more, found %zu", id,
+                       PLACES_MAX - kept, count);
+        return false;
+    }
+    struct place *places = malloc((kept + count + 1) * sizeof *places);
+    if (places == NULL) {
+        alpasim_refuse(answer, GRPC_INTERNAL, "out of memory");
+        return false;
+    }
+    if (kept > 0) {
+        memcpy(places, path->places + first, kept * sizeof *places);
+    }
+    for (size_t i = 0; i < count; i++) {
         const uint64_t time_us = from->poses[i]->timestamp_us;
         const char *reason = "is not later than the one before";
         struct rig_pose pose;
-        while (i == 0 && path->count > 0 && path->places[path->count - 1].time_us >= time_us) {
-            path->count--;
-        }
-        if ((path->count > 0 && path->places[path->count - 1].time_us >= time_us) ||
+        if ((kept > 0 && places[kept - 1].time_us >= time_us) ||
             !contract_pose_read(from->poses[i]->pose, false, &pose, &reason)) {
             alpasim_refuse(answer, GRPC_INVALID_ARGUMENT, "object %.60s: pose %zu %s", id, i,
                            reason);
+            free(places);
             return false;
         }
-        if (array_room(&path->places, path->count, sizeof *path->places, &error) != STATUS_OK) {
-            alpasim_refuse(answer, GRPC_INTERNAL, "%s", error.text);
-            return false;
-        }
-        path->places[path->count++] =
-            (struct place){time_us, pose.x_m, pose.y_m, pose.z_m, pose.yaw_rad};
+        places[kept++] = (struct place){time_us, pose.x_m, pose.y_m, pose.z_m, pose.yaw_rad};
     }
+    free(path->places);
+    *path = (struct path){kept, places};
     return true;
 }
 
@@ -142,21 +161,24 @@ static bool object_take(struct alpasim_traffic *session, const Traf__Logged *fro
                         const struct scenario *scenario, struct grpc_answer *answer)
 {
     if (strcmp(from->object_id, ego_name) == 0) {
-        return path_take(&session->ego, ego_name, from->trajectory, answer);
+        return path_take(&session->ego, 0, ego_name, from->trajectory, answer);
     }
-    struct object *object = &session->objects[session->object_count++];
-    *object = (struct object){.agent = UINT32_MAX, .is_static = from->is_static};
-    object->id = strdup(from->object_id);
-    if (object->id == NULL) {
-        alpasim_refuse(answer, GRPC_INTERNAL, "out of memory");
+    struct object *object = &session->objects[session->object_count];
+    if (strlen(from->object_id) >= sizeof object->id) {
+        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
+                       "object %.60s..: expected an object_id of at most %zu bytes, found %zu",
+                       from->object_id, sizeof object->id - 1, strlen(from->object_id));
         return false;
     }
+    *object = (struct object){.agent = UINT32_MAX, .is_static = from->is_static};
+    snprintf(object->id, sizeof object->id, "%s", from->object_id);
+    session->object_count++;
     for (uint32_t i = 0; i < scenario->agent_count; i++) {
         if (strcmp(scenario->agents[i].id, object->id) == 0) {
             object->agent = i;
         }
     }
-    return path_take(&object->log, object->id, from->trajectory, answer);
+    return path_take(&object->log, 0, object->id, from->trajectory, answer);
 }
 
 /* Fills a session whose memory is zeroed. False: *answer says why not. */
@@ -165,9 +187,9 @@ static bool session_fill(struct alpasim_traffic *session, struct alpasim_scene *
 {
     const struct scenario *scenario = scene->scenario;
     struct error error;
-    session->id = strdup(ask->session_uuid);
+    snprintf(session->id, sizeof session->id, "%s", ask->session_uuid);
     session->objects = calloc(ask->n_objects + 1, sizeof *session->objects);
-    if (session->id == NULL || session->objects == NULL) {
+    if (session->objects == NULL) {
         alpasim_refuse(answer, GRPC_INTERNAL, "out of memory");
         return false;
     }
@@ -176,6 +198,11 @@ static bool session_fill(struct alpasim_traffic *session, struct alpasim_scene *
             return false;
         }
     }
+    if (session->ego.count == 0) {
+        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
+                       "expected poses of EGO: time begins with the first of them");
+        return false;
+    }
     enum status status = world_object_ops.accepts(scenario, &error);
     THEN(status, alpasim_prepare(scene, &error));
     if (status != STATUS_OK) {
@@ -183,7 +210,7 @@ static bool session_fill(struct alpasim_traffic *session, struct alpasim_scene *
         return false;
     }
     session->handover_us = ask->handover_time_us;
-    session->begin_us = session->ego.count > 0 ? session->ego.places[0].time_us : 0;
+    session->begin_us = session->ego.places[0].time_us;
     drive_reset(&session->drive, scene->prepared, ask->random_seed, false);
     memcpy(session->before, session->drive.scene.agents, sizeof session->before);
     return true;
@@ -197,10 +224,14 @@ static void start_session(struct alpasim *alpasim, const void *question, struct 
     if (scene == NULL) {
         return;
     }
-    if (ask->session_uuid[0] == '\0' || ask->n_objects < 1 || ask->n_objects > OBJECTS_MAX) {
+    const size_t id_bytes = strlen(ask->session_uuid);
+    if (id_bytes < 1 || id_bytes >= LIMIT_ID_BYTES || ask->n_objects < 1 ||
+        ask->n_objects > OBJECTS_MAX) {
         alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
-                       "expected a session_uuid and 1 to %d objects, found \"%.40s\" and %zu",
-                       OBJECTS_MAX, ask->session_uuid, ask->n_objects);
+                       "expected a session_uuid of 1 to %d bytes and 1 to %d objects, found "
+                       "\"%.40s\" of %zu and %zu",
+                       LIMIT_ID_BYTES - 1, OBJECTS_MAX, ask->session_uuid, id_bytes,
+                       ask->n_objects);
         return;
     }
     if (find(alpasim, ask->session_uuid) != NULL) {
@@ -352,19 +383,19 @@ static void simulate(struct alpasim *alpasim, const void *question, struct grpc_
     }
     struct alpasim_traffic *session = *place;
     session->used = ++alpasim->uses;
-    for (size_t i = 0; i < ask->n_updates; i++) {
-        const Traf__Update *update = ask->updates[i];
-        if (strcmp(update->object_id, ego_name) == 0 &&
-            !path_take(&session->ego, ego_name, update->trajectory, answer)) {
-            return;
-        }
-    }
     const uint32_t tick = session->drive.scene.tick;
     const uint64_t least_us = tick_us(session, tick > 0 ? tick - 1 : 0);
     const uint64_t most_us = tick_us(session, LIMIT_HORIZON_TICKS);
+    const bool fits = ask->time_query_us >= least_us && ask->time_query_us <= most_us;
+    for (size_t i = 0; i < ask->n_updates && fits; i++) {
+        const Traf__Update *update = ask->updates[i];
+        if (strcmp(update->object_id, ego_name) == 0 &&
+            !path_take(&session->ego, least_us, ego_name, update->trajectory, answer)) {
+            return;
+        }
+    }
     struct place ego;
-    if (ask->time_query_us < least_us || ask->time_query_us > most_us ||
-        !path_at(&session->ego, ask->time_query_us, &ego)) {
+    if (!fits || !path_at(&session->ego, ask->time_query_us, &ego)) {
         alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
                        "time_query_us %llu: expected %llu to %llu, and poses of EGO until then",
                        (unsigned long long)ask->time_query_us, (unsigned long long)least_us,

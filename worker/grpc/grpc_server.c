@@ -2,7 +2,8 @@
  * gRPC server. See grpc_server.h.
  *
  * A connection owns its streams, and a stream is one call: what came of its message, and what is
- * still to be sent of the answer. Sockets never block.
+ * still to be sent of the answer. Sockets never block. A pass reads from everybody, sends to
+ * everybody and answers one call, of the connection whose turn it is.
  */
 #include "worker/grpc/grpc_server.h"
 
@@ -39,6 +40,8 @@ struct stream {
     uint8_t *in; /* with its prefix */
     size_t in_bytes, in_room;
     bool too_long;
+    bool asked; /* it came whole, and waits for its turn: end_ns does not hold */
+    bool is_reset;
     struct grpc_answer answer;
     struct grpc_frame reply; /* the answer's message; empty where there is none */
 };
@@ -60,7 +63,8 @@ struct grpc_server {
     void *context;
     int fd;
     struct grpc_server_times times;
-    size_t question_room; /* of all streams */
+    size_t question_room, answer_room; /* of all streams */
+    int turn;                          /* the connection that was answered last */
     struct connection connections[GRPC_SERVER_CONNECTIONS];
     uint8_t in[IN_BYTES]; /* of whoever is read */
 };
@@ -108,7 +112,8 @@ static void refuse(struct grpc_answer *answer, int code, const char *sentence)
 
 static int64_t ends_at(const struct stream *stream)
 {
-    return stream->end_ns < stream->timeout_ns ? stream->end_ns : stream->timeout_ns;
+    return !stream->asked && stream->end_ns < stream->timeout_ns ? stream->end_ns
+                                                                 : stream->timeout_ns;
 }
 
 static void question_free(struct grpc_server *server, struct stream *stream)
@@ -119,8 +124,33 @@ static void question_free(struct grpc_server *server, struct stream *stream)
     stream->in = NULL;
 }
 
+/* Lets the service answer. Nobody else was read from or sent to meanwhile: others have as much more
+ * time. */
+static void serve(struct grpc_server *server, struct stream *stream)
+{
+    const int64_t begin_ns = clock_monotonic_ns();
+    struct grpc_answer *answer = &stream->answer;
+    server->service(server->context, stream->method, stream->in + GRPC_PREFIX_BYTES,
+                    stream->in_bytes - GRPC_PREFIX_BYTES, answer);
+    const int64_t spent_ns = clock_monotonic_ns() - begin_ns;
+    for (int i = 0; i < GRPC_SERVER_CONNECTIONS; i++) {
+        server->connections[i].idle_ns += spent_ns;
+        for (struct stream *at = server->connections[i].streams; at != NULL; at = at->next) {
+            at->end_ns += at != stream ? spent_ns : 0;
+        }
+    }
+    if (answer->bytes > GRPC_ANSWERS_BYTES_MAX - server->answer_room) {
+        free(answer->message);
+        answer->message = NULL;
+        answer->bytes = 0;
+        refuse(answer, GRPC_RESOURCE_EXHAUSTED,
+               "expected answers of at most 1 GiB, all together that are on their way");
+    }
+    server->answer_room += answer->bytes;
+}
+
 /* Answers a question that has come to its end. */
-static int answer_call(struct connection *connection, struct stream *stream, int32_t id)
+static void answer_call(struct connection *connection, struct stream *stream)
 {
     static const nghttp2_nv headers[] = {
         {(uint8_t *)":status", (uint8_t *)"200", 7, 3, NGHTTP2_NV_FLAG_NONE},
@@ -129,9 +159,11 @@ static int answer_call(struct connection *connection, struct stream *stream, int
     struct grpc_server *server = connection->server;
     struct grpc_answer *answer = &stream->answer;
     const int64_t now_ns = clock_monotonic_ns();
+    stream->asked = false;
     stream->end_ns = now_ns + server->times.answer_ms * NS_PER_MS;
     answer->deadline_ns = ends_at(stream);
     if (now_ns >= answer->deadline_ns) {
+        stream->timeout_ns = INT64_MAX;
         refuse(answer, GRPC_DEADLINE_EXCEEDED, "grpc-timeout was over before the call's turn came");
     } else if (stream->too_long) {
         refuse(answer, GRPC_RESOURCE_EXHAUSTED,
@@ -139,23 +171,18 @@ static int answer_call(struct connection *connection, struct stream *stream, int
     } else if (!grpc_frame_is_whole(stream->in, stream->in_bytes)) {
         refuse(answer, GRPC_INVALID_ARGUMENT, "expected one uncompressed gRPC message");
     } else {
-        server->service(server->context, stream->method, stream->in + GRPC_PREFIX_BYTES,
-                        stream->in_bytes - GRPC_PREFIX_BYTES, answer);
+        serve(server, stream);
     }
     question_free(server, stream);
-    if (answer->hang_up) {
-        connection->failed = true;
-        return 0;
-    }
-    if (answer->bytes > UINT32_MAX) {
-        refuse(answer, GRPC_INTERNAL, "the answer has more than 4 GiB");
-    }
     grpc_sentence_clean(answer->sentence);
     if (answer->code == GRPC_OK) {
         grpc_frame_begin(&stream->reply, answer->message, answer->bytes);
     }
     const nghttp2_data_provider provider = {.source.ptr = stream, .read_callback = give_answer};
-    return nghttp2_submit_response(connection->session, id, headers, COUNT_OF(headers), &provider);
+    if (answer->hang_up || nghttp2_submit_response(connection->session, stream->id, headers,
+                                                   COUNT_OF(headers), &provider) != 0) {
+        connection->failed = true;
+    }
 }
 
 /* ---- what nghttp2 tells ---- */
@@ -247,12 +274,17 @@ static int take_frame(nghttp2_session *session, const nghttp2_frame *frame, void
     struct stream *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
                 (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS);
-    return stream != NULL && ends ? answer_call(context, stream, frame->hd.stream_id) : 0;
+    (void)context;
+    if (stream != NULL && ends) {
+        stream->asked = !stream->is_reset;
+    }
+    return 0;
 }
 
 static void stream_free(struct grpc_server *server, struct stream *stream)
 {
     question_free(server, stream);
+    server->answer_room -= stream->answer.bytes;
     free(stream->answer.message);
     free(stream);
 }
@@ -384,14 +416,16 @@ static void take_connection(struct grpc_server *server)
     }
 }
 
-/* Ends a call that its caller has not finished, or not taken the answer of. */
-static void reset(struct connection *connection, struct stream *stream)
+/* Ends a call that its caller has not finished, or not taken the answer of. It has as long as for
+ * an answer to take the reset; then its connection fails. */
+static void reset(struct connection *connection, struct stream *stream, int64_t now_ns)
 {
-    stream->end_ns = stream->timeout_ns = INT64_MAX;
-    /* Who takes nothing would not take the reset either. */
-    connection->failed = connection->failed || connection->out_bytes > 0 ||
+    connection->failed = connection->failed || stream->is_reset ||
                          nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE,
                                                    stream->id, NGHTTP2_CANCEL) != 0;
+    stream->is_reset = true;
+    stream->timeout_ns = INT64_MAX;
+    stream->end_ns = now_ns + connection->server->times.answer_ms * NS_PER_MS;
 }
 
 static bool is_over(const struct connection *connection)
@@ -400,11 +434,11 @@ static bool is_over(const struct connection *connection)
                                   !nghttp2_session_want_write(connection->session));
 }
 
-/* Closes what is at its end or has been without a call for too long, and resets calls that have
- * lasted too long. Returns when to look again; INT64_MAX: there is no connection. */
-static int64_t expire(struct grpc_server *server)
+/* Sends; closes what is at its end or has been without a call for too long, and resets calls that
+ * have lasted too long, or answers that they did. Returns when to look again; INT64_MAX: there is
+ * no connection. */
+static int64_t expire(struct grpc_server *server, int64_t now_ns)
 {
-    const int64_t now_ns = clock_monotonic_ns();
     int64_t next_ns = INT64_MAX;
     for (int i = 0; i < GRPC_SERVER_CONNECTIONS; i++) {
         struct connection *connection = &server->connections[i];
@@ -413,8 +447,10 @@ static int64_t expire(struct grpc_server *server)
         }
         int64_t end_ns = INT64_MAX;
         for (struct stream *stream = connection->streams; stream != NULL; stream = stream->next) {
-            if (ends_at(stream) <= now_ns) {
-                reset(connection, stream);
+            if (ends_at(stream) <= now_ns && stream->asked) {
+                answer_call(connection, stream);
+            } else if (ends_at(stream) <= now_ns) {
+                reset(connection, stream, now_ns);
             }
             end_ns = ends_at(stream) < end_ns ? ends_at(stream) : end_ns;
         }
@@ -446,6 +482,25 @@ static void receive(struct connection *connection)
             connection->failed = true;
         }
     }
+}
+
+/* Answers the oldest question of the next connection that has one. False: there is none. */
+static bool answer_next(struct grpc_server *server)
+{
+    for (int i = 0; i < GRPC_SERVER_CONNECTIONS; i++) {
+        server->turn = (server->turn + 1) % GRPC_SERVER_CONNECTIONS;
+        struct connection *connection = &server->connections[server->turn];
+        struct stream *oldest = NULL;
+        for (struct stream *stream = connection->streams; stream != NULL; stream = stream->next) {
+            oldest = stream->asked ? stream : oldest;
+        }
+        if (oldest != NULL) {
+            answer_call(connection, oldest);
+            send_out(connection);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- the server ---- */
@@ -485,8 +540,9 @@ enum status grpc_server_run(struct grpc_server *server, int quit_fd, struct erro
 {
     enum { QUIT = 0, LISTEN, FIRST };
     struct pollfd watched[FIRST + GRPC_SERVER_CONNECTIONS];
+    int64_t next_ns = 0; /* when somebody has to be looked at */
     for (;;) {
-        const int64_t left_ms = (expire(server) - clock_monotonic_ns()) / NS_PER_MS + 1;
+        const int64_t left_ms = (next_ns - clock_monotonic_ns()) / NS_PER_MS + 1;
         const int wait_ms = left_ms < 0 ? 0 : left_ms < WAIT_MS_MAX ? (int)left_ms : WAIT_MS_MAX;
         watched[QUIT] = (struct pollfd){quit_fd, POLLIN, 0};
         watched[LISTEN] = (struct pollfd){server->fd, POLLIN, 0};
@@ -498,6 +554,7 @@ enum status grpc_server_run(struct grpc_server *server, int quit_fd, struct erro
         if (poll(watched, COUNT_OF(watched), wait_ms) < 0 && errno != EINTR) {
             return error_set(error, STATUS_IO, "%s: %s", server->address, strerror(errno));
         }
+        const int64_t now_ns = clock_monotonic_ns();
         if (watched[QUIT].revents != 0) {
             return STATUS_OK;
         }
@@ -505,12 +562,13 @@ enum status grpc_server_run(struct grpc_server *server, int quit_fd, struct erro
             struct connection *connection = &server->connections[i];
             if (connection->fd >= 0 && watched[FIRST + i].revents != 0) {
                 receive(connection);
-                send_out(connection);
             }
         }
         if (watched[LISTEN].revents != 0) {
             take_connection(server);
         }
+        next_ns = expire(server, now_ns);
+        next_ns = answer_next(server) ? 0 : next_ns;
     }
 }
 

@@ -1,6 +1,7 @@
 /*
  * gRPC server: unary calls over HTTP/2 without TLS, through libnghttp2. One thread serves all
- * connections; a call is answered in one piece by a function, one call at a time.
+ * connections; a call is answered in one piece by a function, one call at a time, the connections
+ * in turn. Its times stand still for the others meanwhile, but for a grpc-timeout.
  *
  * Whoever can connect may call: what comes is untrusted, and bounded (connections, calls of each,
  * bytes of a message and of all, times). A call that breaks a bound is refused or reset, or its
@@ -21,16 +22,17 @@
 
 enum {
     GRPC_SERVER_CONNECTIONS = 32,
-    GRPC_SERVER_CALLS = 8,               /* of a connection at once */
-    GRPC_QUESTION_BYTES_MAX = 64 << 20,  /* of one message */
-    GRPC_QUESTIONS_BYTES_MAX = 256 << 20 /* of all that are on their way */
+    GRPC_SERVER_CALLS = 8,                /* of a connection at once */
+    GRPC_QUESTION_BYTES_MAX = 64 << 20,   /* of one message */
+    GRPC_QUESTIONS_BYTES_MAX = 256 << 20, /* of all that are on their way */
+    GRPC_ANSWERS_BYTES_MAX = 1 << 30
 };
 
 /* Longest times of a call, and of a connection without one. */
 struct grpc_server_times {
     int64_t question_ms; /* until a question has come whole */
-    int64_t answer_ms;   /* from then on, until its answer is taken; grpc-timeout may say less */
-    int64_t idle_ms;     /* of a connection without a call */
+    int64_t answer_ms; /* from its turn on, until its answer is taken; grpc-timeout may say less */
+    int64_t idle_ms;   /* of a connection without a call */
 };
 
 /* gRPC's statuses that a service answers with. */
