@@ -212,7 +212,7 @@ void story_reset(const struct scenario *scenario, struct scene *scene, struct st
         state->actions[i] = (struct story_action_state){.start_s = -1.0, .end_s = -1.0};
     }
     for (uint32_t i = 0; i < board->condition_count; i++) {
-        state->conditions[i] = (struct story_condition_state){.fired_s = -1.0, .fell_s = -1.0};
+        state->conditions[i] = (struct story_condition_state){.known = 0};
     }
     place_ego(&run, scene, 0.0);
     look_at_triggers(&run); /* what starts at once shows at tick 0 */

@@ -66,9 +66,12 @@ struct story_event_state {
     uint8_t stopped; /* its latest end was a stop */
 };
 
+enum { STORY_TURNS = 8 }; /* of a condition within its delay */
+
 struct story_condition_state {
-    double fired_s; /* when it last came to hold; -1: never. Of those with a delay. */
-    double fell_s;  /* when it then did not any more; -1: it does */
+    double turned_s[STORY_TURNS]; /* came to hold, or not to any more, in turn; not told so far */
+    uint8_t turn_count;           /* of those with a delay */
+    uint8_t told;                 /* what was told last: whether it held */
     uint8_t known;
     uint8_t last;
 };

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #define TIME_EPSILON_S 1e-9
 #define EQUAL_TOLERANCE 1e-6
@@ -455,6 +456,32 @@ static bool begins_tick(double time_s)
     return fabs(ticks - floor(ticks + 0.5)) < 0.5 / STORY_SUBSTEPS;
 }
 
+/* Tells what held so much later, and for as long: an edge for a moment. Off the road or at its end
+ * one has to be for all of the delay. What turns oftener than STORY_TURNS within it is late. */
+static bool tell_later(const struct story_condition *condition, double time_s, bool fires,
+                       struct story_condition_state *state)
+{
+    bool lasts = (condition->kind == STORY_OFF_ROAD || condition->kind == STORY_ROAD_END) &&
+                 condition->edge == STORY_EDGE_NONE;
+    bool latest = (state->told + state->turn_count) % 2 != 0;
+    double until_s = time_s - condition->delay_s + TIME_EPSILON_S;
+    uint32_t due = 0;
+    bool told = false;
+    if (lasts && !fires) {
+        state->told = 0;
+        state->turn_count = 0;
+    } else if (fires != latest && state->turn_count < STORY_TURNS) {
+        state->turned_s[state->turn_count++] = time_s;
+    }
+    for (; due < state->turn_count && state->turned_s[due] <= until_s; due++) {
+        state->told = !state->told;
+        told = told || state->told;
+    }
+    state->turn_count -= (uint8_t)due;
+    memmove(state->turned_s, state->turned_s + due, state->turn_count * sizeof state->turned_s[0]);
+    return told || state->told;
+}
+
 static bool evaluate(const struct story_run *run, uint32_t index)
 {
     const struct story_condition *condition = &run->board->conditions[index];
@@ -471,24 +498,7 @@ static bool evaluate(const struct story_run *run, uint32_t index)
     }
     state->known = 1;
     state->last = now;
-    if (condition->delay_s <= 0.0) {
-        return fires;
-    }
-    /* Tells what held so much later, and for as long: an edge for a moment. There is one memory:
-     * where it did not hold for less than the delay in between, that end is lost. */
-    if (fires && state->fired_s < 0.0) {
-        state->fired_s = run->time_s;
-        state->fell_s = -1.0;
-    } else if (state->fired_s >= 0.0 && state->fell_s < 0.0 && !fires) {
-        state->fell_s = run->time_s;
-    }
-    if (state->fell_s >= 0.0 &&
-        run->time_s >= state->fell_s + condition->delay_s - TIME_EPSILON_S) {
-        state->fired_s = fires ? state->fell_s : -1.0;
-        state->fell_s = -1.0;
-    }
-    return state->fired_s >= 0.0 &&
-           run->time_s >= state->fired_s + condition->delay_s - TIME_EPSILON_S;
+    return condition->delay_s <= 0.0 ? fires : tell_later(condition, run->time_s, fires, state);
 }
 
 bool story_trigger_holds(const struct story_run *run, const struct story_trigger *trigger)

@@ -182,6 +182,51 @@ static void conditions_look_at_variables(void)
                    "expected a value from -1e+06 to 1e+06");
 }
 
+#define AND(delay, edge, condition)                                               \
+    "</Condition><Condition name='d' delay='" delay "' conditionEdge='" edge "'>" \
+    condition
+#define MOVED(y)                                                                        \
+    "<PrivateAction><TeleportAction><Position><WorldPosition x='100' y='" y "' h='0'/>" \
+    "</Position></TeleportAction></PrivateAction>"
+
+/* Two events within the delay are told, each so much later: who waits for the second one brakes with
+ * 2 m/s2 from it on. Who is off the road has to be for all of the time. */
+static void a_delay_keeps_all_events(void)
+{
+    static const struct {
+        const char *events;
+        double speed_mps; /* after 7 s */
+    } rows[] = {
+        /* Held from 1 to 2 s, and from 3.9 s on. */
+        {EVENT("a", "0", SET_VARIABLE("n", "3"), AT_TIME("1"))
+             EVENT("b", "0", SET_VARIABLE("n", "1"), AT_TIME("2"))
+                 EVENT("c", "0", SET_VARIABLE("n", "3"), AT_TIME("3.9"))
+                     EVENT("brake", "0", BRAKE,
+                           AT_TIME("4.5") AND("2", "none", VARIABLE_IS("n", "greaterThan", "2"))),
+         10 - 2 * (7 - 5.9)},
+        /* Edges at 1 and 2 s. */
+        {EVENT("a", "0", SET_VARIABLE("n", "3"), AT_TIME("1"))
+             EVENT("b", "0", SET_VARIABLE("n", "1"), AT_TIME("1.5"))
+                 EVENT("c", "0", SET_VARIABLE("n", "3"), AT_TIME("2"))
+                     EVENT("brake", "0", BRAKE,
+                           AT_TIME("4.5") AND("3", "rising", VARIABLE_IS("n", "greaterThan", "2"))),
+         10 - 2 * (7 - 5)},
+        /* Off the road from 1 s on, for good and for half a second. */
+        {EVENT("a", "0", MOVED("50"), AT_TIME("1"))
+             EVENT("brake", "0", BRAKE, OF("T", "<OffroadCondition duration='4'/>")),
+         10 - 2 * (7 - 5)},
+        {EVENT("a", "0", MOVED("50"), AT_TIME("1"))
+             EVENT("b", "0", MOVED("-1.75"), AT_TIME("1.5"))
+                 EVENT("brake", "0", BRAKE, OF("T", "<OffroadCondition duration='4'/>")),
+         10},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char *notes;
+        EXPECT_NEAR(speed_after(rows[i].events, 70, &notes), rows[i].speed_mps, 0.02);
+        free(notes);
+    }
+}
+
 static void what_is_added_to_keeps_its_value(void)
 {
     char *notes;
@@ -333,7 +378,7 @@ int main(void)
     story_write("road.xodr", road);
     int failed =
         TEST_RUN(TEST(conditions_look_at_signals), TEST(conditions_look_at_variables),
-                 TEST(what_is_added_to_keeps_its_value), TEST(traffic_at_random_is_left_out),
+                 TEST(a_delay_keeps_all_events), TEST(what_is_added_to_keeps_its_value), TEST(traffic_at_random_is_left_out),
                  TEST(selections_stand_for_their_members), TEST(long_objects_are_several_boxes),
                  TEST(catalogs_are_found_by_the_end_of_their_name));
     return story_remove_folder() == 0 ? failed : 1;
