@@ -82,6 +82,10 @@ static const char globe[] =
     "<OpenDRIVE><header><geoReference>+proj=tmerc +lat_0=0 +lon_0=0 +datum=WGS84</geoReference>"
     "</header>" ROAD("1", "-1", "RHT", "1000", "0", "0", "line")
         SECTION("", "", "", "") "</OpenDRIVE>";
+static const char utm[] =
+    "<OpenDRIVE><header><geoReference>+proj=utm +zone=31 +datum=WGS84</geoReference>"
+    "<offset x='500000.5' y='0' z='0' hdg='0'/></header>" ROAD(
+        "1", "-1", "RHT", "1000", "0", "0", "line") SECTION("", "", "", "") "</OpenDRIVE>";
 static const char tight[] = ALONE("RHT", "0", "0", "arc curvature='0.1'");
 
 /* ---- files ---- */
@@ -209,6 +213,10 @@ static const struct row {
      111.3195, -1.75, 0},
     {"globe, radians", globe, AHEAD,
      "<GeoPosition latitude='-2.7623e-7' longitude='1.7453292519943e-5'/>", "", 111.3195, -1.75, 0},
+    {"globe, far from zero", utm, AHEAD,
+     "<GeoPosition latitudeDeg='-1.5827e-5' longitudeDeg='3.001'/>", "", 111.275, -1.75, 0},
+    {"far from zero", utm, AHEAD, "<WorldPosition x='500111.25' y='-1.75'/>", "", 111.25, -1.75, 0},
+    {"lane, far from zero", utm, AHEAD, ON_LANE("1", "-1", "100"), "", 100.5, -1.75, 0},
 
     {"change by id", straight, AHEAD, AHEAD, TO_LANE("-2"), 199.7, -5.25, 0},
     {"change to one's left, oncoming", straight, AHEAD, ON_LANE("1", "2", "400"), BESIDE("E", "1"),
@@ -245,7 +253,9 @@ static void references_are_whose_they_should_be(void)
         struct drive drive;
         write_file(row->roads, "frames", row->reference, row->entity, row->action,
                    row->action[0] != '\0' ? AT_TIME("greaterThan", "1") : "");
-        free(drive_begin(&drive, "frame.xosc", 1));
+        char *notes = drive_begin(&drive, "frame.xosc", 1);
+        EXPECT((strstr(notes, "(500000, 0) m are subtracted") != NULL) == (row->roads == utm));
+        free(notes);
         drive_run(&drive, row->action[0] != '\0' ? 100 : 0);
         struct pose at = entity_of(&drive)->pose;
         double off_rad = fmod(fabs(at.heading_rad - row->heading_rad), 2 * PI);

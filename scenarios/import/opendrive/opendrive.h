@@ -263,12 +263,14 @@ struct opendrive_network {
     uint32_t crosswalk_count;
     struct opendrive_crosswalk *crosswalks;
     struct opendrive_geo geo;
+    struct vec2 origin; /* whole metres that are subtracted from every place of the file */
     uint32_t notes[OPENDRIVE_NOTE_COUNT];
 };
 
 /* ---- opendrive_read.c ---- */
 
-/* From a file or from text of at most LIMIT_XML_BYTES; `name` is for messages. */
+/* From a file or from text of at most LIMIT_XML_BYTES; `name` is for messages. Of a file whose
+ * first road begins more than 10 km from zero the origin is moved there. */
 enum status opendrive_load_file(const char *path, struct opendrive_network **out,
                                 struct error *error);
 enum status opendrive_load(const char *name, const char *xml, size_t bytes,
@@ -277,8 +279,8 @@ void opendrive_destroy(struct opendrive_network *network); /* accepts NULL */
 
 /* ---- opendrive_geo.c ---- */
 
-/* A place on the globe in the plane of the file. False: it has no projection that is read, or not
- * so far from its meridian. */
+/* A place on the globe in the plane of the network. False: it has no projection that is read, or
+ * not so far from its meridian. */
 bool opendrive_geo_place(const struct opendrive_network *network, double latitude_rad,
                          double longitude_rad, struct vec2 *out);
 

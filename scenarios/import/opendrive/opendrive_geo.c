@@ -19,19 +19,44 @@
 #define FLATTENING (1 / 298.257223563)
 #define RAD_PER_DEG (PI_RAD / 180)
 #define REACH_RAD (20 * RAD_PER_DEG)
+#define SPACE " \t\r\n"
 enum { TERMS = 4 };
 
-/* Number behind "+name=", `fallback` where there is none. */
+/* Number behind "+name=", `fallback` where there is none, NAN where it goes on in degrees and
+ * minutes. */
 static double word_number(const char *text, const char *name, double fallback)
 {
     const char *at = strstr(text, name);
-    return at != NULL ? strtod(at + strlen(name), NULL) : fallback;
+    char *end;
+    if (at == NULL) {
+        return fallback;
+    }
+    double value = strtod(at + strlen(name), &end);
+    return *end == '\0' || strchr(SPACE, *end) != NULL ? value : NAN;
 }
 
-static bool on_wgs84(const char *text)
+/* Whether every word is of a projection that is read, in metres on WGS 84, or changes nothing. */
+static bool words_are_known(const char *at)
 {
-    bool names = strstr(text, "+ellps=") != NULL || strstr(text, "+datum=") != NULL;
-    return strstr(text, "WGS84") != NULL || strstr(text, "GRS80") != NULL || !names;
+    static const char words[] =
+        "+proj=tmerc +proj=utm +zone= +south +lat_0= +lon_0= +k= +k_0= +x_0= +y_0= +z_0= +units=m "
+        "+ellps=WGS84 +ellps=GRS80 +datum=WGS84 +towgs84=0,0,0 +towgs84=0,0,0,0,0,0,0 +to_meter=1 "
+        "+nadgrids=@null +axis=enu +pm=0 +pm=greenwich +vunits= +geoidgrids= +type=crs +no_defs "
+        "+wktext ";
+    for (at += strspn(at, SPACE); *at != '\0'; at += strspn(at, SPACE)) {
+        size_t bytes = strcspn(at, SPACE);
+        bool known = false;
+        for (const char *word = words; *word != '\0'; word += strcspn(word, " ") + 1) {
+            size_t own = strcspn(word, " ");
+            bool any = word[own - 1] == '='; /* whatever its value */
+            known = known || (strncmp(at, word, own) == 0 && (own == bytes || any));
+        }
+        if (!known) {
+            return false;
+        }
+        at += bytes;
+    }
+    return true;
 }
 
 void od_geo_read(struct od_reader *reader)
@@ -52,7 +77,7 @@ void od_geo_read(struct od_reader *reader)
         geo->false_m = (struct vec2){word_number(text, "+x_0=", 0), word_number(text, "+y_0=", 0)};
         geo->known = strstr(text, "+proj=tmerc") != NULL;
     }
-    geo->known = (geo->known || strstr(text, "+proj=utm") != NULL) && on_wgs84(text) &&
+    geo->known = (geo->known || strstr(text, "+proj=utm") != NULL) && words_are_known(text) &&
                  isfinite(geo->meridian_rad + geo->parallel_rad + geo->false_m.x_m) &&
                  isfinite(geo->false_m.y_m) && geo->scale > 0;
 }
@@ -99,6 +124,7 @@ bool opendrive_geo_place(const struct opendrive_network *network, double latitud
     }
     struct vec2 place = project(geo->scale, latitude_rad, east_rad);
     struct vec2 origin = project(geo->scale, geo->parallel_rad, 0);
-    *out = (struct vec2){geo->false_m.x_m + place.x_m, geo->false_m.y_m + place.y_m - origin.y_m};
+    *out = (struct vec2){geo->false_m.x_m + place.x_m - network->origin.x_m,
+                         geo->false_m.y_m + place.y_m - origin.y_m - network->origin.y_m};
     return true;
 }

@@ -28,9 +28,8 @@ static const double GOAL_SHARE = 0.6;      /* of them up to the goal */
 static const double BEYOND_M = 250.0;  /* of lanes that are followed beyond a goal that is given */
 static const double CLEARANCE_M = 5.0; /* from ego's centre to where lanes end */
 static const double GOAL_RADIUS_M = 5.0;
-static const double ORIGIN_MOVE_M = 1e4; /* coordinates beyond this lose precision in the worlds */
-static const double SPEED_MPS = 13.89;   /* where nothing is posted */
-static const double WIDTH_MIN_M = 1.5;   /* of a lane that ego is put on */
+static const double SPEED_MPS = 13.89; /* where nothing is posted */
+static const double WIDTH_MIN_M = 1.5; /* of a lane that ego is put on */
 static const double WAY_MIN_M = 2.0;
 static const double WAY_STEP_M = 5.0;
 static const double RETURN_M = 30.0;     /* nearer to its start a way is closed */
@@ -446,7 +445,7 @@ static struct opendrive_cut cut_around(const struct importer *importer)
                                 false};
     double far_m = dmath_max(dmath_max(fabs(cut.low.x_m), fabs(cut.low.y_m)),
                              dmath_max(fabs(cut.high.x_m), fabs(cut.high.y_m)));
-    if (far_m > ORIGIN_MOVE_M) {
+    if (far_m > OD_ORIGIN_MOVE_M) {
         cut.origin = (struct vec2){floor(way->low.x_m), floor(way->low.y_m)};
     }
     cut.priority_to_the_right = importer->options->priority_to_the_right;

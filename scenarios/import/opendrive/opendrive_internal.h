@@ -12,6 +12,7 @@
 #include "scenarios/import/opendrive/opendrive.h"
 
 #define OD_COORDINATE_MAX_M 1e8
+#define OD_ORIGIN_MOVE_M 1e4 /* coordinates beyond this lose precision in the worlds */
 #define OD_LENGTH_MAX_M 1e6
 #define OD_CURVATURE_MAX_PM 1e6
 #define OD_TURN_MAX_RAD 1000.0 /* of one geometry */
@@ -89,6 +90,7 @@ struct od_reader {
     struct error *error;
     uint64_t sample_count;
     struct pose offset; /* of the header: added to every place, then turned by the heading */
+    bool moves;         /* the network's origin, where the first place is far from zero */
 };
 
 /* ---- opendrive_values.c ---- */

@@ -29,8 +29,8 @@ static enum status read_network(struct od_reader *reader, const char *xml, size_
     return od_signals_read(reader);
 }
 
-enum status opendrive_load(const char *name, const char *xml, size_t bytes,
-                           struct opendrive_network **out, struct error *error)
+static enum status load(const char *name, const char *xml, size_t bytes, bool moves,
+                        struct opendrive_network **out, struct error *error)
 {
     struct arena tree;
     struct error local = {0};
@@ -46,7 +46,7 @@ enum status opendrive_load(const char *name, const char *xml, size_t bytes,
     network->file_bytes = bytes;
     network->name = arena_copy_text(&network->arena, name, strlen(name));
     struct od_reader reader = {
-        .network = network, .tree = &tree, .error = error != NULL ? error : &local};
+        .network = network, .tree = &tree, .error = error != NULL ? error : &local, .moves = moves};
     enum status status = memory_check(network->name, error, "%s: out of memory", name);
     THEN(status, read_network(&reader, xml, bytes));
     arena_finish(&tree);
@@ -58,13 +58,19 @@ enum status opendrive_load(const char *name, const char *xml, size_t bytes,
     return STATUS_OK;
 }
 
+enum status opendrive_load(const char *name, const char *xml, size_t bytes,
+                           struct opendrive_network **out, struct error *error)
+{
+    return load(name, xml, bytes, false, out, error);
+}
+
 enum status opendrive_load_file(const char *path, struct opendrive_network **out,
                                 struct error *error)
 {
     char *xml;
     size_t bytes;
     TRY(file_read(path, LIMIT_XML_BYTES, &xml, &bytes, error));
-    enum status status = opendrive_load(path, xml, bytes, out, error);
+    enum status status = load(path, xml, bytes, true, out, error);
     free(xml);
     return status;
 }

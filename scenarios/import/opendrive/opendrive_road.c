@@ -93,14 +93,20 @@ static enum status read_shape(const struct od_reader *reader, const struct xml_e
 }
 
 /* The header's offset moves the whole file and then turns it about the new origin. */
-static void place_in_world(const struct od_reader *reader, struct pose *pose)
+static void place_in_world(struct od_reader *reader, struct pose *pose)
 {
     double sine;
     double cosine;
     double x_m = pose->x_m + reader->offset.x_m;
     double y_m = pose->y_m + reader->offset.y_m;
     dmath_sincos(reader->offset.heading_rad, &sine, &cosine);
-    *pose = (struct pose){x_m * cosine - y_m * sine, x_m * sine + y_m * cosine,
+    struct vec2 place = {x_m * cosine - y_m * sine, x_m * sine + y_m * cosine};
+    struct vec2 *origin = &reader->network->origin;
+    if (reader->moves && dmath_max(fabs(place.x_m), fabs(place.y_m)) > OD_ORIGIN_MOVE_M) {
+        *origin = (struct vec2){floor(place.x_m), floor(place.y_m)};
+    }
+    reader->moves = false;
+    *pose = (struct pose){place.x_m - origin->x_m, place.y_m - origin->y_m,
                           dmath_wrap_angle(pose->heading_rad + reader->offset.heading_rad)};
 }
 

@@ -485,7 +485,13 @@ static enum status load_network(struct osc_context *context)
         memcpy(roads->path, path, sizeof path);
     }
     context->network = roads->network;
-    return STATUS_OK;
+    struct vec2 origin = roads->network->origin;
+    return origin.x_m == 0 && origin.y_m == 0
+               ? STATUS_OK
+               : osc_note_made(context, file,
+                               "the roads begin far from zero: (%.0f, %.0f) m are subtracted from "
+                               "their coordinates and from those of the file",
+                               origin.x_m, origin.y_m);
 }
 
 static void write_notes(const struct osc_context *context, char *out)

@@ -134,11 +134,15 @@ static enum status read_world(struct osc_context *context, const struct osc_elem
 {
     double h = 0;
     double sign = osc_plane_sign(context);
-    TRY(osc_number(context, element, "x", true, -PLACE_MAX_M, PLACE_MAX_M, &out->pose.x_m));
-    TRY(osc_number(context, element, "y", true, -PLACE_MAX_M, PLACE_MAX_M, &out->pose.y_m));
+    struct vec2 origin = context->network != NULL ? context->network->origin : (struct vec2){0, 0};
+    TRY(osc_number(context, element, "x", true, origin.x_m - PLACE_MAX_M, origin.x_m + PLACE_MAX_M,
+                   &out->pose.x_m));
+    TRY(osc_number(context, element, "y", true, sign * origin.y_m - PLACE_MAX_M,
+                   sign * origin.y_m + PLACE_MAX_M, &out->pose.y_m));
     TRY(osc_number(context, element, "h", false, -HEADING_MAX_RAD, HEADING_MAX_RAD, &h));
     out->has_heading = osc_attribute(element, "h") != NULL;
-    out->pose.y_m *= sign;
+    out->pose.x_m -= origin.x_m;
+    out->pose.y_m = sign * out->pose.y_m - origin.y_m;
     out->pose.heading_rad = dmath_wrap_angle(sign * h);
     struct vec2 point = {out->pose.x_m, out->pose.y_m};
     out->on_road =
@@ -164,10 +168,12 @@ static enum status read_geo(struct osc_context *context, const struct osc_elemen
         !opendrive_geo_place(context->network, latitude * unit, longitude * unit, &point)) {
         return osc_fail(context, element,
                         "expected a road network whose <geoReference> is transverse Mercator or "
-                        "UTM on WGS 84, and a place within 20 degrees of its meridian");
+                        "UTM in metres on WGS 84, and a place within 20 degrees of its meridian");
     }
     if (!(fabs(point.x_m) <= PLACE_MAX_M && fabs(point.y_m) <= PLACE_MAX_M)) {
-        return osc_fail(context, element, "expected a place within 90 km, found (%.0f, %.0f) m",
+        return osc_fail(context, element,
+                        "expected a place within 90 km of the roads' origin, found "
+                        "(%.0f, %.0f) m",
                         point.x_m, point.y_m);
     }
     out->pose = (struct pose){point.x_m, point.y_m, 0};
