@@ -32,11 +32,13 @@ import json
 import math
 import os
 import re
+import resource
 import zipfile
 import zlib
 
 NEAR_M, JOIN_M, JOIN_RAD, WAY_STEP_M, WAY_POINTS = 150.0, 1.0, 0.5, 10.0, 2000
 PLACE_M, EPOCH_US, MEMBER_BYTES, RIGID = 1e6, 2**63, 256 << 20, 1e-3
+LANES, ROWS, LOOKS, MEMORY_BYTES = 2048, 1 << 16, 1 << 26, 4 << 30  # lanes of a map, of the table; looks at pieces of lines, a minute
 KINDS = {"automobile": "car", "car": "car", "heavy_truck": "truck", "truck": "truck", "trailer": "truck", "bus": "bus", "van": "van",
          "person": "pedestrian", "pedestrian": "pedestrian", "rider": "cyclist", "bicycle": "cyclist", "cyclist": "cyclist",
          "motorcycle": "motorcycle", "animal": "animal"}
@@ -149,9 +151,13 @@ class Scene:
 
     def bytes(self, member):
         try:
-            if self.archive.getinfo(member).file_size > MEMBER_BYTES:
-                fail(f"{self.path}: {member}: expected at most {MEMBER_BYTES} bytes, found {self.archive.getinfo(member).file_size}")
-            return self.archive.read(member)
+            info = self.archive.getinfo(member)
+            if info.file_size > MEMBER_BYTES:
+                fail(f"{self.path}: {member}: expected at most {MEMBER_BYTES} bytes, found {info.file_size}")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others unpack all that they are given
+                fail(f"{self.path}: {member}: expected a member that is stored or deflated, found compression {info.compress_type}")
+            with self.archive.open(info) as stream:
+                return stream.read(info.file_size + 1)
         except KeyError:
             return fail(f"{self.path}: {member}: expected this member of the archive, found none")
         except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
@@ -270,7 +276,12 @@ def lane_rows(scene):
         fail(f"{scene.path}: the scene has no lanes (clipgt/lane.parquet or map_data/lane.parquet): give a map, --map MAP.json")
     data, arrow = io.BytesIO(scene.bytes(names[0])), parquet()
     try:
-        return Value(f"{scene.path}: {names[0]}: $", arrow.parquet.read_table(data).to_pylist()).list()
+        table = arrow.parquet.ParquetFile(data)
+        unpacked = sum(table.metadata.row_group(i).total_byte_size for i in range(table.metadata.num_row_groups))
+        for found, most, what in ((table.metadata.num_rows, ROWS, "rows"), (unpacked, MEMBER_BYTES, "bytes")):
+            if not 0 <= found <= most:
+                fail(f"{scene.path}: {names[0]}: expected a table of at most {most} {what}, found {found}")
+        return Value(f"{scene.path}: {names[0]}: $", table.read().to_pylist()).list()
     except Exception as error:  # pylint: disable=broad-exception-caught  # of pyarrow's own, and of what it is built on
         return fail(f"{scene.path}: {names[0]}: expected a Parquet table, found: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
 
@@ -282,8 +293,20 @@ def from_segment_m(at, a, b):
     return math.hypot(a[0] + share * dx - at[0], a[1] + share * dy - at[1])
 
 
-def from_line_m(at, line):
-    return min(from_segment_m(at, a, b) for a, b in zip(line, line[1:]))
+class Looks:
+    """Looks at pieces of lines, which a scene has so many of."""
+
+    def __init__(self, scene):
+        self.place, self.left = scene.path, LOOKS
+
+    def from_segment_m(self, at, a, b):
+        self.left -= 1
+        if self.left < 0:
+            fail(f"{self.place}: expected lanes that are told apart by {LOOKS} looks at their points, found more: give a map, --map MAP.json")
+        return from_segment_m(at, a, b)
+
+    def are_near(self, at, line, within_m):
+        return any(self.from_segment_m(at, a, b) <= within_m for a, b in zip(line, line[1:]))
 
 
 def way_of(log):
@@ -298,12 +321,13 @@ def way_of(log):
     return way + [places[-1]]
 
 
-def near(line, way):
+def near(line, way, looks):
     """Whether a lane's line comes within NEAR_M of the drive."""
     boxes = [[(min(point[i] for point in points), max(point[i] for point in points)) for i in (0, 1)] for points in (line, way)]
     if any(a[0] > b[1] + NEAR_M or b[0] > a[1] + NEAR_M for a, b in zip(*boxes)):
         return False
-    return any(from_segment_m(at, a, b) < NEAR_M for a, b in zip(line, line[1:]) for at in way)
+    at_hand = [at for at in way if all(low - NEAR_M <= at[i] <= high + NEAR_M for i, (low, high) in enumerate(boxes[0]))]
+    return any(looks.are_near(at, line, NEAR_M) for at in at_hand)
 
 
 def turn_between(first, second):
@@ -311,14 +335,14 @@ def turn_between(first, second):
     return abs(math.remainder(math.atan2(d[1] - c[1], d[0] - c[0]) - math.atan2(b[1] - a[1], b[0] - a[0]), 2 * math.pi))
 
 
-def share_edge(left, right):
+def share_edge(left, right, looks):
     """Whether the left edge of one lane is the right edge of another, which runs the same way."""
     if max(math.dist(left[i], right[i]) for i in (0, -1)) > JOIN_M or turn_between(left[:2], right[:2]) > JOIN_RAD:
         return False
-    return all(from_line_m(at, other) <= JOIN_M for line, other in ((left, right), (right, left)) for at in line)
+    return all(looks.are_near(at, other, JOIN_M) for line, other in ((left, right), (right, left)) for at in line)
 
 
-def link(lanes, rails):
+def link(lanes, rails, looks):
     """Joins ends to beginnings and neighbours to neighbours; how many of each."""
     joined, beside = 0, 0
     for lane in lanes:
@@ -328,7 +352,7 @@ def link(lanes, rails):
                 lane["successors"].append(other["id"])
                 joined += 1
             drives = lane is not other and lane["kind"] == other["kind"] == "driving" and "left" not in lane and "right" not in other
-            if drives and share_edge(rails[lane["id"]][0], rails[other["id"]][1]):
+            if drives and share_edge(rails[lane["id"]][0], rails[other["id"]][1], looks):
                 lane["left"], other["right"] = other["id"], lane["id"]
                 beside += 1
     return joined, beside
@@ -336,7 +360,7 @@ def link(lanes, rails):
 
 def lanes_of(scene, world, way):
     """Lanes near ego's way, linked; how many ends and neighbours were."""
-    lanes, edges = [], {}
+    lanes, edges, looks = [], {}, Looks(scene)
     for row in lane_rows(scene):
         rails = []
         for side in ("left_rail", "right_rail"):
@@ -349,13 +373,15 @@ def lanes_of(scene, world, way):
         if identity in edges:
             row["key"]["map_id"].refuse("an id of its own")
         edges[identity] = rails
-        if near(centre, way):
+        if near(centre, way, looks):
+            if len(lanes) == LANES:
+                fail(f"{scene.path}: expected at most {LANES} lanes within {NEAR_M:g} m of ego's drive, found more: give a map, --map MAP.json")
             uses = [use.text() for use in row["lane"]["use_types"].list()] if row["lane"]["use_types"].given() else []
             kind = next((LANE_KINDS[use] for use in uses if use in LANE_KINDS), "driving")
             lanes.append({"id": identity, "kind": kind, "centre_line": centre, "width_m": [math.dist(a, b) for a, b in zip(*rails)], "successors": []})
     if not lanes:
         fail(f"{scene.path}: expected a lane within {NEAR_M:g} m of ego's drive, found none of {len(edges)}: give a map, --map MAP.json")
-    return (lanes, *link(lanes, edges))
+    return (lanes, *link(lanes, edges, looks))
 
 
 def rails_of(lane):
@@ -494,6 +520,8 @@ def main():
     if len(sys.argv) < 3:
         fail(f"expected a verb and a file\n{__doc__}")
     verb, name, *rest = sys.argv[1:]
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES if most == resource.RLIM_INFINITY else min(most, MEMORY_BYTES), most))
     try:
         if verb == "export":
             given = json.load(sys.stdin)
@@ -503,6 +531,8 @@ def main():
             sys.stdout.buffer.write(packed.getvalue())
         else:
             json.dump(import_rig(name) if verb == "rig" else import_scene(name, *(rest or [None])), sys.stdout, allow_nan=False)
+    except MemoryError:
+        fail(f"{name}: expected a scene that takes at most {MEMORY_BYTES >> 30} GiB of memory, found more")
     except Exception as error:  # pylint: disable=broad-exception-caught  # a fault of this adapter, told as one
         fail(f"{name}: the adapter failed, which is a fault of swerve's ({type(error).__name__}: {error})")
 

@@ -212,11 +212,45 @@ DAMAGES = [  # what is damaged, by what, and which place is named
 ]
 
 
-def damage_is_refused_by_its_place(folder):
+def adapter_module():
     spec = importlib.util.spec_from_file_location("usdz_scene", ROOT / "scripts" / "adapters" / "usdz_scene.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    sound = scene_parts()
+    return module
+
+
+def what_is_too_much_is_refused(folder):
+    """Members that would unpack without a bound, and tables and lanes beyond limits that are lowered here."""
+    with zipfile.ZipFile(folder / "scene.usdz") as whole, zipfile.ZipFile(folder / "hurt.usdz", "w", zipfile.ZIP_BZIP2) as archive:
+        for name in whole.namelist():
+            archive.writestr(name, whole.read(name))
+    cases = [({}, "hurt.usdz", "rig_trajectories.json: expected a member that is stored or deflated, found compression 12"),
+             ({"MEMBER_BYTES": 99}, "scene.usdz", "rig_trajectories.json: expected at most 99 bytes, found"),
+             ({"ROWS": 2}, "lanes.usdz", "clipgt/lane.parquet: expected a table of at most 2 rows, found 3"),
+             ({"LANES": 2}, "lanes.usdz", "expected at most 2 lanes within 150 m of ego's drive, found more"),
+             ({"LOOKS": 2}, "lanes.usdz", "expected lanes that are told apart by 2 looks at their points, found more")]
+    if os.environ.get("PYTHONPATH", "").endswith("stand_in"):  # whose tables say that they unpack to a hundred times what they are
+        cases.append(({"MEMBER_BYTES": 1 << 16}, "lanes.usdz", "clipgt/lane.parquet: expected a table of at most 65536 bytes, found"))
+    for limits, scene, expected in cases:
+        module = adapter_module()
+        for name, value in limits.items():
+            assert hasattr(module, name), name
+            setattr(module, name, value)
+        try:
+            module.import_scene(scene, None)
+            said = "taken"
+        except SystemExit as refusal:
+            said = str(refusal)
+        assert said.startswith(f"usdz_scene: {scene}: ") and expected in said, (limits, said)
+    parts = scene_parts() | {"tracks": {"x": [[]] * 3_000_000}}
+    write_usdz(folder / "hurt.usdz", parts=parts)
+    words = [sys.executable, ROOT / "scripts" / "adapters" / "usdz_scene.py", "import", "hurt.usdz", "freeway.json"]
+    run = subprocess.run(["bash", "-c", 'ulimit -d 131072; exec "$@"', "bash", *words], capture_output=True, text=True)
+    assert run.returncode == 1 and "hurt.usdz: expected a scene that takes at most 4 GiB of memory" in run.stderr, run.stderr
+
+
+def damage_is_refused_by_its_place(folder):
+    module, sound = adapter_module(), scene_parts()
     for path, value, expected in DAMAGES:
         parts = copy.deepcopy(sound)
         put(parts, path, value)
@@ -303,8 +337,13 @@ def stand_in_for_pyarrow(folder):
             "    def to_pylist(self):\n        return self.rows\n")
         (folder / "stand_in" / "pyarrow" / "parquet.py").write_text(
             "import json, pyarrow\ndef write_table(table, out):\n    out.write(json.dumps(table.rows).encode())\n"
-            "def read_table(data):\n    return pyarrow.Table(json.loads(data.read()))\n")
+            "class ParquetFile:\n    num_row_groups = 1\n    def __init__(self, data):\n"
+            "        text = data.read()\n        self.rows = json.loads(text)\n"
+            "        self.metadata, self.num_rows, self.total_byte_size = self, len(self.rows), 100 * len(text)\n"
+            "    def row_group(self, i):\n        return self\n"
+            "    def read(self):\n        return pyarrow.Table(self.rows)\n")
         os.environ["PYTHONPATH"] = str(folder / "stand_in")
+        sys.path.insert(0, os.environ["PYTHONPATH"])
 
 
 def main():
@@ -317,6 +356,7 @@ def main():
         a_scenario_becomes_a_scene(folder)
         lanes_are_read_and_written(folder)
         the_librarys_scenario_comes_back(folder)
+        what_is_too_much_is_refused(folder)
         damage_is_refused_by_its_place(folder)
         nothing_is_written_of_what_no_scenario_may_be(folder)
         what_cannot_be_packed_is_refused(folder)
