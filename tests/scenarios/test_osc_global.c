@@ -182,15 +182,14 @@ static void conditions_look_at_variables(void)
                    "expected a value from -1e+06 to 1e+06");
 }
 
-#define AND(delay, edge, condition)                                               \
-    "</Condition><Condition name='d' delay='" delay "' conditionEdge='" edge "'>" \
-    condition
+#define AND(delay, edge, condition) \
+    "</Condition><Condition name='d' delay='" delay "' conditionEdge='" edge "'>" condition
 #define MOVED(y)                                                                        \
     "<PrivateAction><TeleportAction><Position><WorldPosition x='100' y='" y "' h='0'/>" \
     "</Position></TeleportAction></PrivateAction>"
 
-/* Two events within the delay are told, each so much later: who waits for the second one brakes with
- * 2 m/s2 from it on. Who is off the road has to be for all of the time. */
+/* Two events within the delay are told, each so much later: who waits for the second one brakes
+ * with 2 m/s2 from it on. Who is off the road has to be for all of the time. */
 static void a_delay_keeps_all_events(void)
 {
     static const struct {
@@ -215,9 +214,8 @@ static void a_delay_keeps_all_events(void)
         {EVENT("a", "0", MOVED("50"), AT_TIME("1"))
              EVENT("brake", "0", BRAKE, OF("T", "<OffroadCondition duration='4'/>")),
          10 - 2 * (7 - 5)},
-        {EVENT("a", "0", MOVED("50"), AT_TIME("1"))
-             EVENT("b", "0", MOVED("-1.75"), AT_TIME("1.5"))
-                 EVENT("brake", "0", BRAKE, OF("T", "<OffroadCondition duration='4'/>")),
+        {EVENT("a", "0", MOVED("50"), AT_TIME("1")) EVENT("b", "0", MOVED("-1.75"), AT_TIME("1.5"))
+             EVENT("brake", "0", BRAKE, OF("T", "<OffroadCondition duration='4'/>")),
          10},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -376,10 +374,10 @@ int main(void)
 {
     EXPECT(mkdtemp(story_folder) != NULL);
     story_write("road.xodr", road);
-    int failed =
-        TEST_RUN(TEST(conditions_look_at_signals), TEST(conditions_look_at_variables),
-                 TEST(a_delay_keeps_all_events), TEST(what_is_added_to_keeps_its_value), TEST(traffic_at_random_is_left_out),
-                 TEST(selections_stand_for_their_members), TEST(long_objects_are_several_boxes),
-                 TEST(catalogs_are_found_by_the_end_of_their_name));
+    int failed = TEST_RUN(
+        TEST(conditions_look_at_signals), TEST(conditions_look_at_variables),
+        TEST(a_delay_keeps_all_events), TEST(what_is_added_to_keeps_its_value),
+        TEST(traffic_at_random_is_left_out), TEST(selections_stand_for_their_members),
+        TEST(long_objects_are_several_boxes), TEST(catalogs_are_found_by_the_end_of_their_name));
     return story_remove_folder() == 0 ? failed : 1;
 }
