@@ -334,9 +334,9 @@ static enum status work(const struct worker_options *options, const char *url,
         status = golden_library_lend(options->world, config->store, false, config->models, error);
     }
     struct clip_maker *maker = NULL;
-    THEN(status, clip_maker_create(config->models, config->planner_config.confinement,
-                                   config->thread_count, &maker, error));
+    THEN(status, clip_maker_create(config->models, config->thread_count, &maker, error));
     config->make_clip = clip_make;
+    config->end_clips = clip_close_planners;
     config->clip_context = maker;
     THEN(status, claim_loop_run(config, &stats, error));
     clip_maker_destroy(maker);

@@ -316,6 +316,28 @@ static enum status check_escalation(const struct job_spec *spec, uint32_t index,
     return STATUS_OK;
 }
 
+/* A golden has frames that a model generated; a clip is of any world that can be driven anew. */
+static enum status check_makes(const struct job_spec *spec, uint32_t index, struct error *error)
+{
+    bool clip = job_clip_ticks(spec) > 0;
+    if (!job_makes_known(spec) || spec->audit_key[0] != '\0' || spec->evaluates || spec->follows ||
+        spec->parent_job_id != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 " makes \"%s\": expected \"" JOB_MAKES_GOLDEN
+                         "\" or \"" JOB_MAKES_CLIP "1\" to \"" JOB_MAKES_CLIP
+                         "%d\", of a job in its own right, of the model that it names",
+                         index, spec->makes, JOB_CLIP_TICKS_MAX);
+    }
+    if (spec->tier != TIER_STUDENT && spec->tier != TIER_TEACHER &&
+        !(clip && spec->tier == TIER_OBJECT)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 " makes \"%s\": expected tier %sstudent or teacher, found "
+                         "%s",
+                         index, spec->makes, clip ? "object, " : "", tier_names[spec->tier]);
+    }
+    return STATUS_OK;
+}
+
 enum status door_spec(const struct job_spec *spec, const char *suite_id, uint32_t index,
                       struct error *error)
 {
@@ -344,14 +366,7 @@ enum status door_spec(const struct job_spec *spec, const char *suite_id, uint32_
                          spec->audit_key[0] != '\0' ? ", an audit" : "",
                          spec->follows ? ", one that follows" : "");
     }
-    if (spec->makes[0] != '\0' && (!job_makes_known(spec) || spec->audit_key[0] != '\0' ||
-                                   spec->evaluates || spec->follows || spec->parent_job_id != 0)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRIu32 " makes \"%s\": expected \"" JOB_MAKES_GOLDEN
-                         "\" or \"" JOB_MAKES_CLIP "1\" to \"" JOB_MAKES_CLIP
-                         "%d\", of a job in its own right, of the model that it names",
-                         index, spec->makes, JOB_CLIP_TICKS_MAX);
-    }
+    TRY(spec->makes[0] != '\0' ? check_makes(spec, index, error) : STATUS_OK);
     return check_escalation(spec, index, error);
 }
 

@@ -148,6 +148,8 @@ mistakes_are_named() {
     says err "--clips: expected 1 to"
     code 2 "$swerve" datagen "$suite" -o x --frames 601
     says err "--frames"
+    code 3 "$swerve" datagen "$suite" -o large --clips 1 --frames 600
+    says err "a clip of 600 frames takes 275 MiB, expected at most 256"
     code 2 "$swerve" datagen "$suite" -o x --held-out 1.5
     says err '"1.5"'
     code 2 "$swerve" datagen "$suite" -o x --only some
@@ -169,6 +171,22 @@ planners_are_confined_as_asked() {
     code 6 timeout 15 "$swerve" datagen "$suite" -o confined --clips 2 --planner "exec:sleep 60" --planner-start-ms 200
     says err "no answer within 200 ms"
 }
+
+# A planner that started and dies in a drive breaks its clips; nobody goes on for ever.
+a_planner_that_dies_in_a_clip_is_told() {
+    cat >mortal.py <<'PY'
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import swerve_planner
+class Mortal(swerve_planner.Planner):
+    def act(self, observation):
+        os._exit(7)
+swerve_planner.run(Mortal)
+PY
+    code 6 timeout 30 "$swerve" datagen "$suite" -o mortal --clips 2 --frames 4 --workers 1 --planner "exec:python3 -S mortal.py $root/scripts"
+    says err "could not be made: planner exec:python3 -S mortal.py"
+}
+
 # Sensors of a rig beside: cameras of 10 and 30 Hz agree at the tick, all else is as without.
 sensors_of_a_rig_have_a_tensor_each() {
     cat >rig.json <<'JSON'
@@ -265,13 +283,14 @@ a_full_disk_leaves_no_shard() {
     [ "$(ls -A full)" = .clips ] || fail "left behind: $(ls -A full)"
 }
 
-echo 1..9
+echo 1..10
 t a_shard_is_what_the_page_says
 t the_same_options_give_the_same_bytes
 t held_out_scenarios_are_never_trained_on
 t planners_drive_differently
 t mistakes_are_named
 t planners_are_confined_as_asked
+t a_planner_that_dies_in_a_clip_is_told
 t sensors_of_a_rig_have_a_tensor_each
 t a_set_is_whole_though_its_makers_are_killed
 t a_full_disk_leaves_no_shard

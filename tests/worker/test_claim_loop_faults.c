@@ -2,12 +2,15 @@
  * Faults of a worker's host. Goal: none of them costs a job an attempt, none is met again and again
  * without a pause, and none goes on for ever. Method: real jobs of learned tiers over doubles of
  * models (tests/worker/learned_double.h), whose loader counts what is open and fails as it is told.
+ * Those that make clips: some of their store's calls end as they are told.
  */
 #include "tests/worker/learned_double.h"
 #include "tests/worker/shop.h"
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "engine/worlds/foreign.h"
+#include "worker/datagen/clip.h"
 #include "worker/run/claim_loop.h"
 
 enum { MODELS = 20 };
@@ -87,14 +90,29 @@ static void submit_all(struct shop *shop, int count, char suites[MODELS][LIMIT_I
     unlink(path);
 }
 
+/* How a worker makes clips; NULL: clip_make, with what it opens. */
+static enum status (*clips_by)(void *context, const struct planner_config *planners,
+                               const struct job_spec *spec, struct prepared *prepared,
+                               struct clip_made *out, struct error *why);
+static void (*lend)(struct models *models); /* NULL: no world */
+
 static enum status drain(struct shop *shop, const struct model_loader *loader, int64_t *took_ms)
 {
     static int workers;
     struct claim_loop_stats stats = {0};
     struct models *models = NULL;
+    struct clip_maker *maker = NULL;
     atomic_bool stop = false;
     EXPECT_OK(models_open(shop->directory, loader, &models, &error), error);
+    if (lend != NULL) {
+        lend(models);
+    }
+    EXPECT_OK(clip_maker_create(models, 1, &maker, &error), error);
     struct claim_loop_config config = {
+        .make_clip = clips_by != NULL ? clips_by : clip_make,
+        .end_clips = clips_by != NULL ? NULL : clip_close_planners,
+        .clip_context = clips_by != NULL ? (void *)shop : maker,
+        .offline_limit_ms = 600000,
         .store = shop->store,
         .worker = {.pool = "bulk", .device = "cpu"},
         .slot_count = 16,
@@ -107,6 +125,7 @@ static enum status drain(struct shop *shop, const struct model_loader *loader, i
     int64_t start_ns = clock_now_ns(clock_system());
     enum status status = claim_loop_run(&config, &stats, &error);
     *took_ms = (clock_now_ns(clock_system()) - start_ns) / NS_PER_MS;
+    clip_maker_destroy(maker);
     models_close(models);
     return status;
 }
@@ -239,10 +258,334 @@ static void a_broken_file_is_left_to_others(void)
     }
 }
 
+/* ---- clips ---- */
+
+enum { CLIPS = 6, CLIP_NS = 1000, REPORT_MS = 200 };
+
+/* Calls of the embedded store that are meddled with, for the tests of clips. */
+static struct {
+    const struct store_ops *inner;
+    enum status put; /* what a clip's next puts end with .. */
+    int puts;        /* .. so many */
+    int made;
+    atomic_int cancelled; /* jobs that heartbeats told of */
+    bool cancels;         /* the suite, as the first clip is made */
+    char suite_id[LIMIT_ID_BYTES];
+} clip_store;
+
+static enum status clip_put(struct store *store, const void *data, size_t bytes,
+                            char hash[SHA256_HEX_BYTES], struct error *why)
+{
+    if (clip_store.puts > 0) {
+        clip_store.puts--;
+        return error_set(why, clip_store.put, "planted");
+    }
+    return clip_store.inner->artifact_put(store, data, bytes, hash, why);
+}
+
+static enum status clip_heartbeat(struct store *store, const struct store_worker *worker,
+                                  const struct store_progress *progress, uint32_t count,
+                                  int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                                  struct error *why)
+{
+    enum status status = clip_store.inner->heartbeat(store, worker, progress, count, cancelled,
+                                                     cancelled_count, ttl_ms, why);
+    if (status == STATUS_OK) {
+        atomic_fetch_add(&clip_store.cancelled, (int)*cancelled_count);
+    }
+    return status;
+}
+
+/* A clip of a few bytes that cost CLIP_NS. The first one cancels and takes until heartbeats know of
+ * the others, the next one until they have told of the cancel and the loop asks for it. */
+static enum status make_bytes(void *context, const struct planner_config *planners,
+                              const struct job_spec *spec, struct prepared *prepared,
+                              struct clip_made *out, struct error *why)
+{
+    struct shop *shop = context;
+    int64_t start_ns = clock_now_ns(clock_system());
+    int64_t cancelled = 0;
+    (void)prepared;
+    EXPECT(planners->watch != NULL);
+    *out = (struct clip_made){.data = malloc(8), .bytes = 8, .ticks = 4, .device_ns = CLIP_NS};
+    CHECK(out->data != NULL);
+    memcpy(out->data, &spec->seed, 8);
+    int made = clip_store.made++;
+    if (made == 0 && clip_store.cancels) {
+        EXPECT_OK(shop->store->ops->cancel(shop->store, clip_store.suite_id, &cancelled, why),
+                  *why);
+    }
+    while (clip_store.cancels &&
+           ((made > 0 && atomic_load(&clip_store.cancelled) == 0) ||
+            clock_now_ns(clock_system()) - start_ns <= REPORT_MS * NS_PER_MS)) {
+        const struct timespec pause = {.tv_nsec = NS_PER_MS};
+        nanosleep(&pause, NULL);
+    }
+    return STATUS_OK;
+}
+
+/* Six jobs that make clips, changed by `change` before they are sent, over a store whose calls are
+ * meddled with. */
+static void clips_open(struct shop *shop, struct store_ops *ops,
+                       void (*change)(struct job_spec *specs))
+{
+    struct order order;
+    char suite[256];
+    memset(&clip_store, 0, sizeof clip_store);
+    memset(&loading, 0, sizeof loading);
+    shop_open(shop, 200);
+    clip_store.inner = shop->store->ops;
+    *ops = *shop->store->ops;
+    ops->artifact_put = clip_put;
+    ops->heartbeat = clip_heartbeat;
+    shop->store->ops = ops;
+    shop_scenario(shop, "short", "0.5", SHOP_LEAD, "", suite);
+    order_build(&order, suite, order_options("builtin:maintain", CLIPS));
+    for (int i = 0; i < CLIPS; i++) {
+        snprintf(order.submission.specs[i].makes, LIMIT_ID_BYTES, JOB_MAKES_CLIP "4");
+    }
+    if (change != NULL) {
+        change(order.submission.specs);
+    }
+    for (int i = 0; i < CLIPS; i++) {
+        job_key_make(&order.submission.specs[i], 0);
+    }
+    EXPECT_OK(submission_send(&order.submission, shop->store, 10, &error), error);
+    memcpy(clip_store.suite_id, order.submission.suite_id, LIMIT_ID_BYTES);
+    order_finish(&order);
+}
+
+static void clips_close(struct shop *shop)
+{
+    shop->store->ops = clip_store.inner;
+    clips_by = NULL;
+    lend = NULL;
+    shop_close(shop);
+}
+
+/* What the store was told that all attempts cost, and how many were charged. */
+static int64_t clips_cost_ns(struct shop *shop)
+{
+    struct store_ledger_row rows[32];
+    uint32_t count = 0;
+    int64_t device_ns = 0;
+    EXPECT_OK(shop->store->ops->ledger(shop->store, NULL, rows, 32, &count, &error), error);
+    for (uint32_t i = 0; i < count; i++) {
+        device_ns += rows[i].totals.device_ns;
+    }
+    return device_ns;
+}
+
+/* A clip that no store takes, since it is too large, is its job's fault: the others are made. */
+static void a_clip_that_is_refused_is_charged(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    clips_open(&shop, &ops, NULL);
+    clips_by = make_bytes;
+    clip_store.put = STATUS_LIMIT;
+    clip_store.puts = 1;
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(shop_status(&shop, clip_store.suite_id).jobs[JOB_DONE], CLIPS);
+    EXPECT_INT(clip_store.made, CLIPS + 1);
+    EXPECT_INT(clips_cost_ns(&shop), (CLIPS + 1) * CLIP_NS);
+    clips_close(&shop);
+}
+
+/* .. a store that is full ends the loop: uncharged, but for the cost of the clip that was made. */
+static void a_full_store_ends_the_loop_of_clips(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    clips_open(&shop, &ops, NULL);
+    clips_by = make_bytes;
+    clip_store.put = STATUS_IO;
+    clip_store.puts = 1;
+    EXPECT_INT(drain(&shop, &double_loader, &took_ms), STATUS_IO);
+    EXPECT_INT(count_state(&shop, CLIPS, JOB_QUEUED), CLIPS);
+    EXPECT_INT(clip_store.made, 1);
+    EXPECT_INT(clips_cost_ns(&shop), CLIP_NS);
+    clips_close(&shop);
+}
+
+/* .. and one that falls silent gets the clip later: none is made twice. */
+static void a_silent_store_gets_the_clip_later(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    clips_open(&shop, &ops, NULL);
+    clips_by = make_bytes;
+    clip_store.put = STATUS_TIMEOUT;
+    clip_store.puts = 2;
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(count_state(&shop, CLIPS, JOB_DONE), CLIPS);
+    EXPECT_INT(clip_store.puts, 0);
+    EXPECT_INT(clip_store.made, CLIPS);
+    clips_close(&shop);
+}
+
+static void clips_that_wait_hear_a_cancel(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    clips_open(&shop, &ops, NULL);
+    clips_by = make_bytes;
+    clip_store.cancels = true;
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(shop_status(&shop, clip_store.suite_id).jobs[JOB_CANCELLED], CLIPS);
+    EXPECT_INT(clip_store.made, 2);
+    clips_close(&shop);
+}
+
+static void change_hash(struct job_spec *specs)
+{
+    memset(specs[CLIPS / 2].planner_hash, 'b', SHA256_HEX_BYTES - 1);
+}
+
+/* A planner that is open is not the one of a job that names other files. Metrics are those of no
+ * verdict, and the cost is the thread's. */
+static void a_planner_that_is_open_is_compared(void)
+{
+    static struct outcome outcomes[CLIPS];
+    struct store_outcome_filter filter = {.limit = CLIPS};
+    struct shop shop;
+    struct store_ops ops;
+    uint32_t count = 0;
+    int64_t took_ms = 0;
+    clips_open(&shop, &ops, change_hash);
+    EXPECT_INT(drain(&shop, &double_loader, &took_ms), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "found others");
+    EXPECT_INT(count_state(&shop, CLIPS, JOB_DONE), CLIPS - 1);
+    memcpy(filter.suite_id, clip_store.suite_id, LIMIT_ID_BYTES);
+    EXPECT_OK(shop.store->ops->outcomes(shop.store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, CLIPS - 1);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT(isnan(outcomes[i].metrics.score) && isnan(outcomes[i].metrics.stage_epdms));
+        EXPECT_INT(outcomes[i].metrics.collision_agent, -1);
+        EXPECT(outcomes[i].device_ns > 0 && outcomes[i].artifact_hash[0] != '\0');
+    }
+    clips_close(&shop);
+}
+
+/* ---- a world behind a service ---- */
+
+static struct world_ops served_ops; /* the object world's, but for: */
+static int outages;                 /* drives in which it goes away, still to come */
+
+static const struct frame_stats *served_frame_stats(const struct world *world, uint32_t slot)
+{
+    static struct frame_stats stats;
+    uint32_t tick = world_object_ops.slot_scene(world, slot)->tick;
+    stats = (struct frame_stats){.tick = tick, .horizon_ticks = 1000};
+    stats.outage = outages > 0 && tick >= 2;
+    snprintf(stats.fault, sizeof stats.fault, "%s", stats.outage ? "the server is gone" : "");
+    return &stats;
+}
+
+static void served_release(struct world *world, uint32_t slot)
+{
+    outages -= outages > 0;
+    world_object_ops.slot_release(world, slot);
+}
+
+static enum status served_open(const struct world_config *config, struct world **out,
+                               struct error *why)
+{
+    TRY(world_object_ops.open(config, out, why));
+    (*out)->ops = &served_ops;
+    return STATUS_OK;
+}
+
+static void take_back(void *owner)
+{
+    *(int *)owner -= 1;
+}
+
+static void lend_served(struct models *models)
+{
+    static int lent;
+    static struct foreign foreign;
+    char hash[SHA256_HEX_BYTES] = "";
+    served_ops = world_object_ops;
+    served_ops.open = served_open;
+    served_ops.slot_release = served_release;
+    served_ops.slot_frame_stats = served_frame_stats;
+    foreign = (struct foreign){.native = &served_ops, .outside = true};
+    snprintf(foreign.declared.name, sizeof foreign.declared.name, "served");
+    foreign.declared.flags = SWERVE_WORLD_DETERMINISTIC;
+    memset(hash, 'c', SHA256_HEX_BYTES - 1);
+    EXPECT_INT(lent++, 0); /* what was lent before was taken back */
+    EXPECT_OK(models_lend(models, TIER_STUDENT, &foreign, hash, &lent, take_back, &error), error);
+}
+
+static void ask_served(struct job_spec *specs)
+{
+    for (int i = 0; i < CLIPS; i++) {
+        specs[i].tier = TIER_STUDENT;
+        memset(specs[i].model_hash, 'c', SHA256_HEX_BYTES - 1);
+        snprintf(specs[i].sampler, LIMIT_ID_BYTES, "agents/served/exact");
+    }
+}
+
+/* A world that goes away in a drive makes no clip: the job goes back, and is driven later. */
+static void a_world_that_goes_away_makes_no_clip(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    clips_open(&shop, &ops, ask_served);
+    lend = lend_served;
+    outages = 1;
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(count_state(&shop, CLIPS, JOB_DONE), CLIPS);
+    EXPECT_INT(outages, 0);
+    EXPECT(took_ms >= 100);
+    clips_close(&shop);
+}
+
+/* Jobs for which there are clips in no other way: of another layout, of another backend. */
+static void ask_otherwise(struct job_spec *specs)
+{
+    ask_served(specs);
+    snprintf(specs[1].sampler, LIMIT_ID_BYTES, "map/served/exact");
+    snprintf(specs[2].backend, sizeof specs[2].backend, "cuda");
+}
+
+/* Their attempts fail, and the worker drives all others. */
+static void clips_that_cannot_be_made_are_charged(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    struct store_job dead[3];
+    uint32_t count = 0;
+    int64_t took_ms = 0;
+    clips_open(&shop, &ops, ask_otherwise);
+    lend = lend_served;
+    outages = 0;
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(shop_status(&shop, clip_store.suite_id).jobs[JOB_DONE], CLIPS - 2);
+    EXPECT_OK(
+        shop.store->ops->dead_jobs(shop.store, clip_store.suite_id, 0, dead, 3, &count, &error),
+        error);
+    EXPECT_INT(count, 2);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT_CONTAINS(dead[i].error, "expected sampler agents/served/exact on cpu");
+    }
+    clips_close(&shop);
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(one_worker_drives_more_models_than_may_be_open),
-                    TEST(what_is_short_for_a_moment_costs_no_attempt),
-                    TEST(a_host_that_stays_short_ends_its_loop),
-                    TEST(a_broken_file_is_left_to_others), TEST(another_revision_costs_no_attempt));
+    return TEST_RUN(
+        TEST(one_worker_drives_more_models_than_may_be_open),
+        TEST(what_is_short_for_a_moment_costs_no_attempt),
+        TEST(a_host_that_stays_short_ends_its_loop), TEST(a_broken_file_is_left_to_others),
+        TEST(another_revision_costs_no_attempt), TEST(a_clip_that_is_refused_is_charged),
+        TEST(a_full_store_ends_the_loop_of_clips), TEST(a_silent_store_gets_the_clip_later),
+        TEST(clips_that_wait_hear_a_cancel), TEST(a_planner_that_is_open_is_compared),
+        TEST(a_world_that_goes_away_makes_no_clip), TEST(clips_that_cannot_be_made_are_charged));
 }

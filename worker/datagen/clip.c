@@ -6,6 +6,7 @@
 #include "worker/datagen/clip.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/dmath.h"
 #include "base/rng.h"
 #include "base/units.h"
@@ -16,6 +17,7 @@
 #include "worker/datagen/datagen.h"
 #include "worker/models/health.h"
 #include "worker/models/health_world.h"
+#include "worker/models/sampler.h"
 #include "worker/run/revision.h"
 
 #include <math.h>
@@ -62,16 +64,18 @@ enum tensor {
 
 struct clip_maker {
     struct models *models; /* borrowed; NULL: only the object world drives */
-    const struct planner_confinement *confinement;
     uint32_t thread_count;
     /* Opened when it is first wanted, kept until another one is. */
-    struct {
+    struct clip_planner {
         char spec[LIMIT_SPEC_BYTES];
+        char hash[SHA256_HEX_BYTES];
         struct planner *planner;
     } planners[PLANNERS_OPEN_MAX];
     uint32_t planner_next;
     char model_hash[SHA256_HEX_BYTES]; /* of the world, as what follows; "": the object world */
     char sampler[LIMIT_ID_BYTES];
+    char backend[LIMIT_ID_BYTES];
+    enum tier tier;
     char rig_hash[SHA256_HEX_BYTES];
     struct rig rig_seen; /* of that hash */
     struct datagen_rig *rig;
@@ -86,9 +90,10 @@ struct clip_maker {
     uint8_t *cameras;          /* [FRAME_CAMERA_BYTES] */
     /* Of a learned world: what it showed in each tick of the present drive, and which health check
      * it failed (enum health_check). */
-    uint8_t *seen;        /* [DRIVE_TICKS_MAX][REEL_FRAME_BYTES] */
-    uint8_t *unwell;      /* [DRIVE_TICKS_MAX] */
-    struct health health; /* of the present drive */
+    uint8_t *seen;                  /* [DRIVE_TICKS_MAX][REEL_FRAME_BYTES] */
+    uint8_t *unwell;                /* [DRIVE_TICKS_MAX] */
+    struct health health;           /* of the present drive */
+    char outage[FRAME_FAULT_BYTES]; /* of it: why its world cannot be reached; "": it can */
 };
 
 /* ---- choices ---- */
@@ -230,6 +235,11 @@ static void look(void *context, const struct world *world, const struct scene *s
     struct clip_maker *self = context;
     const struct observation_buffers buffers =
         reel_buffers(self->seen + (size_t)scene->tick * REEL_FRAME_BYTES);
+    const struct frame_stats *frame_stats =
+        world->ops->slot_frame_stats != NULL ? world->ops->slot_frame_stats(world, 0) : NULL;
+    if (frame_stats != NULL && frame_stats->outage) {
+        memcpy(self->outage, frame_stats->fault, sizeof self->outage);
+    }
     world->ops->slot_observe(world, 0, &buffers);
     self->unwell[scene->tick] = (uint8_t)judge(self, world, scene);
 }
@@ -344,6 +354,24 @@ static void close_world(struct clip_maker *self)
     self->rig = NULL;
 }
 
+/* Clips are generated in one conditioning, by all steps of one model, on the CPU. A job that asks
+ * for another way breaks: others that ask for the same without a clip are driven here. */
+static enum status check_way(const struct job_spec *spec, enum conditioning conditioning,
+                             const char *own, struct error *error)
+{
+    uint32_t skipped = 0;
+    char previous[SAMPLER_HASH_DIGITS + 1];
+    bool other_steps =
+        strcmp(own, spec->sampler) != 0 &&
+        (sampler_skips(own, spec->sampler, &skipped) || sampler_previous(spec->sampler, previous));
+    bool cpu = spec->backend[0] == '\0' || strcmp(spec->backend, "cpu") == 0;
+    return conditioning == CONDITIONING_AGENTS && cpu && !other_steps
+               ? STATUS_OK
+               : error_set(error, STATUS_CONFLICT,
+                           "clip: expected sampler %s on cpu, found %s on %s", own, spec->sampler,
+                           spec->backend);
+}
+
 /* The very model that the job names; what is wrong with it is wrong here. */
 static enum status find_model(struct clip_maker *self, const struct job_spec *spec,
                               struct error *error)
@@ -359,9 +387,15 @@ static enum status find_model(struct clip_maker *self, const struct job_spec *sp
                          spec->model_hash);
     }
     models_sampler(self->models, model, CONDITIONING_AGENTS, sampler);
-    if (strcmp(sampler, spec->sampler) != 0) {
-        return error_set(error, STATUS_DEVICE, "clip: model %s: the job wants sampler %s, found %s",
-                         model->name, spec->sampler, sampler);
+    TRY(check_way(spec, conditioning, sampler, error));
+    bool may = model->foreign != NULL || model->config->tier == spec->tier;
+    if (!may || strcmp(sampler, spec->sampler) != 0) {
+        return error_set(
+            error, STATUS_DEVICE,
+            "clip: model %s: the job wants tier %s with sampler %s, this model is tier "
+            "%s with sampler %s",
+            model->name, tier_names[spec->tier], spec->sampler,
+            tier_names[may ? spec->tier : model->config->tier], sampler);
     }
     models_hold(self->models, model);
     self->model = model;
@@ -375,7 +409,8 @@ static enum status open_world(struct clip_maker *self, const struct job_spec *sp
     const struct world_ops *ops = &world_object_ops;
     struct world_config config = {.slot_count = 1};
     if (self->world != NULL && strcmp(self->model_hash, spec->model_hash) == 0 &&
-        strcmp(self->sampler, spec->sampler) == 0 && strcmp(self->rig_hash, spec->rig) == 0) {
+        strcmp(self->sampler, spec->sampler) == 0 && strcmp(self->backend, spec->backend) == 0 &&
+        self->tier == spec->tier && strcmp(self->rig_hash, spec->rig) == 0) {
         return STATUS_OK;
     }
     close_world(self);
@@ -409,21 +444,34 @@ static enum status open_world(struct clip_maker *self, const struct job_spec *sp
     }
     memcpy(self->model_hash, spec->model_hash, sizeof self->model_hash);
     memcpy(self->sampler, spec->sampler, sizeof self->sampler);
+    memcpy(self->backend, spec->backend, sizeof self->backend);
+    self->tier = spec->tier;
     memcpy(self->rig_hash, spec->rig, sizeof self->rig_hash);
     return STATUS_OK;
 }
 
-static enum status find_planner(struct clip_maker *self, const struct job_spec *spec,
-                                struct planner **out, struct error *error)
+static void drop_planner(struct clip_planner *entry)
 {
-    const struct planner_config config = {.session_count = 1, .confinement = self->confinement};
+    planner_close(entry->planner);
+    entry->planner = NULL;
+}
+
+static enum status find_planner(struct clip_maker *self, const struct planner_config *planners,
+                                const struct job_spec *spec, struct clip_planner **out,
+                                struct error *error)
+{
+    struct planner_config config = *planners;
     char hash[SHA256_HEX_BYTES];
     for (uint32_t i = 0; i < PLANNERS_OPEN_MAX; i++) {
-        if (self->planners[i].planner != NULL &&
-            strcmp(self->planners[i].spec, spec->planner) == 0) {
-            *out = self->planners[i].planner;
+        struct clip_planner *entry = &self->planners[i];
+        if (entry->planner == NULL || strcmp(entry->spec, spec->planner) != 0) {
+            continue;
+        }
+        if (strcmp(entry->hash, spec->planner_hash) == 0) {
+            *out = entry;
             return STATUS_OK;
         }
+        drop_planner(entry); /* its files are others now, or the job's are */
     }
     TRY(planner_identity(spec->planner, hash, error));
     if (strcmp(hash, spec->planner_hash) != 0) {
@@ -432,22 +480,30 @@ static enum status find_planner(struct clip_maker *self, const struct job_spec *
                          "(%.12s)",
                          spec->planner, spec->planner_hash, hash);
     }
-    uint32_t at = self->planner_next++ % PLANNERS_OPEN_MAX;
-    planner_close(self->planners[at].planner);
-    self->planners[at].planner = NULL;
-    TRY(planner_open(spec->planner, &config, &self->planners[at].planner, error));
-    memcpy(self->planners[at].spec, spec->planner, sizeof self->planners[at].spec);
-    *out = self->planners[at].planner;
+    struct clip_planner *entry = &self->planners[self->planner_next++ % PLANNERS_OPEN_MAX];
+    drop_planner(entry);
+    config.session_count = 1;
+    TRY(planner_open(spec->planner, &config, &entry->planner, error));
+    memcpy(entry->spec, spec->planner, sizeof entry->spec);
+    memcpy(entry->hash, hash, sizeof entry->hash);
+    *out = entry;
     return STATUS_OK;
 }
 
-enum status clip_maker_create(struct models *models, const struct planner_confinement *confinement,
-                              uint32_t thread_count, struct clip_maker **out, struct error *error)
+void clip_close_planners(void *maker)
+{
+    struct clip_maker *self = maker;
+    for (uint32_t i = 0; i < PLANNERS_OPEN_MAX; i++) {
+        drop_planner(&self->planners[i]);
+    }
+}
+
+enum status clip_maker_create(struct models *models, uint32_t thread_count, struct clip_maker **out,
+                              struct error *error)
 {
     struct clip_maker *self = calloc(1, sizeof *self);
     TRY(memory_check(self, error, "clip: out of memory"));
     self->models = models;
-    self->confinement = confinement;
     self->thread_count = thread_count;
     self->scenes = calloc(DRIVE_TICKS_MAX, sizeof *self->scenes);
     self->bev = malloc(FRAME_BEV_BYTES);
@@ -472,9 +528,7 @@ void clip_maker_destroy(struct clip_maker *self)
         return;
     }
     close_world(self);
-    for (uint32_t i = 0; i < PLANNERS_OPEN_MAX; i++) {
-        planner_close(self->planners[i].planner);
-    }
+    clip_close_planners(self);
     free(self->scenes);
     free(self->bev);
     free(self->clean_bev);
@@ -516,22 +570,50 @@ static enum status draw_clip(struct clip_maker *self, const struct drive_plan *p
     return status;
 }
 
-enum status clip_make(void *maker, const struct job_spec *spec, struct prepared *prepared,
-                      struct clip_made *out, struct error *error)
+/* Drives and draws; what it needs is open. */
+static enum status make_drive(struct clip_maker *self, const struct job_spec *spec,
+                              struct planner *planner, struct clip_made *out, struct error *error)
 {
-    struct clip_maker *self = maker;
-    struct planner *planner = NULL;
-    uint32_t count = 0;
-    *out = (struct clip_made){.ticks = 0};
-    self->prepared = prepared;
-    self->frames = job_clip_ticks(spec);
-    TRY(find_planner(self, spec, &planner, error));
-    TRY(open_world(self, spec, error));
     const struct drive_plan plan = plan_make(self, spec->seed, planner);
+    uint32_t count = 0;
     memset(&self->health, 0, sizeof self->health);
-    TRY(drive_record(self->world, prepared, &plan, self->scenes, &count, error));
+    self->outage[0] = '\0';
+    TRY(drive_record(self->world, self->prepared, &plan, self->scenes, &count, error));
+    if (self->outage[0] != '\0') {
+        return error_set(error, STATUS_IO, "%s", self->outage);
+    }
     out->ticks = count > 0 ? count - 1 : 0;
     out->metres_mm = driven_mm(self->scenes, count);
     return count >= self->frames ? draw_clip(self, &plan, spec->seed, count, out, error)
                                  : STATUS_OK;
+}
+
+/* As runners are metered: what is computed outside this process by the time that it takes. */
+static int64_t meter_ns(const struct clip_maker *self)
+{
+    bool away = self->model != NULL && self->model->foreign != NULL;
+    return (away ? clock_now_ns : clock_thread_cpu_ns)(clock_system());
+}
+
+enum status clip_make(void *maker, const struct planner_config *planners,
+                      const struct job_spec *spec, struct prepared *prepared, struct clip_made *out,
+                      struct error *error)
+{
+    struct clip_maker *self = maker;
+    struct clip_planner *entry = NULL;
+    *out = (struct clip_made){.ticks = 0};
+    self->prepared = prepared;
+    self->frames = job_clip_ticks(spec);
+    TRY(find_planner(self, planners, spec, &entry, error));
+    TRY(open_world(self, spec, error));
+    int64_t start_ns = meter_ns(self);
+    enum status status = make_drive(self, spec, entry->planner, out, error);
+    out->device_ns = meter_ns(self) - start_ns;
+    if (status == STATUS_PLANNER) { /* it did start: this attempt has failed */
+        status = error->status = STATUS_CONFLICT;
+    }
+    if (status == STATUS_CONFLICT || !planner_alive(entry->planner)) {
+        drop_planner(entry);
+    }
+    return status;
 }

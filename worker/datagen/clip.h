@@ -18,16 +18,19 @@
 
 #define CLIP_FORMAT "swerve-clip/1"
 
-/* Opens planners and worlds as jobs want them, and keeps them. `models` (NULL: none) and
- * `confinement` are borrowed. */
+/* Opens planners and worlds as jobs want them, and keeps them. `models` (NULL: none) is borrowed.
+ */
 struct clip_maker;
-enum status clip_maker_create(struct models *models, const struct planner_confinement *confinement,
-                              uint32_t thread_count, struct clip_maker **out, struct error *error);
+enum status clip_maker_create(struct models *models, uint32_t thread_count, struct clip_maker **out,
+                              struct error *error);
 void clip_maker_destroy(struct clip_maker *maker); /* accepts NULL */
 
-/* Of claim_loop_config; `maker`: a struct clip_maker. PLANNER, DEVICE: it does not start here. */
-enum status clip_make(void *maker, const struct job_spec *spec, struct prepared *prepared,
-                      struct clip_made *out, struct error *error);
+/* Of claim_loop_config; `maker`: a struct clip_maker. PLANNER, DEVICE: it does not start here.
+ * IO: the world cannot be reached any more. CONFLICT: what else is the job's own. */
+enum status clip_make(void *maker, const struct planner_config *planners,
+                      const struct job_spec *spec, struct prepared *prepared, struct clip_made *out,
+                      struct error *error);
+void clip_close_planners(void *maker);
 
 /* Tensors of a shard of so many clips of `t` ticks; the record of a clip, int64 [4]: the drive's
  * seed, the scenario's number in the suite, the first tick, held out or not, is the first.

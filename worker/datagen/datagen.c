@@ -18,13 +18,14 @@
 #include "worker/models/health.h"
 #include "worker/run/revision.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SHARD_FORMAT "swerve-shard/1"
 
-enum { DRIVES_PER_CLIP_MAX = 64, ATTEMPTS = 3, WEIGHT = 10 };
+enum { DRIVES_PER_CLIP_MAX = 64, ATTEMPTS = 3, WEIGHT = 10, CLIP_HEADER_BYTES = 16 << 10 };
 
 static const char *const usual_planners[] = {
     "builtin:reference",
@@ -185,6 +186,26 @@ static void fill_job(const struct generator *self, const struct clip *clip, stru
     snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
     memcpy(spec->rig, self->rig_hash, sizeof spec->rig);
     job_key_make(spec, 0);
+}
+
+/* One clip is one artifact: its tensors, and a header of a few KiB. */
+static enum status check_size(const struct generator *self, struct error *error)
+{
+    struct shard_tensor tensors[SHARD_TENSORS_MAX];
+    uint32_t count = 0;
+    uint64_t bytes = CLIP_HEADER_BYTES;
+    TRY(clip_tensors(1, self->options->frames, self->options->world != NULL, self->rig, tensors,
+                     &count, error));
+    for (uint32_t i = 0; i < count; i++) {
+        bytes += shard_tensor_bytes(&tensors[i]);
+    }
+    return bytes <= LIMIT_ARTIFACT_BYTES
+               ? STATUS_OK
+               : error_set(error, STATUS_LIMIT,
+                           "datagen: a clip of %u frames takes %" PRIu64
+                           " MiB, expected at most %d; ask for shorter clips%s",
+                           self->options->frames, (bytes >> 20) + 1, LIMIT_ARTIFACT_BYTES >> 20,
+                           self->rig != NULL ? ", or a rig of fewer sensors" : "");
 }
 
 /* The same set has the same name, so that it is found again. */
@@ -534,6 +555,7 @@ enum status datagen_run(const struct suite *suite, const struct datagen_options 
     struct datagen_result counted = {0};
     struct generator self = {.suite = suite, .options = options, .result = &counted};
     enum status status = generator_open(&self, error);
+    THEN(status, check_size(&self, error));
     if (status == STATUS_OK) {
         counted.train_scenarios = pool_fill(&self, false);
         counted.held_out_scenarios = pool_fill(&self, true);

@@ -344,6 +344,9 @@ static void tell_keeper(struct claim_loop *loop)
                 runner_cancel(loop->cache.entries[i].open.runner, cancelled[c]);
             }
         }
+        for (struct claim_clip *clip = loop->clips; clip != NULL; clip = clip->next) {
+            clip->cancelled = clip->cancelled || clip->lease.job_id == cancelled[c];
+        }
     }
 }
 
@@ -534,7 +537,7 @@ static enum status run(struct claim_loop *loop, struct error *error)
     }
     if (status == STATUS_OK) {
         hand_back(loop);
-        status = claim_loop_clips_release(loop, error);
+        status = claim_loop_clip_make(loop, &over, error);
         THEN(status, claim_loop_collect(loop, true, error));
     }
     if (status == STATUS_OK && !atomic_load(config->stop)) {

@@ -46,6 +46,7 @@ struct clip_made {
     size_t bytes;
     uint32_t ticks; /* of the drive */
     int64_t metres_mm;
+    int64_t device_ns; /* also of a drive that failed */
 };
 
 struct claim_loop_config {
@@ -64,9 +65,13 @@ struct claim_loop_config {
     /* The recording of a job that makes a golden, malloc'ed; NULL: such jobs fail here. */
     enum status (*pack_golden)(const struct job_run *job, uint8_t **data, size_t *bytes,
                                struct error *error);
-    /* Makes the clip of a job, once for all of its ticks; NULL: such jobs fail here. */
-    enum status (*make_clip)(void *context, const struct job_spec *spec, struct prepared *prepared,
+    /* Makes the clip of a job, once for all of its ticks; NULL: such jobs fail here. Planners that
+     * it opened as `planners` says, end_clips closes before the loop returns (NULL: it kept none).
+     */
+    enum status (*make_clip)(void *context, const struct planner_config *planners,
+                             const struct job_spec *spec, struct prepared *prepared,
                              struct clip_made *out, struct error *error);
+    void (*end_clips)(void *context);
     void *clip_context;
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
     uint32_t thread_count;                                     /* per learned world; 0: one */

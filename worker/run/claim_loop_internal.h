@@ -29,6 +29,8 @@ enum {
 struct claim_clip {
     struct job_lease lease;
     struct prepared *prepared;
+    struct clip_made made; /* for a store that is silent; no data: it is made yet */
+    bool cancelled;
     struct claim_clip *next;
 };
 
@@ -110,6 +112,9 @@ enum status claim_loop_collect(struct claim_loop *loop, bool force, struct error
 /* Cost of the attempt, but for rollouts that go on. */
 void claim_loop_add_costs(struct job_completion *completion, const struct job_run *job);
 
+/* A full or broken disk of the store's: no fault of the job, and the next one will meet it too. */
+bool claim_loop_store_refuses(enum status status);
+
 /* Puts the traces of finished rollouts whose outcomes the store does not keep yet; hash is written
  * when there are any. */
 enum status claim_loop_put_traces(struct claim_loop *loop, const struct job_run *job,
@@ -136,11 +141,10 @@ void claim_loop_hand_back_unstarted(struct claim_loop *loop, const struct job_le
 /* Takes the scenario over, on failure too. */
 enum status claim_loop_clip_add(struct claim_loop *loop, const struct job_lease *lease,
                                 struct prepared *prepared, struct error *error);
-/* Makes one clip, if any waits. STATUS_TIMEOUT: the store is silent, and it waits on. */
+/* Makes one clip, if any waits; first releases those that are cancelled, and when they go back all
+ * but one that is made. STATUS_TIMEOUT: the store is silent, and what is made waits on. */
 enum status claim_loop_clip_make(struct claim_loop *loop, bool *busy, struct error *error);
-/* Releases those that wait. */
-enum status claim_loop_clips_release(struct claim_loop *loop, struct error *error);
-/* Forgets them. */
+/* Forgets them, and closes their planners. */
 void claim_loop_clips_drop(struct claim_loop *loop);
 
 /* Destroys a job's run; its scenario goes back into the cache. */

@@ -281,8 +281,7 @@ static enum status put_snapshot(struct store *store, const struct job_run *job, 
     return status;
 }
 
-/* A full or broken disk of the store's: no fault of the job, and the next one will meet it too. */
-static bool store_refuses(enum status status)
+bool claim_loop_store_refuses(enum status status)
 {
     return status == STATUS_IO || status == STATUS_STORE;
 }
@@ -350,7 +349,7 @@ static enum status attach_outcomes(struct claim_loop *loop, struct job_completio
     }
     if (status != STATUS_OK) {
         free(outcomes);
-        if (status == STATUS_TIMEOUT || store_refuses(status)) {
+        if (status == STATUS_TIMEOUT || claim_loop_store_refuses(status)) {
             return status;
         }
         claim_loop_end_broken(loop, completion, &job->lease, status, error->text);
@@ -485,8 +484,10 @@ void claim_loop_report_to_keeper(struct claim_loop *loop)
     }
     for (const struct claim_clip *clip = loop->clips; clip != NULL && count < LIMIT_CLAIM_JOBS;
          clip = clip->next) {
-        to[count++] =
-            (struct store_progress){.job_id = clip->lease.job_id, .epoch = clip->lease.epoch};
+        to[count++] = (struct store_progress){.job_id = clip->lease.job_id,
+                                              .epoch = clip->lease.epoch,
+                                              .device_ns = clip->made.device_ns,
+                                              .metres_mm = clip->made.metres_mm};
     }
     /* Results on their way to the store are still ours. */
     for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {

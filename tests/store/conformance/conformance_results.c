@@ -1502,6 +1502,14 @@ static void audits_are_second_opinions(void)
     close_store();
 }
 
+static void make_golden(struct job_spec *spec)
+{
+    strcpy(spec->makes, JOB_MAKES_GOLDEN);
+    spec->tier = TIER_STUDENT;
+    strcpy(spec->model_hash, "student-model");
+    strcpy(spec->sampler, "agents/euler2/bf16");
+}
+
 /* Goal: a job that makes something is leased, paid and kept like any other, answers no question of
  * a suite's, is nobody's memo that asks for a verdict, and escalates to nobody. */
 static void what_is_made_is_no_result(void)
@@ -1520,8 +1528,22 @@ static void what_is_made_is_no_result(void)
                    STATUS_BAD_INPUT);
         EXPECT_CONTAINS(error.text, "makes");
     }
+    for (int tier = 0; tier < TIER_COUNT; tier++) { /* of no world that makes it */
+        for (int clip = 0; clip < 2; clip++) {
+            bool fits =
+                tier == TIER_STUDENT || tier == TIER_TEACHER || (clip == 1 && tier == TIER_OBJECT);
+            make_specs("tiers", fits ? "y" : "z", 1);
+            specs[0].tier = (enum tier)tier;
+            strcpy(specs[0].makes, clip == 1 ? JOB_MAKES_CLIP "1" : JOB_MAKES_GOLDEN);
+            if (!fits) {
+                EXPECT_INT(store->ops->submit(store, "tiers", 1, specs, 1, submitted, &error),
+                           STATUS_BAD_INPUT);
+                EXPECT_CONTAINS(error.text, "student or teacher, found");
+            }
+        }
+    }
     make_specs("a", "k", 2);
-    strcpy(specs[0].makes, JOB_MAKES_GOLDEN);
+    make_golden(&specs[0]);
     strcpy(specs[1].makes, JOB_MAKES_CLIP "600");
     submit_made("a", 1, 2);
     EXPECT_INT(status_of("a").rollouts_total, 0);
@@ -1547,7 +1569,7 @@ static void what_is_made_is_no_result(void)
     submit_made("b", 1, 1);
     EXPECT(!submitted[0].memoised);
     make_specs("c", "k", 1);
-    strcpy(specs[0].makes, JOB_MAKES_GOLDEN);
+    make_golden(&specs[0]);
     submit_made("c", 1, 1);
     EXPECT(submitted[0].memoised);
     EXPECT_INT(status_of("c").rollouts_audit, 1);
