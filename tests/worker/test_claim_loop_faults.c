@@ -90,7 +90,7 @@ static void submit_all(struct shop *shop, int count, char suites[MODELS][LIMIT_I
     unlink(path);
 }
 
-/* How a worker makes clips; NULL: clip_make, with what it opens. */
+/* Maker of a worker's clips; NULL: clip_make, with what it opens. */
 static enum status (*clips_by)(void *context, const struct planner_config *planners,
                                const struct job_spec *spec, struct prepared *prepared,
                                struct clip_made *out, struct error *why);
@@ -363,7 +363,7 @@ static void clips_close(struct shop *shop)
     shop_close(shop);
 }
 
-/* What the store was told that all attempts cost, and how many were charged. */
+/* Cost of all attempts, as the store was told. */
 static int64_t clips_cost_ns(struct shop *shop)
 {
     struct store_ledger_row rows[32];
