@@ -326,14 +326,14 @@ static enum status make_bytes(void *context, const struct planner_config *planne
 
 /* Six jobs that make clips, changed by `change` before they are sent, over a store whose calls are
  * meddled with. */
-static void clips_open(struct shop *shop, struct store_ops *ops,
+static void clips_open(struct shop *shop, int64_t lease_ms, struct store_ops *ops,
                        void (*change)(struct job_spec *specs))
 {
     struct order order;
     char suite[256];
     memset(&clip_store, 0, sizeof clip_store);
     memset(&loading, 0, sizeof loading);
-    shop_open(shop, 200);
+    shop_open(shop, lease_ms);
     clip_store.inner = shop->store->ops;
     *ops = *shop->store->ops;
     ops->artifact_put = clip_put;
@@ -382,7 +382,7 @@ static void a_clip_that_is_refused_is_charged(void)
     struct shop shop;
     struct store_ops ops;
     int64_t took_ms = 0;
-    clips_open(&shop, &ops, NULL);
+    clips_open(&shop, 0, &ops, NULL);
     clips_by = make_bytes;
     clip_store.put = STATUS_LIMIT;
     clip_store.puts = 1;
@@ -399,7 +399,7 @@ static void a_full_store_ends_the_loop_of_clips(void)
     struct shop shop;
     struct store_ops ops;
     int64_t took_ms = 0;
-    clips_open(&shop, &ops, NULL);
+    clips_open(&shop, 0, &ops, NULL);
     clips_by = make_bytes;
     clip_store.put = STATUS_IO;
     clip_store.puts = 1;
@@ -416,7 +416,7 @@ static void a_silent_store_gets_the_clip_later(void)
     struct shop shop;
     struct store_ops ops;
     int64_t took_ms = 0;
-    clips_open(&shop, &ops, NULL);
+    clips_open(&shop, 400, &ops, NULL);
     clips_by = make_bytes;
     clip_store.put = STATUS_TIMEOUT;
     clip_store.puts = 2;
@@ -432,7 +432,7 @@ static void clips_that_wait_hear_a_cancel(void)
     struct shop shop;
     struct store_ops ops;
     int64_t took_ms = 0;
-    clips_open(&shop, &ops, NULL);
+    clips_open(&shop, 400, &ops, NULL);
     clips_by = make_bytes;
     clip_store.cancels = true;
     EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
@@ -456,7 +456,7 @@ static void a_planner_that_is_open_is_compared(void)
     struct store_ops ops;
     uint32_t count = 0;
     int64_t took_ms = 0;
-    clips_open(&shop, &ops, change_hash);
+    clips_open(&shop, 0, &ops, change_hash);
     EXPECT_INT(drain(&shop, &double_loader, &took_ms), STATUS_PLANNER);
     EXPECT_CONTAINS(error.text, "found others");
     EXPECT_INT(count_state(&shop, CLIPS, JOB_DONE), CLIPS - 1);
@@ -537,7 +537,7 @@ static void a_world_that_goes_away_makes_no_clip(void)
     struct shop shop;
     struct store_ops ops;
     int64_t took_ms = 0;
-    clips_open(&shop, &ops, ask_served);
+    clips_open(&shop, 0, &ops, ask_served);
     lend = lend_served;
     outages = 1;
     EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
@@ -563,7 +563,7 @@ static void clips_that_cannot_be_made_are_charged(void)
     struct store_job dead[3];
     uint32_t count = 0;
     int64_t took_ms = 0;
-    clips_open(&shop, &ops, ask_otherwise);
+    clips_open(&shop, 0, &ops, ask_otherwise);
     lend = lend_served;
     outages = 0;
     EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
