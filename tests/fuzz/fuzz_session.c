@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "cli/session/session_talk.h"
 #include "tests/fuzz/json_mutator.h"
+#include "worker/interactive/session.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -18,6 +19,8 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+bool __wrap_session_picture(const struct session *session, const struct raster_rays *rays,
+                            uint8_t *rgb);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max, unsigned seed);
 
 static struct interactive *pool;
@@ -25,6 +28,16 @@ static char folder[] = "/dev/shm/swerve-fuzz-session-XXXXXX";
 static unsigned said, errors;
 
 /* ---- in place of the wire; the pool's thread shows frames too ---- */
+
+/* No picture of what the driver sees. */
+bool __wrap_session_picture(const struct session *session, const struct raster_rays *rays,
+                            uint8_t *rgb)
+{
+    (void)session;
+    (void)rays;
+    (void)rgb;
+    return false;
+}
 
 static bool has_type(char *text, const char *type)
 {

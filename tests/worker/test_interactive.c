@@ -541,7 +541,8 @@ static void memory_stays_flat_over_many_sessions(void)
 }
 
 /* Goal: a kept session is taken up where frames are judged as they were, and where it is refused
- * the session before goes on. Method: a bound of the model is another one meanwhile. */
+ * the session before goes on. Method: a bound of the model is another one in the second of three
+ * pools on one folder. */
 static void bounds_belong_to_a_kept_session(void)
 {
     char folder[] = "/tmp/swerve_kept_XXXXXX";
@@ -549,37 +550,43 @@ static void bounds_belong_to_a_kept_session(void)
     struct seen seen = {.count = 0};
     struct error error;
     struct seat *seat = NULL;
+    struct seat *taken = NULL;
     const struct interactive_listener listener = {see, fail, &seen};
-    struct interactive_wish wish = {.rate = 1, .limit_ms = 1000};
+    const struct interactive_wish begin = {.rate = 1, .limit_ms = 1000};
     double *bound = &model.bounds.bound[CONDITIONING_AGENTS][0];
     const double before = *bound;
     EXPECT(mkdtemp(folder) != NULL);
     pthread_mutex_init(&seen.lock, NULL);
     clock_condition_init(&seen.news);
-    struct interactive *pool = open_pool(
-        &(struct interactive_options){.planted_ms = planted_ms, .keep = folder}, clock_system());
-    EXPECT_OK(interactive_sit(pool, &wish, &listener, &seat, &error), error);
+    const struct interactive_options kept = {.planted_ms = planted_ms, .keep = folder};
+    struct interactive *pool = open_pool(&kept, clock_system());
+    EXPECT_OK(interactive_sit(pool, &begin, &listener, &seat, &error), error);
     snprintf(name, sizeof name, "%s", interactive_name(seat));
     interactive_pause(seat, false);
     wait_for_tick(&seen, 2);
     interactive_leave(seat);
-    seen.tick = 0;
-    EXPECT_OK(interactive_sit(pool, &wish, &listener, &seat, &error), error);
-    interactive_pause(seat, false);
-    wish.resume = name;
-    wish.instead = seat;
+    interactive_close(pool);
+    const struct interactive_wish resume = {.rate = 1, .limit_ms = 1000, .resume = name};
+
     *bound = 0.5;
-    struct seat *taken = NULL;
-    EXPECT_INT(interactive_sit(pool, &wish, &listener, &taken, &error), STATUS_BAD_INPUT);
+    seen.tick = 0;
+    pool = open_pool(&kept, clock_system());
+    EXPECT_OK(interactive_sit(pool, &begin, &listener, &seat, &error), error);
+    interactive_pause(seat, false);
+    struct interactive_wish instead = resume;
+    instead.instead = seat;
+    EXPECT_INT(interactive_sit(pool, &instead, &listener, &taken, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "health bounds");
     EXPECT(taken == NULL);
-    *bound = before;
-    uint32_t now = seen.tick;
-    wait_for_tick(&seen, now + 2);
-    EXPECT_OK(interactive_sit(pool, &wish, &listener, &taken, &error), error);
-    EXPECT_TEXT(interactive_name(taken), name);
-    EXPECT(seen.tick >= 2 && seen.frame.paused);
+    wait_for_tick(&seen, 2);
     EXPECT_INT(interactive_counts(pool).seated, 1);
+    interactive_leave(seat);
+    interactive_close(pool);
+
+    *bound = before;
+    pool = open_pool(&kept, clock_system());
+    EXPECT_OK(interactive_sit(pool, &resume, &listener, &taken, &error), error);
+    EXPECT_TEXT(interactive_name(taken), name);
     interactive_leave(taken);
     interactive_close(pool);
     EXPECT(file_remove_tree(folder));
