@@ -150,29 +150,17 @@ static enum status try_planners(const struct datagen_options *options,
     return STATUS_OK;
 }
 
-static enum status wait_for(const struct datagen_source *source, struct pools *pools,
-                            const char *suite_id, struct error *error)
+static enum status look_at(void *context, const struct store_suite_status *now, struct error *error)
 {
-    struct store *store = source->store;
-    int64_t start_ns = clock_now_ns(clock_system());
-    int64_t before = -1;
-    for (;;) {
-        struct store_suite_status now;
-        TRY(store->ops->suite_status(store, suite_id, &now, error));
-        int64_t ended = store_jobs_ended(&now);
-        if (store_jobs_open(&now) == 0) {
-            return STATUS_OK;
-        }
-        if (atomic_load(source->interrupted) != 0) {
-            return error_set(error, STATUS_CANCELLED,
-                             "datagen: interrupted with %lld of %lld drives made, which are kept: "
-                             "the same command goes on",
-                             (long long)ended, (long long)(ended + store_jobs_open(&now)));
-        }
-        TRY(pools_watch(pools, store, &now, ended != before, error));
-        before = ended;
-        pools_pause(start_ns);
-    }
+    const struct datagen_source *source = context;
+    const int64_t ended = store_jobs_ended(now);
+    const int64_t open = store_jobs_open(now);
+    return open == 0 || atomic_load(source->interrupted) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_CANCELLED,
+                           "datagen: interrupted with %lld of %lld drives made, which are kept: "
+                           "the same command goes on",
+                           (long long)ended, (long long)(ended + open));
 }
 
 static enum status drive(void *context, const char *suite_id, struct error *error)
@@ -195,7 +183,7 @@ static enum status drive(void *context, const char *suite_id, struct error *erro
         .logger = &logger,
     };
     pools_want(pools, source->found.tier == TIER_TEACHER ? "teacher" : "bulk");
-    enum status status = wait_for(source, pools, suite_id, error);
+    enum status status = pools_wait(pools, source->store, suite_id, look_at, source, error);
     pools_stop(pools);
     free(pools);
     return status;

@@ -139,47 +139,57 @@ static void show_progress(const struct store_suite_status *status, int64_t since
             progress_eta_text(status->eta_ms < 0 ? -1 : eta_ms, eta), terminal ? "" : "\n");
 }
 
+/* Progress of a suite as it was shown last. */
+struct supervision {
+    bool terminal;
+    int64_t period_ns, shown_ns;
+    int64_t finished; /* jobs; -1: not looked at yet */
+    int64_t eta_ms;
+    int64_t changed_ns; /* when the store last said another time */
+};
+
+static enum status look_at(void *context, const struct store_suite_status *now, struct error *error)
+{
+    struct supervision *seen = context;
+    const int64_t finished = store_jobs_ended(now);
+    const int64_t open = store_jobs_open(now);
+    const int64_t now_ns = clock_now_ns(clock_system());
+    if (finished != seen->finished || now->eta_ms != seen->eta_ms) {
+        seen->changed_ns = now_ns;
+    }
+    seen->finished = finished;
+    seen->eta_ms = now->eta_ms;
+    if ((open == 0 && seen->terminal) || now_ns - seen->shown_ns > seen->period_ns) {
+        seen->shown_ns = now_ns;
+        show_progress(now, (now_ns - seen->changed_ns) / NS_PER_MS, seen->terminal);
+    }
+    if (open == 0 && seen->terminal) {
+        fputc('\n', stderr);
+    }
+    return open == 0 || atomic_load(interrupted) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_CANCELLED,
+                           "interrupted with %lld of %lld jobs finished; they are kept: run the "
+                           "same command again to go on",
+                           (long long)finished, (long long)(finished + open));
+}
+
 /* Waits until every job of the suite has ended, successors of flagged ones included, keeping the
  * pools alive. */
 static enum status supervise(struct pools *pools, struct store *store, const char *suite_id,
                              struct error *error)
 {
-    const struct clock *clock = clock_system();
-    bool terminal = isatty(STDERR_FILENO) == 1;
-    int64_t start_ns = clock_now_ns(clock);
-    int64_t period_ns = (terminal ? PROGRESS_MS : PROGRESS_LINE_MS) * NS_PER_MS;
-    int64_t shown_ns = terminal ? 0 : start_ns;
-    int64_t finished = -1;
-    int64_t eta_ms = -1;
-    int64_t changed_ns = start_ns; /* when the store last said another time */
-    for (;;) {
-        struct store_suite_status now;
-        TRY(store->ops->suite_status(store, suite_id, &now, error));
-        bool progressed = store_jobs_ended(&now) != finished;
-        finished = store_jobs_ended(&now);
-        bool over = store_jobs_open(&now) == 0;
-        int64_t now_ns = clock_now_ns(clock);
-        changed_ns = progressed || now.eta_ms != eta_ms ? now_ns : changed_ns;
-        eta_ms = now.eta_ms;
-        if ((over && terminal) || now_ns - shown_ns > period_ns) {
-            shown_ns = now_ns;
-            show_progress(&now, (now_ns - changed_ns) / NS_PER_MS, terminal);
-        }
-        if (over) {
-            if (terminal) {
-                fputc('\n', stderr);
-            }
-            return STATUS_OK;
-        }
-        if (atomic_load(interrupted)) {
-            return error_set(error, STATUS_CANCELLED,
-                             "interrupted with %lld of %lld jobs finished; they are kept: run the "
-                             "same command again to go on",
-                             (long long)finished, (long long)(finished + store_jobs_open(&now)));
-        }
-        TRY(pools_watch(pools, store, &now, progressed, error));
-        pools_pause(start_ns);
-    }
+    const bool terminal = isatty(STDERR_FILENO) == 1;
+    const int64_t start_ns = clock_now_ns(clock_system());
+    struct supervision seen = {
+        .terminal = terminal,
+        .period_ns = (terminal ? PROGRESS_MS : PROGRESS_LINE_MS) * NS_PER_MS,
+        .shown_ns = terminal ? 0 : start_ns,
+        .finished = -1,
+        .eta_ms = -1,
+        .changed_ns = start_ns,
+    };
+    return pools_wait(pools, store, suite_id, look_at, &seen, error);
 }
 
 /* Device that workers get: the CPU unless a job was made for a device; "auto" may not change its

@@ -24,7 +24,7 @@ extern char **environ;
 enum {
     POOL_DEATHS_MAX = 50,
     POOLS_STOP_GRACE_MS = 5000,
-    PAUSE_SHARE = 32, /* see pools_pause */
+    PAUSE_SHARE = 32, /* see pause_since */
     PAUSE_MS_MIN = 1,
     PAUSE_MS_MAX = 100,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
@@ -361,8 +361,9 @@ void pools_want(struct pools *pools, const char *pool)
     pools->wanted[teacher ? POOLS_TEACHER : POOLS_BULK] = true;
 }
 
-enum status pools_watch(struct pools *pools, struct store *store,
-                        const struct store_suite_status *now, bool progressed, struct error *error)
+/* `now`: of the suite that they drive; `progressed` as of pool_watch. */
+static enum status watch(struct pools *pools, struct store *store,
+                         const struct store_suite_status *now, bool progressed, struct error *error)
 {
     /* With nothing queued the workers could not have finished anything: what is left may be leased
      * to somebody who vanished with an earlier run, and comes back in its time. */
@@ -382,13 +383,33 @@ enum status pools_watch(struct pools *pools, struct store *store,
     return status;
 }
 
-void pools_pause(int64_t since_ns)
+/* Sleeps between two looks at a suite: a 32nd of the time since `since_ns` of the system's clock,
+ * when the wait for it began, and 1 to 100 ms. A look costs the store up to a millisecond. */
+static void pause_since(int64_t since_ns)
 {
     int64_t pause_ns = (clock_now_ns(clock_system()) - since_ns) / PAUSE_SHARE;
     pause_ns = pause_ns < PAUSE_MS_MIN * NS_PER_MS ? PAUSE_MS_MIN * NS_PER_MS : pause_ns;
     pause_ns = pause_ns > PAUSE_MS_MAX * NS_PER_MS ? PAUSE_MS_MAX * NS_PER_MS : pause_ns;
     const struct timespec pause = {.tv_nsec = pause_ns};
     nanosleep(&pause, NULL);
+}
+
+enum status pools_wait(struct pools *pools, struct store *store, const char *suite_id,
+                       pools_look *look, void *context, struct error *error)
+{
+    int64_t start_ns = clock_now_ns(clock_system());
+    int64_t before = -1;
+    for (;;) {
+        struct store_suite_status now;
+        TRY(store->ops->suite_status(store, suite_id, &now, error));
+        TRY(look(context, &now, error));
+        if (store_jobs_open(&now) == 0) {
+            return STATUS_OK;
+        }
+        TRY(watch(pools, store, &now, store_jobs_ended(&now) != before, error));
+        before = store_jobs_ended(&now);
+        pause_since(start_ns);
+    }
 }
 
 void pools_stop(struct pools *pools)

@@ -90,14 +90,14 @@ struct pools {
 /* The pool of a job's. */
 void pools_want(struct pools *pools, const char *pool);
 
-/* Starts what is wanted, watches what was started; `now`: of the suite that they drive. A flagged
- * job has a successor for the teacher. `progressed` as of pool_watch. */
-enum status pools_watch(struct pools *pools, struct store *store,
-                        const struct store_suite_status *now, bool progressed, struct error *error);
+/* Called at each look at the suite that is waited for; an error ends the wait. */
+typedef enum status pools_look(void *context, const struct store_suite_status *now,
+                               struct error *error);
 
-/* Sleeps between two looks at a suite: a 32nd of the time since `since_ns` of the system's clock,
- * when the wait for it began, and 1 to 100 ms. A look costs the store up to a millisecond. */
-void pools_pause(int64_t since_ns);
+/* Starts what is wanted, watches what was started, and returns when every job of the suite has
+ * ended, by these workers or others. A flagged job has a successor for the teacher. */
+enum status pools_wait(struct pools *pools, struct store *store, const char *suite_id,
+                       pools_look *look, void *context, struct error *error);
 
 /* Stops what was started; zeroed ones too. */
 void pools_stop(struct pools *pools);

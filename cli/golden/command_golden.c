@@ -36,6 +36,7 @@ struct golden_command {
     struct store *store;
     struct models *models;
     const atomic_int *interrupted;
+    int64_t shown;                      /* jobs that have ended, of progress */
     int64_t cost_uusd;                  /* of what was made */
     bool headed;                        /* the table has begun */
     char model_found[SHA256_HEX_BYTES]; /* that `model` tells */
@@ -161,35 +162,22 @@ static enum status check_freezes(const struct golden_command *golden, struct sub
     return status;
 }
 
-/* Until every job of the suite has ended, by workers of ours and others'. */
-static enum status wait_for(struct golden_command *golden, struct pools *pools,
-                            const char *suite_id, struct error *error)
+static enum status look_at(void *context, const struct store_suite_status *now, struct error *error)
 {
+    struct golden_command *golden = context;
     bool terminal = isatty(STDERR_FILENO) != 0;
-    int64_t start_ns = clock_now_ns(clock_system());
-    int64_t before = 0;
-    for (;;) {
-        struct store_suite_status now;
-        TRY(golden->store->ops->suite_status(golden->store, suite_id, &now, error));
-        int64_t ended = store_jobs_ended(&now);
-        int64_t count = ended + store_jobs_open(&now);
-        for (int64_t i = before + 1; i <= ended; i++) {
-            show_progress(&terminal, (uint32_t)i, (uint32_t)count);
-        }
-        golden->cost_uusd = now.cost_uusd;
-        if (store_jobs_open(&now) == 0) {
-            return STATUS_OK;
-        }
-        if (atomic_load(golden->interrupted) != 0) {
-            return error_set(error, STATUS_CANCELLED,
-                             "golden: interrupted with %lld of %lld jobs driven, which are kept: "
-                             "the same command goes on",
-                             (long long)ended, (long long)count);
-        }
-        TRY(pools_watch(pools, golden->store, &now, ended != before, error));
-        before = ended;
-        pools_pause(start_ns);
+    const int64_t ended = store_jobs_ended(now);
+    const int64_t count = ended + store_jobs_open(now);
+    while (golden->shown < ended) {
+        show_progress(&terminal, (uint32_t)++golden->shown, (uint32_t)count);
     }
+    golden->cost_uusd = now->cost_uusd;
+    return ended == count || atomic_load(golden->interrupted) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_CANCELLED,
+                           "golden: interrupted with %lld of %lld jobs driven, which are kept: "
+                           "the same command goes on",
+                           (long long)ended, (long long)count);
 }
 
 static enum status drive(struct golden_command *golden, const struct submission *submission,
@@ -217,7 +205,8 @@ static enum status drive(struct golden_command *golden, const struct submission 
         .logger = logger,
     };
     pools_want(pools, submission->kinds[0].pool);
-    enum status status = wait_for(golden, pools, submission->suite_id, error);
+    enum status status =
+        pools_wait(pools, golden->store, submission->suite_id, look_at, golden, error);
     pools_stop(pools);
     free(pools);
     return status;

@@ -8,7 +8,6 @@
 #include "cli/model/model_drive.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
@@ -50,26 +49,13 @@ struct drive {
 
 /* ---- workers ---- */
 
-/* Until every job of the suite has ended. */
-static enum status wait_for(struct drive *drive, const char *suite_id, struct error *error)
+static enum status look_at(void *context, const struct store_suite_status *now, struct error *error)
 {
-    int64_t start_ns = clock_now_ns(clock_system());
-    int64_t before = -1;
-    for (;;) {
-        struct store_suite_status now;
-        TRY(drive->store->ops->suite_status(drive->store, suite_id, &now, error));
-        if (store_jobs_open(&now) == 0) {
-            return STATUS_OK;
-        }
-        if (atomic_load(drive->interrupted) != 0) {
-            return error_set(error, STATUS_CANCELLED,
-                             "interrupted; what is driven is kept: the same command goes on");
-        }
-        TRY(pools_watch(&drive->pools, drive->store, &now, store_jobs_ended(&now) != before,
-                        error));
-        before = store_jobs_ended(&now);
-        pools_pause(start_ns);
-    }
+    const struct drive *drive = context;
+    return store_jobs_open(now) == 0 || atomic_load(drive->interrupted) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_CANCELLED,
+                           "interrupted; what is driven is kept: the same command goes on");
 }
 
 /* The entries of the step, in a world. */
@@ -90,7 +76,8 @@ static enum status drive_in(struct drive *drive, const struct suite *step, const
     TRY(suite_options_build_of(&options, step, &submission, error));
     enum status status =
         submission_send(&submission, drive->store, (uint32_t)options.weight, error);
-    THEN(status, wait_for(drive, submission.suite_id, error));
+    THEN(status,
+         pools_wait(&drive->pools, drive->store, submission.suite_id, look_at, drive, error));
     submission_finish(&submission);
     return status;
 }

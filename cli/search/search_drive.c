@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "base/check.h"
-#include "base/clock.h"
 #include "store/api/progress.h"
 
 #include <math.h>
@@ -16,30 +15,18 @@
 
 /* ---- workers ---- */
 
-/* Until every job of the suite has ended. */
-static enum status wait_for(struct search_run *run, struct error *error)
+static enum status look_at(void *context, const struct store_suite_status *now, struct error *error)
 {
-    int64_t start_ns = clock_now_ns(clock_system());
-    int64_t before = -1;
-    for (;;) {
-        struct store_suite_status now;
-        TRY(run->store->ops->suite_status(run->store, run->suite_id, &now, error));
-        if (now.jobs[JOB_DEAD] - now.audits_dead > 0) {
-            return error_set(error, STATUS_PLANNER,
-                             "%lld jobs of suite %s are dead: swerve status says why",
-                             (long long)(now.jobs[JOB_DEAD] - now.audits_dead), run->suite_id);
-        }
-        if (store_jobs_open(&now) == 0) {
-            return STATUS_OK;
-        }
-        if (atomic_load(run->interrupted) != 0) {
-            return error_set(error, STATUS_CANCELLED,
-                             "interrupted; what is driven is kept: the same command goes on");
-        }
-        TRY(pools_watch(&run->pools, run->store, &now, store_jobs_ended(&now) != before, error));
-        before = store_jobs_ended(&now);
-        pools_pause(start_ns);
+    const struct search_run *run = context;
+    if (now->jobs[JOB_DEAD] - now->audits_dead > 0) {
+        return error_set(error, STATUS_PLANNER,
+                         "%lld jobs of suite %s are dead: swerve status says why",
+                         (long long)(now->jobs[JOB_DEAD] - now->audits_dead), run->suite_id);
     }
+    return store_jobs_open(now) == 0 || atomic_load(run->interrupted) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_CANCELLED,
+                           "interrupted; what is driven is kept: the same command goes on");
 }
 
 /* ---- points to jobs ---- */
@@ -173,7 +160,7 @@ static enum status submit(struct search_run *run, const struct suite *suite, str
     memcpy(run->suite_id, submission.suite_id, sizeof run->suite_id);
     run->driven += submission.job_count - submission.audit_count;
     submission_finish(&submission);
-    THEN(status, wait_for(run, error));
+    THEN(status, pools_wait(&run->pools, run->store, run->suite_id, look_at, run, error));
     THEN(status, store_outcomes_each(run->store, run->suite_id, take_outcome, run, error));
     return status;
 }
