@@ -176,39 +176,27 @@ static enum status write_frame(struct clip_maker *self, struct shard_file *file,
     memset(cond, 0, CONDITIONING_COUNT * sizeof cond[0]);
     const int32_t corner[2] = {window.i, window.j};
 
-    enum status status =
-        shard_write(file, TENSOR_WINDOW, frame * sizeof corner, corner, sizeof corner, error);
-    status = status != STATUS_OK
-                 ? status
-                 : shard_write(file, TENSOR_EGO, frame * sizeof ego, ego, sizeof ego, error);
-    status = status != STATUS_OK
-                 ? status
-                 : shard_write(file, TENSOR_COND, frame * sizeof cond, cond, sizeof cond, error);
+    TRY(shard_write(file, TENSOR_WINDOW, frame * sizeof corner, corner, sizeof corner, error));
+    TRY(shard_write(file, TENSOR_EGO, frame * sizeof ego, ego, sizeof ego, error));
+    TRY(shard_write(file, TENSOR_COND, frame * sizeof cond, cond, sizeof cond, error));
     layout_sensed(prepared, scene, seed, anchor, window, self->bev, self->cameras);
-    status = status != STATUS_OK ? status
-                                 : shard_write(file, TENSOR_BEV, frame * FRAME_BEV_BYTES, self->bev,
-                                               FRAME_BEV_BYTES, error);
-    status = status != STATUS_OK ? status
-                                 : shard_write(file, TENSOR_CAMERA, frame * FRAME_CAMERA_BYTES,
-                                               self->cameras, FRAME_CAMERA_BYTES, error);
+    TRY(shard_write(file, TENSOR_BEV, frame * FRAME_BEV_BYTES, self->bev, FRAME_BEV_BYTES, error));
+    TRY(shard_write(file, TENSOR_CAMERA, frame * FRAME_CAMERA_BYTES, self->cameras,
+                    FRAME_CAMERA_BYTES, error));
     layout_bev(prepared, scene, anchor, window, CONDITIONING_AGENTS, self->clean_bev);
     for (size_t i = 0; i < WINDOW_POSITIONS; i++) {
         memcpy(self->clean + i * CLEAN_CHANNELS, self->clean_bev + i * FRAME_BEV_CHANNELS,
                CLEAN_CHANNELS);
     }
     const size_t clean_bytes = (size_t)WINDOW_POSITIONS * CLEAN_CHANNELS;
-    status = status != STATUS_OK ? status
-                                 : shard_write(file, TENSOR_CLEAN, frame * clean_bytes, self->clean,
-                                               clean_bytes, error);
+    TRY(shard_write(file, TENSOR_CLEAN, frame * clean_bytes, self->clean, clean_bytes, error));
     static const enum conditioning conditionings[2] = {CONDITIONING_AGENTS, CONDITIONING_MAP};
     for (uint32_t i = 0; i < 2; i++) {
         layout_cameras(prepared, scene, conditionings[i], self->cameras);
-        status = status != STATUS_OK
-                     ? status
-                     : shard_write(file, TENSOR_CAMERA_AGENTS + i, frame * FRAME_CAMERA_BYTES,
-                                   self->cameras, FRAME_CAMERA_BYTES, error);
+        TRY(shard_write(file, TENSOR_CAMERA_AGENTS + i, frame * FRAME_CAMERA_BYTES, self->cameras,
+                        FRAME_CAMERA_BYTES, error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- what a learned world generates ---- */
