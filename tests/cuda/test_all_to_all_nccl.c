@@ -23,12 +23,12 @@ static void open_and_close(const uint8_t *id)
 static unsigned long turns(void)
 {
     unsigned long (*count)(void) = NULL;
-    void *gemm_tuner = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
-    EXPECT(gemm_tuner != NULL);
-    *(void **)&count = dlsym(gemm_tuner, "nccl_turns");
+    void *handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+    EXPECT(handle != NULL);
+    *(void **)&count = dlsym(handle, "nccl_turns");
     EXPECT(count != NULL);
     unsigned long found = count();
-    dlclose(gemm_tuner);
+    dlclose(handle);
     return found;
 }
 

@@ -26,7 +26,7 @@ static_assert(sizeof(ncclUniqueId) == ALL_TO_ALL_ID_BYTES, "an id of another siz
 
 /* The functions that are used; all_to_all is NULL before NCCL 2.28. */
 struct nccl {
-    void *gemm_tuner;
+    void *handle;
     decltype(&ncclGetUniqueId) get_id;
     decltype(&ncclCommInitRank) init;
     decltype(&ncclCommDestroy) destroy;
@@ -46,15 +46,15 @@ struct nccl_rank {
 
 template <class F> static bool find(struct nccl *n, F *out, const char *name)
 {
-    *out = reinterpret_cast<F>(dlsym(n->gemm_tuner, name));
+    *out = reinterpret_cast<F>(dlsym(n->handle, name));
     return *out != NULL;
 }
 
 static int load(struct nccl *n, struct device_text *why)
 {
     *n = {};
-    n->gemm_tuner = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (n->gemm_tuner == NULL) {
+    n->handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (n->handle == NULL) {
         snprintf(why->text, sizeof why->text, "NCCL: %s", dlerror());
         return DEVICE_FAULT_INPUT;
     }

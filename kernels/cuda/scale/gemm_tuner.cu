@@ -413,10 +413,14 @@ static bool runnable(const struct gemm_tuner *gemm_tuner, const struct gemm_tune
  * sum. */
 static bool suits(const struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g)
 {
+    const void *out = g->epilogue == NN_STORE ? (const void *)g->c : g->out;
+    bool aligned =
+        ((uintptr_t)g->a | (uintptr_t)g->b | (uintptr_t)out) % GEMM_VENDOR_ALIGNMENT_BYTES == 0;
     bool dense = g->items == 1 || (g->a_item == g->rows * g->lda && g->c_item == g->rows * g->ldc);
     bool plain = g->bias == NULL && g->active == NULL &&
                  (g->epilogue == NN_STORE || g->epilogue == NN_STORE_ACT);
-    return gemm_tuner->vendor.context != NULL && dense && plain && g->n % 16 == 0 && g->k % 16 == 0;
+    return gemm_tuner->vendor.context != NULL && dense && plain && aligned && g->n % 16 == 0 &&
+           g->k % 16 == 0;
 }
 
 static struct plan *find_plan(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g)

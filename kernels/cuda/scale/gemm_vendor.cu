@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#if !GPU_EMULATED && __has_include(<cublasLt.h>)
+#if (!GPU_EMULATED || defined(GEMM_VENDOR_DOUBLE)) && __has_include(<cublasLt.h>)
 #define HAVE_LIBRARY 1
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -154,6 +154,28 @@ static struct described *describe_once(struct cublas *c, const struct gpu_gemm *
     return d->good ? d : NULL;
 }
 
+/* Preferences of algorithms. The library counts on matrices at multiples of 256 where none is set.
+ */
+static bool prefer(const struct gemm_tuner_calls *calls, cublasLtMatmulPreference_t preference)
+{
+    const size_t workspace_bytes = GEMM_TUNER_WORKSPACE_BYTES;
+    const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_NONE; /* no split of k */
+    const uint32_t alignment = GEMM_VENDOR_ALIGNMENT_BYTES;
+    static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    bool good =
+        calls->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                              &workspace_bytes, sizeof workspace_bytes) == CUBLAS_STATUS_SUCCESS &&
+        calls->preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
+                              sizeof reduction) == CUBLAS_STATUS_SUCCESS;
+    for (size_t i = 0; good && i < sizeof aligned / sizeof aligned[0]; i++) {
+        good = calls->preference_set(preference, aligned[i], &alignment, sizeof alignment) ==
+               CUBLAS_STATUS_SUCCESS;
+    }
+    return good;
+}
+
 static uint32_t cublas_algorithms(void *context, const struct gpu_gemm *g,
                                   uint8_t (*out)[STORE_ALGORITHM_BYTES], uint32_t most)
 {
@@ -163,19 +185,13 @@ static uint32_t cublas_algorithms(void *context, const struct gpu_gemm *g,
     cublasLtMatmulPreference_t preference = NULL;
     cublasLtMatmulHeuristicResult_t results[ASKED_MAX] = {};
     static_assert(sizeof results[0].algo == STORE_ALGORITHM_BYTES, "kept as it is");
-    size_t workspace_bytes = GEMM_TUNER_WORKSPACE_BYTES;
-    uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_NONE; /* no split of k */
     int wanted = (int)most < ASKED_MAX ? (int)most : (int)ASKED_MAX;
     int found = 0;
     uint32_t count = 0;
-    bool good =
-        d != NULL && calls->preference_create(&preference) == CUBLAS_STATUS_SUCCESS &&
-        calls->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                              &workspace_bytes, sizeof workspace_bytes) == CUBLAS_STATUS_SUCCESS &&
-        calls->preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
-                              sizeof reduction) == CUBLAS_STATUS_SUCCESS &&
-        calls->heuristic(c->handle, d->desc, d->weights, d->activations, d->out, d->out, preference,
-                         wanted, results, &found) == CUBLAS_STATUS_SUCCESS;
+    bool good = d != NULL && calls->preference_create(&preference) == CUBLAS_STATUS_SUCCESS &&
+                prefer(calls, preference) &&
+                calls->heuristic(c->handle, d->desc, d->weights, d->activations, d->out, d->out,
+                                 preference, wanted, results, &found) == CUBLAS_STATUS_SUCCESS;
     if (preference != NULL) {
         calls->preference_destroy(preference);
     }

@@ -5,8 +5,8 @@
  * the module needs it to start.
  *
  * A product is described by a struct gpu_gemm whose items lie one after the other, without bias,
- * with NN_STORE or NN_STORE_ACT and n, k multiples of 16. Its pointers count where it runs and not
- * in a choice.
+ * with NN_STORE or NN_STORE_ACT, n and k multiples of 16, and matrices at multiples of
+ * GEMM_VENDOR_ALIGNMENT_BYTES. Its pointers count where it runs and not in a choice.
  */
 #ifndef SWERVE_KERNELS_CUDA_SCALE_GEMM_VENDOR_H
 #define SWERVE_KERNELS_CUDA_SCALE_GEMM_VENDOR_H
@@ -22,6 +22,7 @@ extern "C" {
 enum {
     GEMM_TUNER_WORKSPACE_BYTES = 32 << 20,
     GEMM_TUNER_SHAPES_MAX = 64, /* of one session */
+    GEMM_VENDOR_ALIGNMENT_BYTES = 16,
 };
 
 struct gemm_vendor {
