@@ -8,8 +8,8 @@
  * Whatever ends the process, at most the tick that was being written is missing. Records carry a
  * digest over themselves and all before. A log belongs to one revision and one set of models.
  */
-#ifndef SWERVE_WORKER_INTERACTIVE_DRIVE_LOG_H
-#define SWERVE_WORKER_INTERACTIVE_DRIVE_LOG_H
+#ifndef SWERVE_ENGINE_TRACE_DRIVE_LOG_H
+#define SWERVE_ENGINE_TRACE_DRIVE_LOG_H
 
 #include "base/sha256.h"
 #include "base/status.h"

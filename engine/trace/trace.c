@@ -302,6 +302,16 @@ uint64_t trace_digest_returns(const uint8_t *bev)
 
 /* ---- reading ---- */
 
+int32_t trace_reader_owner(const struct trace_reader *reader, int32_t rollout, uint32_t tick)
+{
+    /* Parents have smaller indices, so this walk ends. */
+    while (rollout >= 0 && (reader->rollouts[rollout].header.tick_count == 0 ||
+                            tick < reader->rollouts[rollout].header.first_tick)) {
+        rollout = reader->rollouts[rollout].header.parent;
+    }
+    return rollout;
+}
+
 uint32_t trace_reader_end_tick(const struct trace_reader *reader, int32_t rollout)
 {
     /* Parents are before their branches, so this walk ends. */
@@ -481,23 +491,19 @@ uint32_t trace_reader_last_tick(const struct trace_reader *reader, int32_t rollo
 bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
                        struct trace_tick *out, struct trace_agent *agents)
 {
-    /* Parents have smaller indices, so this walk ends. */
-    while (rollout >= 0) {
-        const struct trace_rollout_view *view = &reader->rollouts[rollout];
-        if (view->header.tick_count == 0 || tick < view->header.first_tick) {
-            rollout = view->header.parent;
-            continue;
-        }
-        if (tick - view->header.first_tick >= view->header.tick_count) {
-            return false;
-        }
-        size_t stride = tick_bytes(reader->header.agent_count);
-        const uint8_t *at = view->ticks + (size_t)(tick - view->header.first_tick) * stride;
-        memcpy(out, at, sizeof *out);
-        memcpy(agents, at + sizeof *out, stride - sizeof *out);
-        return true;
+    rollout = trace_reader_owner(reader, rollout, tick);
+    if (rollout < 0) {
+        return false;
     }
-    return false;
+    const struct trace_rollout_view *view = &reader->rollouts[rollout];
+    if (tick - view->header.first_tick >= view->header.tick_count) {
+        return false;
+    }
+    size_t stride = tick_bytes(reader->header.agent_count);
+    const uint8_t *at = view->ticks + (size_t)(tick - view->header.first_tick) * stride;
+    memcpy(out, at, sizeof *out);
+    memcpy(agents, at + sizeof *out, stride - sizeof *out);
+    return true;
 }
 
 bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
@@ -505,9 +511,7 @@ bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, 
 {
     uint32_t best = UINT32_MAX;
     uint32_t best_apart = UINT32_MAX;
-    while (rollout >= 0 && tick < reader->rollouts[rollout].header.first_tick) {
-        rollout = reader->rollouts[rollout].header.parent;
-    }
+    rollout = trace_reader_owner(reader, rollout, tick);
     for (uint32_t i = 0; i < reader->keyframes_count; i++) {
         uint32_t place[2];
         memcpy(place, reader->keyframes + i * sizeof *out, sizeof place);

@@ -141,6 +141,10 @@ int32_t trace_reader_find(const struct trace_reader *reader, const char *branch_
 /* The other way round; borrowed from the reader. */
 const char *trace_reader_branch(const struct trace_reader *reader, int32_t rollout);
 
+/* The rollout that recorded a tick of another one: itself, or the parent that it shares it with;
+ * -1: none. The tick may lie behind the last one. */
+int32_t trace_reader_owner(const struct trace_reader *reader, int32_t rollout, uint32_t tick);
+
 /* First tick after those recorded for a rollout, which may share its parents': 0 where there are
  * none. A branch that never forked ends where its parent does. */
 uint32_t trace_reader_end_tick(const struct trace_reader *reader, int32_t rollout);

@@ -181,11 +181,7 @@ uint32_t trace_reader_pictures(const struct trace_reader *reader, int32_t rollou
     uint32_t count = 0;
     size_t at = 0;
     struct trace_picture_view view;
-    /* Parents have smaller indices, so this walk ends. */
-    while (rollout >= 0 && (reader->rollouts[rollout].header.tick_count == 0 ||
-                            tick < reader->rollouts[rollout].header.first_tick)) {
-        rollout = reader->rollouts[rollout].header.parent;
-    }
+    rollout = trace_reader_owner(reader, rollout, tick);
     while (rollout >= 0 && next(reader, rollout, &at, &view)) {
         const uint32_t of = view.head.tick;
         const uint32_t apart = of > tick ? of - tick : tick - of;

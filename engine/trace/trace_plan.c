@@ -223,11 +223,7 @@ bool trace_reader_plan(const struct trace_reader *reader, int32_t rollout, uint3
                        struct trace_plan_view *out)
 {
     size_t at = 0;
-    /* Parents have smaller indices, so this walk ends. */
-    while (rollout >= 0 && (reader->rollouts[rollout].header.tick_count == 0 ||
-                            tick < reader->rollouts[rollout].header.first_tick)) {
-        rollout = reader->rollouts[rollout].header.parent;
-    }
+    rollout = trace_reader_owner(reader, rollout, tick);
     while (rollout >= 0 && trace_reader_plan_next(reader, rollout, &at, out)) {
         if (out->head.tick == tick) {
             return true;

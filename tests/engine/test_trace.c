@@ -157,6 +157,39 @@ static void what_was_recorded_is_read_back(void)
 }
 
 /* The hash of schemas/trace.h, computed from the artifact; forked or recorded from tick 0. */
+/* A branch that never forked is shown by the pictures of the main line, whose end it shares. */
+static void keyframes_are_of_who_has_the_tick(void)
+{
+    static const char *const ids[] = {"", "late"};
+    static const int32_t parents[] = {-1, 0};
+    struct trace_reader reader;
+    struct trace_keyframe found;
+    struct error error;
+    struct trace traces[2];
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+    trace_init(&traces[0], AGENTS);
+    trace_init(&traces[1], AGENTS);
+    for (uint32_t t = 0; t < MAIN_TICKS; t++) {
+        append(&traces[0], 1, t);
+    }
+    struct keyframes *kept = &traces[0].keyframes;
+    *kept = (struct keyframes){calloc(1, sizeof *kept->frames), 1, KEYFRAMES_PERIOD_MIN_TICKS};
+    kept->frames[0].tick = MAIN_TICKS - 1;
+    const struct trace *list[] = {&traces[0], &traces[1]};
+    EXPECT_OK(trace_pack(list, ids, parents, 2, &data, &bytes, &error), error);
+    EXPECT_OK(trace_reader_init(&reader, data, bytes, &error), error);
+    for (int32_t r = 0; r < 2; r++) {
+        EXPECT(trace_reader_keyframes(&reader, r, MAIN_TICKS + 20, &found));
+        EXPECT_INT(found.tick, MAIN_TICKS - 1);
+        EXPECT_INT(trace_reader_owner(&reader, r, 3), 0);
+    }
+    trace_reader_finish(&reader);
+    trace_finish(&traces[0]);
+    trace_finish(&traces[1]);
+    free(data);
+}
+
 static void the_hash_is_that_of_all_ticks(void)
 {
     struct artifact a;
@@ -431,11 +464,12 @@ static void the_digest_depends_on_every_byte(void)
 
 int main(void)
 {
-    return TEST_RUN(
-        TEST(what_was_recorded_is_read_back), TEST(a_drive_without_ticks_ends_where_it_begins),
-        TEST(the_hash_is_that_of_all_ticks), TEST(a_truncated_artifact_is_refused),
-        TEST(a_mutated_artifact_never_crashes), TEST(planner_output_is_kept_and_checked),
-        TEST(plans_are_kept_and_checked), TEST(a_hole_between_ticks_is_refused),
-        TEST(an_empty_rollout_far_beyond_the_horizon_is_refused),
-        TEST(the_digest_depends_on_every_byte));
+    return TEST_RUN(TEST(what_was_recorded_is_read_back),
+                    TEST(a_drive_without_ticks_ends_where_it_begins),
+                    TEST(keyframes_are_of_who_has_the_tick), TEST(the_hash_is_that_of_all_ticks),
+                    TEST(a_truncated_artifact_is_refused), TEST(a_mutated_artifact_never_crashes),
+                    TEST(planner_output_is_kept_and_checked), TEST(plans_are_kept_and_checked),
+                    TEST(a_hole_between_ticks_is_refused),
+                    TEST(an_empty_rollout_far_beyond_the_horizon_is_refused),
+                    TEST(the_digest_depends_on_every_byte));
 }

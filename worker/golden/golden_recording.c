@@ -162,10 +162,7 @@ static const uint8_t *frame_of(const struct recording *recording, int32_t rollou
                                size_t *bytes)
 {
     const struct trace_reader *reader = &recording->reader;
-    while (rollout >= 0 && (reader->rollouts[rollout].header.tick_count == 0 ||
-                            tick < reader->rollouts[rollout].header.first_tick)) {
-        rollout = reader->rollouts[rollout].header.parent;
-    }
+    rollout = trace_reader_owner(reader, rollout, tick);
     if (rollout < 0) {
         return NULL;
     }
