@@ -80,8 +80,8 @@ struct picture_question {
 /* `agent` stands 10 m ahead of the camera; NULL: nobody. */
 static void question_fill(struct picture_question *out, const char *id, const char *agent)
 {
-    struct rig_camera at = camera;
-    struct rig_camera box = camera;
+    static struct rig_camera at, box; /* whose texts the question borrows */
+    at = box = camera;
     memset(out, 0, sizeof *out);
     at.pose.x_m = 50;
     at.pose.y_m = 3.5;
@@ -467,6 +467,60 @@ static void traffic_bounds_what_it_keeps(void)
     end();
 }
 
+/* The bytes of a scene's picture; the caller's. */
+static struct grpc_answer picture_of(struct alpasim *alpasim, const char *id)
+{
+    struct picture_question question;
+    question_fill(&question, id, NULL);
+    const size_t bytes = protobuf_c_message_get_packed_size(&question.render.base);
+    uint8_t *packed = malloc(bytes);
+    EXPECT(packed != NULL);
+    protobuf_c_message_pack(&question.render.base, packed);
+    struct grpc_answer answer = {.deadline_ns = INT64_MAX};
+    alpasim_serve(alpasim, SERVICE "render_rgb", packed, bytes, &answer);
+    free(packed);
+    if (answer.code != GRPC_OK) {
+        TEST_FAIL("%s: %s", id, answer.sentence);
+    }
+    return answer;
+}
+
+/* More scenes and lenses than are kept ready, in turns: each is drawn as the first time. */
+static void scenes_and_lenses_come_and_go(void)
+{
+    enum { SCENES = 40 };
+    static struct scenario_document documents[SCENES];
+    static struct suite_entry entries[SCENES];
+    struct grpc_answer first[SCENES];
+    const struct rig rig = {.camera_count = 0};
+    struct alpasim *alpasim = NULL;
+    struct error error;
+    begin();
+    for (int i = 0; i < SCENES; i++) {
+        documents[i] = document;
+        snprintf(documents[i].scenario.id, sizeof documents[i].scenario.id, "scene-%d", i);
+        entries[i] = (struct suite_entry){.document = &documents[i]};
+    }
+    const struct suite suite = {.entry_count = SCENES, .entries = entries};
+    EXPECT_OK(alpasim_create(&suite, &rig, &alpasim, &error), error);
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < SCENES; i++) {
+            camera.width = WIDTH + 2 * (i % 20);
+            struct grpc_answer answer = picture_of(alpasim, documents[i].scenario.id);
+            if (turn == 0) {
+                first[i] = answer;
+                continue;
+            }
+            EXPECT_INT(answer.bytes, first[i].bytes);
+            EXPECT(memcmp(answer.message, first[i].message, answer.bytes) == 0);
+            free(answer.message);
+            free(first[i].message);
+        }
+    }
+    alpasim_destroy(alpasim);
+    end();
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(cameras_are_those_that_rigs_may_have),
@@ -474,5 +528,6 @@ int main(void)
                     TEST(pictures_show_whom_a_question_places), TEST(it_tells_what_there_is),
                     TEST(what_it_does_not_have_is_said),
                     TEST(traffic_reacts_to_an_ego_that_somebody_else_drives),
-                    TEST(traffic_refuses_what_it_cannot_drive), TEST(traffic_bounds_what_it_keeps));
+                    TEST(traffic_refuses_what_it_cannot_drive), TEST(traffic_bounds_what_it_keeps),
+                    TEST(scenes_and_lenses_come_and_go));
 }

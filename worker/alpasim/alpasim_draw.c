@@ -58,11 +58,18 @@ static enum status check_camera(const struct rig_camera *camera, struct error *e
     return status;
 }
 
+static void drop_view(struct alpasim_view *view)
+{
+    raster_rays_destroy(view->rays);
+    *view = (struct alpasim_view){.used = 0};
+}
+
 /* The rays of a camera, made anew where it was not drawn with lately. */
 static enum status view_of(struct alpasim *alpasim, const struct rig_camera *camera,
                            const struct raster_rays **out, struct error *error)
 {
     struct alpasim_view *oldest = &alpasim->views[0];
+    int64_t pixels = (int64_t)camera->width * camera->height;
     for (int i = 0; i < ALPASIM_VIEWS; i++) {
         struct alpasim_view *view = &alpasim->views[i];
         if (view->rays != NULL && is_same(&view->camera, camera)) {
@@ -71,9 +78,13 @@ static enum status view_of(struct alpasim *alpasim, const struct rig_camera *cam
             return STATUS_OK;
         }
         oldest = view->used < oldest->used ? view : oldest;
+        pixels += (int64_t)view->camera.width * view->camera.height;
     }
     TRY(check_camera(camera, error));
-    raster_rays_destroy(oldest->rays);
+    for (int i = 0; i < ALPASIM_VIEWS && pixels > ALPASIM_VIEWS_PIXELS; i++) {
+        drop_view(&alpasim->views[i]);
+    }
+    drop_view(oldest);
     *oldest = (struct alpasim_view){.camera = *camera, .used = ++alpasim->uses};
     TRY(raster_rays_create(camera, 0, &oldest->rays, error));
     *out = oldest->rays;
@@ -119,7 +130,7 @@ enum status alpasim_draw(struct alpasim *alpasim, struct alpasim_scene *scene,
                          size_t *bytes, struct error *error)
 {
     const struct raster_rays *rays = NULL;
-    TRY(alpasim_prepare(scene, error));
+    TRY(alpasim_prepare(alpasim, scene, error));
     TRY(view_of(alpasim, camera, &rays, error));
     uint8_t *rgb = calloc((size_t)camera->width * (size_t)camera->height, 3);
     TRY(memory_check(rgb, error, "no memory for a picture"));
@@ -149,10 +160,34 @@ struct alpasim_scene *alpasim_find(struct alpasim *alpasim, const char *id,
     return NULL;
 }
 
-enum status alpasim_prepare(struct alpasim_scene *scene, struct error *error)
+enum status alpasim_prepare(struct alpasim *alpasim, struct alpasim_scene *scene,
+                            struct error *error)
 {
-    return scene->prepared != NULL ? STATUS_OK
-                                   : prepared_create(scene->scenario, &scene->prepared, error);
+    struct prepared *ready[ALPASIM_PREPARED] = {NULL};
+    struct alpasim_scene *oldest = NULL;
+    uint32_t count = 0;
+    scene->used = ++alpasim->uses;
+    if (scene->prepared != NULL) {
+        return STATUS_OK;
+    }
+    for (uint32_t i = 0; i < alpasim->scene_count; i++) {
+        struct alpasim_scene *other = &alpasim->scenes[i];
+        if (other->prepared != NULL) {
+            ready[count++] = other->prepared;
+            oldest = oldest == NULL || other->used < oldest->used ? other : oldest;
+        }
+    }
+    TRY(prepared_create_like(scene->scenario, ready, count, &scene->prepared, error));
+    if (count == ALPASIM_PREPARED) {
+        prepared_unref(oldest->prepared);
+        oldest->prepared = NULL;
+    }
+    return STATUS_OK;
+}
+
+int alpasim_code(enum status status)
+{
+    return status == STATUS_NO_MEMORY ? GRPC_RESOURCE_EXHAUSTED : GRPC_INVALID_ARGUMENT;
 }
 
 bool alpasim_late(struct grpc_answer *answer)

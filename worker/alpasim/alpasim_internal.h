@@ -16,7 +16,9 @@
 enum {
     ALPASIM_SESSIONS = 8, /* of a service that keeps some */
     ALPASIM_SESSION_BYTES = 40,
-    ALPASIM_VIEWS = 16, /* lenses that are kept ready */
+    ALPASIM_VIEWS = 16,              /* lenses that are kept ready .. */
+    ALPASIM_VIEWS_PIXELS = 32 << 20, /* .. of so many pixels together, or one */
+    ALPASIM_PREPARED = 16,           /* scenes that are kept ready, besides those of sessions */
     ALPASIM_QUALITY = 90,
 };
 
@@ -25,7 +27,8 @@ enum alpasim_format { ALPASIM_PNG = 1, ALPASIM_JPEG = 2 };
 
 struct alpasim_scene {
     const struct scenario *scenario;
-    struct prepared *prepared; /* NULL: it was not asked for yet */
+    struct prepared *prepared; /* NULL: it was not asked for lately */
+    uint64_t used;
 };
 
 /* A camera that was drawn with. */
@@ -82,8 +85,12 @@ struct alpasim_moment {
 /* The scene of an id; NULL: *answer says that there is none. */
 struct alpasim_scene *alpasim_find(struct alpasim *alpasim, const char *id,
                                    struct grpc_answer *answer);
-/* Makes a scene ready to be drawn and driven in. As prepared_create. */
-enum status alpasim_prepare(struct alpasim_scene *scene, struct error *error);
+/* Makes a scene ready to be drawn and driven in, as prepared_create does. One that was asked for
+ * long ago is ready no longer then; who drives in it has a reference of its own. */
+enum status alpasim_prepare(struct alpasim *alpasim, struct alpasim_scene *scene,
+                            struct error *error);
+/* The code by which a call that failed is answered. */
+int alpasim_code(enum status status);
 /* Whether nobody waits for an answer any more; it says so then. */
 bool alpasim_late(struct grpc_answer *answer);
 void alpasim_refuse(struct grpc_answer *answer, int code, const char *format, ...)

@@ -112,15 +112,18 @@ static bool render(struct alpasim *alpasim, const Sim__Render *ask, ProtobufCBin
         return false;
     }
     alpasim_moment_init(moment, scene);
-    bool good = camera_place(ask, &camera, moment, answer) &&
-                objects_place(ask, scene->scenario, moment, answer);
-    if (good && alpasim_draw(alpasim, scene, moment, &camera, 0, ask->format, (uint32_t)quality,
-                             &file->data, &file->len, &error) != STATUS_OK) {
-        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT, "%s", error.text);
-        good = false;
+    const bool placed = camera_place(ask, &camera, moment, answer) &&
+                        objects_place(ask, scene->scenario, moment, answer);
+    enum status status = STATUS_OK;
+    if (placed) {
+        status = alpasim_draw(alpasim, scene, moment, &camera, 0, ask->format, (uint32_t)quality,
+                              &file->data, &file->len, &error);
+    }
+    if (status != STATUS_OK) {
+        alpasim_refuse(answer, alpasim_code(status), "%s", error.text);
     }
     free(moment);
-    return good;
+    return placed && status == STATUS_OK;
 }
 
 static void render_rgb(struct alpasim *alpasim, const void *question, struct grpc_answer *answer)

@@ -182,8 +182,9 @@ static bool object_take(struct alpasim_traffic *session, const Traf__Logged *fro
 }
 
 /* Fills a session whose memory is zeroed. False: *answer says why not. */
-static bool session_fill(struct alpasim_traffic *session, struct alpasim_scene *scene,
-                         const Traf__Start *ask, struct grpc_answer *answer)
+static bool session_fill(struct alpasim *alpasim, struct alpasim_traffic *session,
+                         struct alpasim_scene *scene, const Traf__Start *ask,
+                         struct grpc_answer *answer)
 {
     const struct scenario *scenario = scene->scenario;
     struct error error;
@@ -204,9 +205,9 @@ static bool session_fill(struct alpasim_traffic *session, struct alpasim_scene *
         return false;
     }
     enum status status = world_object_ops.accepts(scenario, &error);
-    THEN(status, alpasim_prepare(scene, &error));
+    THEN(status, alpasim_prepare(alpasim, scene, &error));
     if (status != STATUS_OK) {
-        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT, "%s", error.text);
+        alpasim_refuse(answer, alpasim_code(status), "%s", error.text);
         return false;
     }
     session->handover_us = ask->handover_time_us;
@@ -243,7 +244,7 @@ static void start_session(struct alpasim *alpasim, const void *question, struct 
         alpasim_refuse(answer, GRPC_INTERNAL, "out of memory");
         return;
     }
-    if (!session_fill(session, scene, ask, answer)) {
+    if (!session_fill(alpasim, session, scene, ask, answer)) {
         alpasim_traffic_end(session);
         return;
     }

@@ -163,16 +163,16 @@ static enum agent_kind kind_of(uint32_t class_id)
 }
 
 /* Place of an actor at a time: the nearest of its poses, within half a frame at 10 Hz. */
-static const Ego__Pose *pose_at(const Ego__Trajectory *trajectory, uint64_t time_us)
+static const Ego__PoseAtTime *pose_at(const Ego__Trajectory *trajectory, uint64_t time_us)
 {
-    const Ego__Pose *nearest = NULL;
+    const Ego__PoseAtTime *nearest = NULL;
     uint64_t least_us = 50000;
     for (size_t i = 0; trajectory != NULL && i < trajectory->n_poses; i++) {
         const uint64_t at = trajectory->poses[i]->timestamp_us;
         const uint64_t off_us = at > time_us ? at - time_us : time_us - at;
         if (off_us < least_us) {
             least_us = off_us;
-            nearest = trajectory->poses[i]->pose;
+            nearest = trajectory->poses[i];
         }
     }
     return nearest;
@@ -185,14 +185,14 @@ static bool actors_place(const Wm__Dynamic *dynamic, uint64_t time_us,
     uint32_t count = 0;
     for (size_t i = 0; dynamic != NULL && i < dynamic->n_actors; i++) {
         const Wm__Actor *actor = dynamic->actors[i];
-        const Ego__Pose *at = pose_at(actor->trajectory, time_us);
+        const Ego__PoseAtTime *at = pose_at(actor->trajectory, time_us);
         const char *reason = "has no box";
         struct rig_pose pose;
         if (at == NULL) {
             continue;
         }
         if (count == LIMIT_AGENTS || actor->box == NULL ||
-            !contract_pose_read(at, false, &pose, &reason)) {
+            !contract_pose_read(at->pose, false, &pose, &reason)) {
             alpasim_refuse(answer, GRPC_INVALID_ARGUMENT, "actor %zu: %s", i,
                            count == LIMIT_AGENTS ? "there are too many" : reason);
             return false;
@@ -251,11 +251,12 @@ static bool draw_frame(struct alpasim *alpasim, const struct alpasim_session *se
         Wm__Picture *picture = &record->pictures[c][frame];
         wm__picture__init(picture);
         picture->format = ALPASIM_JPEG;
-        if (alpasim_draw(alpasim, session->scene, &record->moment, &session->rig->cameras[c],
+        const enum status status =
+            alpasim_draw(alpasim, session->scene, &record->moment, &session->rig->cameras[c],
                          rng_mix(session->seed ^ at->timestamp_us) + c, ALPASIM_JPEG,
-                         ALPASIM_QUALITY, &picture->data.data, &picture->data.len,
-                         &error) != STATUS_OK) {
-            alpasim_refuse(answer, GRPC_INVALID_ARGUMENT, "camera %s: %s",
+                         ALPASIM_QUALITY, &picture->data.data, &picture->data.len, &error);
+        if (status != STATUS_OK) {
+            alpasim_refuse(answer, alpasim_code(status), "camera %s: %s",
                            session->rig->cameras[c].id, error.text);
             return false;
         }
