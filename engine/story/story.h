@@ -74,6 +74,8 @@ struct story_condition_state {
     uint8_t told;                 /* what was told last: whether it held */
     uint8_t known;
     uint8_t last;
+    uint8_t lasts;  /* off the road or at its end, for however long .. */
+    double since_s; /* .. from then on */
 };
 
 struct story_action_state {

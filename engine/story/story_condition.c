@@ -456,21 +456,16 @@ static bool begins_tick(double time_s)
     return fabs(ticks - floor(ticks + 0.5)) < 0.5 / STORY_SUBSTEPS;
 }
 
-/* Tells what held so much later, and for as long: an edge for a moment. Off the road or at its end
- * one has to be for all of the delay. What turns oftener than STORY_TURNS within it is late. */
+/* Tells what held so much later, and for as long: an edge for a moment. What turns oftener than
+ * STORY_TURNS within the delay is late. */
 static bool tell_later(const struct story_condition *condition, double time_s, bool fires,
                        struct story_condition_state *state)
 {
-    bool lasts = (condition->kind == STORY_OFF_ROAD || condition->kind == STORY_ROAD_END) &&
-                 condition->edge == STORY_EDGE_NONE;
     bool latest = (state->told + state->turn_count) % 2 != 0;
     double until_s = time_s - condition->delay_s + TIME_EPSILON_S;
     uint32_t due = 0;
     bool told = false;
-    if (lasts && !fires) {
-        state->told = 0;
-        state->turn_count = 0;
-    } else if (fires != latest && state->turn_count < STORY_TURNS) {
+    if (fires != latest && state->turn_count < STORY_TURNS) {
         state->turned_s[state->turn_count++] = time_s;
     }
     for (; due < state->turn_count && state->turned_s[due] <= until_s; due++) {
@@ -482,14 +477,27 @@ static bool tell_later(const struct story_condition *condition, double time_s, b
     return told || state->told;
 }
 
+/* Whether an actor has been off the road, or at its end, for as long as it has to be. The road is
+ * looked for once a tick. */
+static bool has_lasted(const struct story_run *run, const struct story_condition *condition,
+                       struct story_condition_state *state)
+{
+    const bool waits =
+        condition->kind == STORY_OFF_ROAD && state->known && !begins_tick(run->time_s);
+    const bool now = waits ? state->lasts : holds_now(run, condition);
+    state->since_s = now && state->lasts ? state->since_s : run->time_s;
+    state->lasts = now;
+    return now && run->time_s - state->since_s >= condition->value - TIME_EPSILON_S;
+}
+
 static bool evaluate(const struct story_run *run, uint32_t index)
 {
     const struct story_condition *condition = &run->board->conditions[index];
     struct story_condition_state *state = &run->state->conditions[index];
     bool before = state->last;
     bool known = state->known;
-    bool waits = condition->kind == STORY_OFF_ROAD && known && !begins_tick(run->time_s);
-    bool now = waits ? before : holds_now(run, condition);
+    bool road = condition->kind == STORY_OFF_ROAD || condition->kind == STORY_ROAD_END;
+    bool now = road ? has_lasted(run, condition, state) : holds_now(run, condition);
     bool fires = now;
     if (condition->edge != STORY_EDGE_NONE) {
         bool rises = now && !before && condition->edge != STORY_EDGE_FALLING;

@@ -98,9 +98,10 @@ enum story_condition_kind {
     STORY_ANGLE,      /* heading within tolerance_rad of value, to other's, or along: its path's */
     STORY_CLEARANCE,  /* other is not within ahead_m and behind_m along the actor's path, low_m to
                          high_m left of it; same_way: and going the actor's way; no rule */
-    STORY_OFF_ROAD,   /* the reference point is on no lane and no drivable area; looked at each
-                         tick; no rule */
-    STORY_ROAD_END,   /* at the end of its path, which nothing goes on from; no rule */
+    STORY_OFF_ROAD,   /* the reference point is on no lane and no drivable area, for at least value
+                         seconds; looked at each tick; no rule */
+    STORY_ROAD_END,   /* at the end of its path, which nothing goes on from, for at least value
+                         seconds; no rule */
     STORY_VARIABLE,   /* what a variable was last set to, else its first value */
     STORY_CONDITION_COUNT
 };

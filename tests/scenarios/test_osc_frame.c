@@ -502,22 +502,37 @@ static void collisions_are_by_type(void)
     }
 }
 
-/* E comes to the end of road and lanes after 1.5 s; half a second behind it is slow. */
+/* E comes to the end of road and lanes after 1.5 s, and is slow when the condition says so: the
+ * duration first, then the edge, then the delay. */
 static void roads_end(void)
 {
-    static const char *const conditions[] = {"<OffroadCondition duration='0.5'/>",
-                                             "<EndOfRoadCondition duration='0.5'/>"};
-    for (int i = 0; i < 2; i++) {
-        char trigger[512];
+    static const struct {
+        const char *edge, *delay, *duration;
+        int ticks;
+    } cases[] = {
+        {"none", "0", "0.5", 20},    {"rising", "0", "0.5", 20}, {"none", "0.7", "0.5", 27},
+        {"rising", "0.7", "0", 22},  {"none", "0", "9", 1000},   {"falling", "0", "0.5", 1000},
+        {"falling", "0", "0", 1000},
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        const size_t at = i / 2;
+        char trigger[1024];
         struct drive drive;
-        snprintf(trigger, sizeof trigger, OF_E("%s"), conditions[i]);
+        snprintf(trigger, sizeof trigger,
+                 AT_TIME("greaterThan", "0") "</Condition><Condition name='d' delay='%s' "
+                                             "conditionEdge='%s'>" OF_E("<%sCondition "
+                                                                        "duration='%s'/>"),
+                 cases[at].delay, cases[at].edge, i % 2 ? "Offroad" : "EndOfRoad",
+                 cases[at].duration);
         write_file(straight, "", AHEAD, ON_LANE("1", "-1", "985"),
                    SPEED_OF("<AbsoluteTargetSpeed value='1'/>", "step", "0"), trigger);
         free(drive_begin(&drive, "frame.xosc", 1));
-        drive_run(&drive, 19);
-        EXPECT_NEAR(entity_of(&drive)->speed_mps, 10, 1e-9);
-        drive_run(&drive, 3);
-        EXPECT_NEAR(entity_of(&drive)->speed_mps, 1, 1e-9);
+        for (int tick = 1; tick <= 40; tick++) {
+            drive_run(&drive, 1);
+            if (abs(tick - cases[at].ticks) > 1) {
+                EXPECT_NEAR(entity_of(&drive)->speed_mps, tick > cases[at].ticks ? 1 : 10, 1e-9);
+            }
+        }
         drive_end(&drive);
     }
 }

@@ -175,16 +175,12 @@ static enum status read_entity_condition(struct osc_context *context,
         }
         const struct osc_element *position = osc_child(element, "Position");
         condition->kind = kinds[i].kind;
-        TRY(osc_number(context, element, kinds[i].value, true, -1e6, 1e6, &condition->value));
+        const double least = strcmp(kinds[i].value, "duration") == 0 ? 0 : -1e6;
+        TRY(osc_number(context, element, kinds[i].value, true, least, 1e6, &condition->value));
         TRY(kinds[i].rule ? read_rule(context, element, condition) : STATUS_OK);
         TRY(kinds[i].measure ? read_measure(context, element, condition) : STATUS_OK);
         TRY(kinds[i].other ? read_other(context, element, condition) : STATUS_OK);
         TRY(kinds[i].kind == STORY_TTC ? read_ttc(context, element, condition) : STATUS_OK);
-        if (condition->kind == STORY_OFF_ROAD || condition->kind == STORY_ROAD_END) {
-            condition->delay_s += condition->value; /* for so long */
-            condition->edge = STORY_EDGE_NONE;
-            condition->value = 0;
-        }
         if (kinds[i].point && position == NULL) {
             return osc_fail(context, element, "expected a <Position>, found none");
         }
