@@ -166,6 +166,11 @@ void sha256_to_hex(const uint8_t digest[SHA256_BYTES], char out[SHA256_HEX_BYTES
     out[64] = '\0';
 }
 
+bool sha256_is_hex(const char *text, size_t bytes)
+{
+    return bytes == SHA256_HEX_BYTES - 1 && strspn(text, "0123456789abcdef") >= bytes;
+}
+
 void sha256_hex(const void *data, size_t bytes, char out[SHA256_HEX_BYTES])
 {
     struct sha256 hash;

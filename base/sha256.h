@@ -7,6 +7,7 @@
 #ifndef SWERVE_BASE_SHA256_H
 #define SWERVE_BASE_SHA256_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,9 @@ void sha256_final(struct sha256 *hash, uint8_t out[SHA256_BYTES]);
 
 /* Lower-case hex of a finished digest, terminated. */
 void sha256_to_hex(const uint8_t digest[SHA256_BYTES], char out[SHA256_HEX_BYTES]);
+
+/* Whether the first `bytes` of a terminated text are a digest as sha256_to_hex writes it. */
+bool sha256_is_hex(const char *text, size_t bytes);
 
 /* init + update + final + to_hex. */
 void sha256_hex(const void *data, size_t bytes, char out[SHA256_HEX_BYTES]);

@@ -35,11 +35,6 @@ enum status label_name_check(const char *what, const char *name, struct error *e
                            what, LABEL_NAME_BYTES - 1, name);
 }
 
-static bool is_hash(const char *text)
-{
-    return strspn(text, "0123456789abcdef") == SHA256_HEX_BYTES - 1;
-}
-
 static bool is_line(const char *text)
 {
     for (const char *at = text; *at != '\0'; at++) {
@@ -52,7 +47,6 @@ static bool is_line(const char *text)
 
 enum status label_check(const struct label *label, struct error *error)
 {
-    const size_t hash_bytes = SHA256_HEX_BYTES - 1;
     const char *text = label->text;
     if (memchr(text, '\0', sizeof label->text) == NULL ||
         memchr(label->suite, '\0', sizeof label->suite) == NULL) {
@@ -72,8 +66,9 @@ enum status label_check(const struct label *label, struct error *error)
                                          "%s: expected 1 to %d bytes of UTF-8 in one line",
                                          label_kind_names[label->kind], LABEL_BYTES - 1);
     }
-    bool two = strlen(text) == 2 * hash_bytes + 1 && is_hash(text) && text[hash_bytes] == ' ' &&
-               is_hash(text + hash_bytes + 1);
+    const char *blank = strchr(text, ' ');
+    bool two = blank != NULL && sha256_is_hex(text, (size_t)(blank - text)) &&
+               sha256_is_hex(blank + 1, strlen(blank + 1));
     return two ? STATUS_OK
                : error_set(error, STATUS_BAD_INPUT,
                            "files: expected the hash of a planner, a blank and that of an "

@@ -75,9 +75,7 @@ void artifacts_file_path(const struct artifacts *artifacts, const char *hash,
 
 enum status artifacts_check_hash(const char *hash, struct error *error)
 {
-    size_t digits = strnlen(hash, SHA256_HEX_BYTES);
-
-    if (digits != SHA256_HEX_BYTES - 1 || strspn(hash, "0123456789abcdef") != digits) {
+    if (!sha256_is_hex(hash, strnlen(hash, SHA256_HEX_BYTES))) {
         return error_set(error, STATUS_BAD_INPUT,
                          "\"%.64s\" is not an artifact's name (64 lower-case hexadecimal digits)",
                          hash);

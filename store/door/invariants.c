@@ -331,13 +331,6 @@ static bool metres_agree(const struct outcome *outcome)
     return apart_mm <= 1.0 && (outcome->prefix_ticks > 0 || apart_mm >= -1.0);
 }
 
-/* SHA-256 in lower case. */
-static bool is_hash(const char *text)
-{
-    return strlen(text) == SHA256_HEX_BYTES - 1 &&
-           strspn(text, "0123456789abcdef") == SHA256_HEX_BYTES - 1;
-}
-
 /* Sights as worker/given writes them: words with commas between, "chunks:FIRST+MORE@HZ" the last.
  */
 static bool is_given(const char *text)
@@ -386,7 +379,8 @@ enum status invariants_outcome_agrees(const struct outcome *outcome, struct erro
          "metres_mm: expected 12 m a tick at most, found more"},
         {metrics->distance_m > (1.0 + outcome->ticks) * ((double)OUTCOME_TICK_MM_MAX * 1e-3),
          "distance_m: expected 12 m a tick at most, found more"},
-        {outcome->trace_hash[0] != '\0' && !is_hash(outcome->trace_hash),
+        {outcome->trace_hash[0] != '\0' &&
+             !sha256_is_hex(outcome->trace_hash, strlen(outcome->trace_hash)),
          "trace_hash: expected 64 digits of 0 to 9 and a to f"},
         {!is_given(outcome->given),
          "given: expected sights of schemas/planner.md with commas between"},

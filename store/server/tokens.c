@@ -57,7 +57,7 @@ static enum status decode_token(const struct json_cursor *cursor, struct token *
 {
     memset(out, 0, sizeof *out);
     TRY(json_record_decode(&field_list, NULL, true, cursor, out, error));
-    if (strspn(out->sha256, "0123456789abcdef") != 2 * SHA256_BYTES) {
+    if (!sha256_is_hex(out->sha256, strlen(out->sha256))) {
         return json_fail(cursor, error, "expected \"sha256\" to have 64 lower-case digits");
     }
     if ((out->role == TOKEN_ROLE_WORKER) != (out->pool[0] != '\0')) {

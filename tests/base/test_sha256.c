@@ -170,9 +170,27 @@ static void different_messages_differ(void)
     }
 }
 
+static void digits_are_told_from_other_texts(void)
+{
+    char hex[SHA256_HEX_BYTES];
+    sha256_hex("abc", 3, hex);
+    EXPECT(sha256_is_hex(hex, strlen(hex)));
+    EXPECT(!sha256_is_hex(hex, strlen(hex) - 1));
+    EXPECT(!sha256_is_hex("", 0));
+    static const char others[] = {'A', 'g', '/', ' ', '\0'};
+    for (size_t at = 0; at < SHA256_HEX_BYTES - 1; at++) {
+        for (size_t i = 0; i < sizeof others; i++) {
+            const char kept = hex[at];
+            hex[at] = others[i];
+            EXPECT(!sha256_is_hex(hex, SHA256_HEX_BYTES - 1));
+            hex[at] = kept;
+        }
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(standard_examples_hold), TEST(a_million_a_hold), TEST(cuts_do_not_matter),
                     TEST(instruction_sets_agree), TEST(constant_messages_agree),
-                    TEST(different_messages_differ));
+                    TEST(different_messages_differ), TEST(digits_are_told_from_other_texts));
 }
