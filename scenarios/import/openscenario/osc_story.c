@@ -13,7 +13,11 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NODES_MAX = 2048 };
+enum {
+    NODES_MAX = 2048,
+    EXECUTIONS_MAX = 8,      /* of a group */
+    REPEATED_EVENTS_MAX = 24 /* of a group in all executions behind the first */
+};
 
 enum node_kind {
     NODE_STORY = 0,
@@ -30,7 +34,8 @@ struct node {
     const struct osc_element *element;
     const char *name;
     int32_t parent;
-    int32_t event; /* of an act and an event */
+    int32_t event;  /* of an act and an event */
+    int32_t before; /* of a group: its execution before, -1: none */
     uint32_t first_action;
     uint32_t action_count;
 };
@@ -38,6 +43,7 @@ struct node {
 struct osc_nodes {
     uint32_t count;
     struct node *items;
+    int32_t group; /* whose triggers are read, -1: none's */
 };
 
 static const char *const element_names[NODE_KIND_COUNT] = {"Story",    "Act",   "ManeuverGroup",
@@ -106,6 +112,35 @@ static enum status number_event(struct osc_context *context, struct osc_nodes *n
     return add_event(context, node->element, &event, &node->event);
 }
 
+static uint32_t count_events(const struct osc_element *group)
+{
+    uint32_t count = 0;
+    const struct osc_element *maneuver = osc_child(group, "Maneuver");
+    for (; maneuver != NULL; maneuver = osc_next(maneuver)) {
+        const struct osc_element *event = osc_child(maneuver, "Event");
+        for (; event != NULL; event = osc_next(event)) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/* How often a group is there, one execution after the other. */
+static enum status count_executions(struct osc_context *context, const struct osc_element *group,
+                                    uint32_t *out)
+{
+    double asked = 1;
+    uint32_t events = count_events(group);
+    TRY(osc_number(context, group, "maximumExecutionCount", false, 0, 1e9, &asked));
+    uint32_t fit = 1 + (events > 0 ? REPEATED_EVENTS_MAX / events : 0);
+    fit = fit < EXECUTIONS_MAX ? fit : EXECUTIONS_MAX;
+    *out = events == 0 ? 1 : (uint32_t)dmath_clamp(asked, 1, fit);
+    if (asked > *out && events > 0) {
+        osc_note(context, group, "executions beyond the first few of a group that repeats");
+    }
+    return STATUS_OK;
+}
+
 static enum status number_node(struct osc_context *context, struct osc_nodes *nodes,
                                const struct osc_element *element, enum node_kind kind,
                                int32_t parent)
@@ -121,7 +156,8 @@ static enum status number_node(struct osc_context *context, struct osc_nodes *no
                           .element = element,
                           .name = name != NULL ? name : "",
                           .parent = parent,
-                          .event = -1};
+                          .event = -1,
+                          .before = -1};
     if (kind == NODE_ACT) {
         struct story_event act = {.parent = -1, .repeats = 1};
         TRY(add_event(context, element, &act, &node->event));
@@ -133,7 +169,15 @@ static enum status number_node(struct osc_context *context, struct osc_nodes *no
     }
     const struct osc_element *child = osc_child(element, element_names[kind + 1]);
     for (; child != NULL; child = osc_next(child)) {
-        TRY(number_node(context, nodes, child, (enum node_kind)(kind + 1), self));
+        uint32_t executions = 1;
+        int32_t before = -1;
+        TRY(kind == NODE_ACT ? count_executions(context, child, &executions) : STATUS_OK);
+        for (uint32_t i = 0; i < executions; i++) {
+            int32_t made = (int32_t)nodes->count;
+            TRY(number_node(context, nodes, child, (enum node_kind)(kind + 1), self));
+            nodes->items[made].before = before;
+            before = made;
+        }
     }
     return STATUS_OK;
 }
@@ -348,10 +392,19 @@ enum status osc_state_condition(struct osc_context *context, const struct osc_el
     base.state = (enum story_state_kind)state;
     /* A transition is a moment: whether it is looked at as an edge makes no difference. */
     base.edge = base.state >= STORY_STARTS ? STORY_EDGE_NONE : base.edge;
-    for (uint32_t i = 0; i < nodes->count; i++) {
-        if ((int)nodes->items[i].kind == type && name_matches(nodes, (int32_t)i, reference)) {
-            return add_states(context, element, nodes, (int32_t)i, base, group);
+    int32_t found = -1;
+    for (int32_t i = 0; i < (int32_t)nodes->count; i++) {
+        bool own = nodes->group >= 0 && lies_under(nodes, i, nodes->group);
+        if ((int)nodes->items[i].kind == type && (found < 0 || own) &&
+            name_matches(nodes, i, reference)) {
+            found = i;
         }
+        if (own && found == i) {
+            break; /* of several executions the one that asks */
+        }
+    }
+    if (found >= 0) {
+        return add_states(context, element, nodes, found, base, group);
     }
     return osc_fail(context, element,
                     "expected the name of %s %s in storyboardElementRef, found "
@@ -361,12 +414,45 @@ enum status osc_state_condition(struct osc_context *context, const struct osc_el
 
 /* ---- triggers and the end ---- */
 
+/* Events of a later execution of their group wait for all of the one before. */
+static enum status wait_for(struct osc_context *context, const struct node *node, int32_t before,
+                            struct story_trigger *start)
+{
+    const struct story_condition done = {.kind = STORY_STATE,
+                                         .state = STORY_COMPLETE,
+                                         .actor = -1,
+                                         .other = -1,
+                                         .event = -1,
+                                         .action = -1,
+                                         .variable = -1};
+    if (start->groups == NULL) {
+        start->groups = osc_alloc(context, 1, sizeof *start->groups);
+    }
+    if (start->groups != NULL && start->count == 0) {
+        start->groups[0] = (struct story_group){
+            0, osc_alloc(context, LIMIT_STORY_GROUPS, sizeof *start->groups->conditions)};
+        start->count = 1;
+    }
+    if (start->groups == NULL || start->groups[0].conditions == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (uint32_t i = 0; i < start->count; i++) {
+        TRY(add_states(context, node->element, context->nodes, before, done, &start->groups[i]));
+    }
+    return STATUS_OK;
+}
+
 static enum status read_triggers(struct osc_context *context, struct node *node)
 {
+    struct osc_nodes *nodes = context->nodes;
     struct story_event *event = &context->board.events[node->event];
     const struct osc_element *start = osc_child(node->element, "StartTrigger");
     const struct osc_element *stop = osc_child(node->element, "StopTrigger");
+    nodes->group = node->kind == NODE_EVENT ? nodes->items[node->parent].parent : -1;
     TRY(start != NULL ? osc_trigger_read(context, start, &event->start) : STATUS_OK);
+    if (nodes->group >= 0 && nodes->items[nodes->group].before >= 0) {
+        TRY(wait_for(context, node, nodes->items[nodes->group].before, &event->start));
+    }
     return stop != NULL && node->kind == NODE_ACT ? osc_trigger_read(context, stop, &event->stop)
                                                   : STATUS_OK;
 }
