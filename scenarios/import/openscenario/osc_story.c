@@ -15,8 +15,8 @@
 
 enum {
     NODES_MAX = 2048,
-    EXECUTIONS_MAX = 8,      /* of a group */
-    REPEATED_EVENTS_MAX = 24 /* of a group in all executions behind the first */
+    EXECUTIONS_MAX = 8,      /* of an act's only group */
+    REPEATED_EVENTS_MAX = 24 /* in all of them but the first */
 };
 
 enum node_kind {
@@ -35,7 +35,7 @@ struct node {
     const char *name;
     int32_t parent;
     int32_t event;  /* of an act and an event */
-    int32_t before; /* of a group: its execution before, -1: none */
+    int32_t before; /* of an act: the execution before of its group, -1: none */
     uint32_t first_action;
     uint32_t action_count;
 };
@@ -43,7 +43,7 @@ struct node {
 struct osc_nodes {
     uint32_t count;
     struct node *items;
-    int32_t group; /* whose triggers are read, -1: none's */
+    int32_t act; /* whose triggers are read */
 };
 
 static const char *const element_names[NODE_KIND_COUNT] = {"Story",    "Act",   "ManeuverGroup",
@@ -91,20 +91,24 @@ static enum status add_event(struct osc_context *context, const struct osc_eleme
     return STATUS_OK;
 }
 
+static int32_t act_of(const struct osc_nodes *nodes, int32_t at)
+{
+    while (nodes->items[at].kind != NODE_ACT) {
+        at = nodes->items[at].parent;
+    }
+    return at;
+}
+
 static enum status number_event(struct osc_context *context, struct osc_nodes *nodes,
                                 struct node *node)
 {
     static const char *const priorities[] = {"overwrite", "skip", "parallel", "override", NULL};
     int priority;
     double repeats = 1;
-    int32_t at = node->parent;
-    int32_t maneuver = at;
-    while (nodes->items[at].kind != NODE_ACT) {
-        at = nodes->items[at].parent;
-    }
+    int32_t maneuver = node->parent;
     TRY(osc_choice(context, node->element, "priority", priorities, 0, &priority));
     TRY(osc_number(context, node->element, "maximumExecutionCount", false, 0, 1e9, &repeats));
-    struct story_event event = {.parent = nodes->items[at].event,
+    struct story_event event = {.parent = nodes->items[act_of(nodes, maneuver)].event,
                                 .group = (uint32_t)maneuver,
                                 .priority =
                                     priority == 3 ? STORY_OVERWRITE : (enum story_priority)priority,
@@ -125,18 +129,23 @@ static uint32_t count_events(const struct osc_element *group)
     return count;
 }
 
-/* How often a group is there, one execution after the other. */
-static enum status count_executions(struct osc_context *context, const struct osc_element *group,
+/* Number of times that an act is there, one after the other: as often as its only group is
+ * executed, for triggers are looked at anew each time. */
+static enum status count_executions(struct osc_context *context, const struct osc_element *act,
                                     uint32_t *out)
 {
-    double asked = 1;
-    uint32_t events = count_events(group);
-    TRY(osc_number(context, group, "maximumExecutionCount", false, 0, 1e9, &asked));
-    uint32_t fit = 1 + (events > 0 ? REPEATED_EVENTS_MAX / events : 0);
-    fit = fit < EXECUTIONS_MAX ? fit : EXECUTIONS_MAX;
-    *out = events == 0 ? 1 : (uint32_t)dmath_clamp(asked, 1, fit);
-    if (asked > *out && events > 0) {
-        osc_note(context, group, "executions beyond the first few of a group that repeats");
+    const struct osc_element *group = osc_child(act, "ManeuverGroup");
+    uint32_t most = 0;
+    *out = 1;
+    for (const struct osc_element *at = group; at != NULL; at = osc_next(at)) {
+        double asked = 1;
+        uint32_t events = count_events(at);
+        TRY(osc_number(context, at, "maximumExecutionCount", false, 0, 1e9, &asked));
+        most = osc_next(group) == NULL && events > 0 ? 1 + REPEATED_EVENTS_MAX / events : 1;
+        *out = (uint32_t)dmath_clamp(asked, 1, most < EXECUTIONS_MAX ? most : EXECUTIONS_MAX);
+        if (asked > *out && events > 0) {
+            osc_note(context, at, "a group is executed as often as fits, beside others once");
+        }
     }
     return STATUS_OK;
 }
@@ -171,7 +180,7 @@ static enum status number_node(struct osc_context *context, struct osc_nodes *no
     for (; child != NULL; child = osc_next(child)) {
         uint32_t executions = 1;
         int32_t before = -1;
-        TRY(kind == NODE_ACT ? count_executions(context, child, &executions) : STATUS_OK);
+        TRY(kind == NODE_STORY ? count_executions(context, child, &executions) : STATUS_OK);
         for (uint32_t i = 0; i < executions; i++) {
             int32_t made = (int32_t)nodes->count;
             TRY(number_node(context, nodes, child, (enum node_kind)(kind + 1), self));
@@ -392,15 +401,17 @@ enum status osc_state_condition(struct osc_context *context, const struct osc_el
     base.state = (enum story_state_kind)state;
     /* A transition is a moment: whether it is looked at as an edge makes no difference. */
     base.edge = base.state >= STORY_STARTS ? STORY_EDGE_NONE : base.edge;
+    bool at_end = base.state == STORY_COMPLETE || base.state == STORY_ENDS;
     int32_t found = -1;
     for (int32_t i = 0; i < (int32_t)nodes->count; i++) {
-        bool own = nodes->group >= 0 && lies_under(nodes, i, nodes->group);
-        if ((int)nodes->items[i].kind == type && (found < 0 || own) &&
+        bool own = lies_under(nodes, i, nodes->act);
+        bool later = found >= 0 && at_end && nodes->items[i].element == nodes->items[found].element;
+        if ((int)nodes->items[i].kind == type && (found < 0 || own || later) &&
             name_matches(nodes, i, reference)) {
             found = i;
         }
         if (own && found == i) {
-            break; /* of several executions the one that asks */
+            break; /* of several executions the one that asks, else of ends the last one's */
         }
     }
     if (found >= 0) {
@@ -414,32 +425,27 @@ enum status osc_state_condition(struct osc_context *context, const struct osc_el
 
 /* ---- triggers and the end ---- */
 
-/* Events of a later execution of their group wait for all of the one before. */
-static enum status wait_for(struct osc_context *context, const struct node *node, int32_t before,
-                            struct story_trigger *start)
+/* A later execution starts when the one before has ended, not where it was stopped. */
+static enum status follow_on(struct osc_context *context, const struct node *node,
+                             struct story_trigger *start)
 {
-    const struct story_condition done = {.kind = STORY_STATE,
-                                         .state = STORY_COMPLETE,
-                                         .actor = -1,
-                                         .other = -1,
-                                         .event = -1,
-                                         .action = -1,
-                                         .variable = -1};
+    const struct story_condition ended = {.kind = STORY_STATE,
+                                          .state = STORY_ENDS,
+                                          .actor = -1,
+                                          .other = -1,
+                                          .event = context->nodes->items[node->before].event,
+                                          .action = -1,
+                                          .variable = -1};
+    start->groups = osc_alloc(context, 1, sizeof *start->groups);
     if (start->groups == NULL) {
-        start->groups = osc_alloc(context, 1, sizeof *start->groups);
-    }
-    if (start->groups != NULL && start->count == 0) {
-        start->groups[0] = (struct story_group){
-            0, osc_alloc(context, LIMIT_STORY_GROUPS, sizeof *start->groups->conditions)};
-        start->count = 1;
-    }
-    if (start->groups == NULL || start->groups[0].conditions == NULL) {
         return STATUS_LIMIT;
     }
-    for (uint32_t i = 0; i < start->count; i++) {
-        TRY(add_states(context, node->element, context->nodes, before, done, &start->groups[i]));
+    start->groups[0].conditions = osc_alloc(context, 1, sizeof *start->groups[0].conditions);
+    if (start->groups[0].conditions == NULL) {
+        return STATUS_LIMIT;
     }
-    return STATUS_OK;
+    start->count = 1;
+    return add_to_group(context, node->element, &ended, &start->groups[0]);
 }
 
 static enum status read_triggers(struct osc_context *context, struct node *node)
@@ -448,10 +454,11 @@ static enum status read_triggers(struct osc_context *context, struct node *node)
     struct story_event *event = &context->board.events[node->event];
     const struct osc_element *start = osc_child(node->element, "StartTrigger");
     const struct osc_element *stop = osc_child(node->element, "StopTrigger");
-    nodes->group = node->kind == NODE_EVENT ? nodes->items[node->parent].parent : -1;
-    TRY(start != NULL ? osc_trigger_read(context, start, &event->start) : STATUS_OK);
-    if (nodes->group >= 0 && nodes->items[nodes->group].before >= 0) {
-        TRY(wait_for(context, node, nodes->items[nodes->group].before, &event->start));
+    nodes->act = act_of(nodes, (int32_t)(node - nodes->items));
+    if (node->before >= 0) {
+        TRY(follow_on(context, node, &event->start));
+    } else if (start != NULL) {
+        TRY(osc_trigger_read(context, start, &event->start));
     }
     return stop != NULL && node->kind == NODE_ACT ? osc_trigger_read(context, stop, &event->stop)
                                                   : STATUS_OK;
