@@ -330,7 +330,7 @@ static enum status add_to_group(struct osc_context *context, const struct osc_el
     return STATUS_OK;
 }
 
-/* Of what holds events: its end is that of all of them, its start its act's. */
+/* Of what holds events: its end is that of all of them, its start its act's, a story's at once. */
 static enum status add_states(struct osc_context *context, const struct osc_element *element,
                               const struct osc_nodes *nodes, int32_t found,
                               struct story_condition condition, struct story_group *group)
@@ -348,18 +348,15 @@ static enum status add_states(struct osc_context *context, const struct osc_elem
         }
         return STATUS_OK;
     }
+    if (!at_end && node->kind == NODE_STORY) { /* it runs from the start, before its acts do */
+        condition.kind = STORY_CONSTANT;
+        condition.value = condition.state == STORY_RUNNING || condition.state == STORY_STARTS;
+        condition.state = STORY_STANDBY;
+        condition.edge = STORY_EDGE_NONE;
+        return add_to_group(context, element, &condition, group);
+    }
     if (!at_end) {
-        int32_t act = found;
-        while (act >= 0 && nodes->items[act].kind != NODE_ACT) {
-            act = node->kind == NODE_STORY ? act + 1 : nodes->items[act].parent;
-            if (act >= (int32_t)nodes->count) {
-                act = -1;
-            }
-        }
-        if (act < 0) {
-            return osc_fail(context, element, "expected an element with an act, found none");
-        }
-        condition.event = nodes->items[act].event;
+        condition.event = nodes->items[act_of(nodes, found)].event;
         return add_to_group(context, element, &condition, group);
     }
     uint32_t events = 0;
