@@ -80,10 +80,10 @@ ROOMS = {
     # Suites.
     "scenarios": ("suites: load, validate, expand",
         ["schemas/storyboard"]),
-    "scenarios/import": ("CommonRoad",
+    "scenarios/import": ("CommonRoad; recorded drives",
         ["scenarios"]),
     "scenarios/import/womd": ("scenes of the Waymo Open Motion Dataset, as JSON",
-        ["scenarios"]),
+        ["scenarios/import"]),
     "scenarios/import/opendrive": ("OpenDRIVE: roads, lanes, links, places on them; scenarios of them",
         ["scenarios/import"]),
     "scenarios/import/openscenario": ("OpenSCENARIO XML: catalogs, expressions, positions, storyboards; scenarios of them",

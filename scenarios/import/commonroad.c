@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double REVERSES_MPS = 0.1; /* slower is noise */
+
 enum {
     PROBLEMS_MAX = 256,
     PROBLEM_ID_BASE_BYTES = 40, /* of an id, before a problem's number */
@@ -98,7 +100,7 @@ static enum status read_header(struct import *import, const char *root_name)
 
 /* ---- ego and time ---- */
 
-/* Reads place, speed and time. *start_s: ego's time in the file. */
+/* Reads place, speed (negative: backwards) and time. *start_s: ego's time in the file. */
 static enum status read_ego(struct import *import, const struct xml_element *problem,
                             struct ego *ego, double *start_s)
 {
@@ -115,7 +117,7 @@ static enum status read_ego(struct import *import, const struct xml_element *pro
     TRY(cr_child_value(context, state, CR_VELOCITY, -CR_SPEED_MAX_MPS, CR_SPEED_MAX_MPS, &speed));
     TRY(cr_child_value(context, state, CR_TIME, 0, 1e7, &step));
     *start_s = step * context->dt_s;
-    ego->speed_mps = dmath_max(speed, 0);
+    ego->speed_mps = speed;
     if (!isnan(ego->pose.heading_rad)) {
         return STATUS_OK;
     }
@@ -205,6 +207,12 @@ static enum status make_scenario(struct import *import, const struct xml_element
     snprintf(scenario->title, sizeof scenario->title, "CommonRoad %s", scenario->id);
     TRY(copy_lanes(import, &scenario->map));
     TRY(read_ego(import, problem, &scenario->ego, &start_s));
+    if (scenario->ego.speed_mps < -REVERSES_MPS) {
+        snprintf(scenario->invalid, sizeof scenario->invalid,
+                 "ego starts backwards at %.1f m/s, and has no reverse gear",
+                 -scenario->ego.speed_mps);
+    }
+    scenario->ego.speed_mps = dmath_max(scenario->ego.speed_mps, 0);
     TRY(cr_signals_read(context, import->root, &import->map, start_s, &scenario->map));
     TRY(read_horizon(import, problem, start_s, &scenario->horizon_ticks));
     TRY(cr_route_find(context, problem, &import->map, start_s, scenario));

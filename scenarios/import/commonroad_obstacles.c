@@ -7,6 +7,7 @@
  */
 #include "base/dmath.h"
 #include "scenarios/import/commonroad.h"
+#include "scenarios/import/recorded.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -301,6 +302,23 @@ static void complete_points(struct cr_obstacle *out)
     }
 }
 
+/* Leaves out speeds that the places do not fit, and what comes behind a jump. */
+static void check_points(struct cr_context *context, struct cr_obstacle *out)
+{
+    const struct trajectory drive = {out->point_count, out->points};
+    uint32_t end = recorded_jump(&drive);
+    if (end < out->point_count) {
+        out->point_count = end;
+        cr_note(context, CR_NOTE_JUMP);
+    }
+    if (!recorded_speeds_fit(&drive)) {
+        for (uint32_t i = 0; i < out->point_count; i++) {
+            out->points[i].speed_mps = NAN;
+        }
+        cr_note(context, CR_NOTE_SPEEDS);
+    }
+}
+
 /* time, position, orientation, velocity of one state; NAN for what is not there. */
 static enum status read_state(const struct obstacle_reader *reader, const struct xml_element *state,
                               double default_t_s, struct trajectory_point *out)
@@ -390,6 +408,7 @@ static enum status read_motion(struct obstacle_reader *reader, struct cr_obstacl
                        "expected <initialState> or <occupancySet> in it, found neither");
     }
     order_points(out);
+    check_points(reader->context, out);
     complete_points(out);
     return STATUS_OK;
 }

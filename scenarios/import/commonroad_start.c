@@ -9,6 +9,7 @@
 #include "base/dmath.h"
 #include "base/units.h"
 #include "scenarios/import/commonroad.h"
+#include "scenarios/import/recorded.h"
 
 #include <math.h>
 
@@ -177,6 +178,39 @@ static enum status separate(struct cr_context *context, struct scenario *scenari
     return STATUS_OK;
 }
 
+/* Ego's own recording, as far as ego could drive it, which has no reverse gear. */
+static void take_log(struct cr_context *context, struct ego *ego, const struct agent *agent)
+{
+    bool reverses = recorded_reverses(&agent->trajectory);
+    ego->log = reverses ? (struct trajectory){0} : agent->trajectory;
+    cr_note(context, reverses ? CR_NOTE_EGO_REVERSES : CR_NOTE_EGO_LOG);
+}
+
+/* Whoever touches ego's log by no more than boxes are too large becomes smaller. */
+static void keep_off_log(struct cr_context *context, struct scenario *scenario)
+{
+    const struct ego *ego = &scenario->ego;
+    const struct recorded own = {ego->log, ego->length_m, ego->width_m};
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        struct agent *agent = &scenario->agents[i];
+        struct trajectory_point stays[2] = {
+            {0, agent->pose.x_m, agent->pose.y_m, agent->pose.heading_rad, 0}};
+        stays[1] = stays[0];
+        stays[1].t_s = (scenario->horizon_ticks + 1) * TICK_S;
+        bool moves = agent->trajectory.point_count > 0;
+        struct recorded other = {moves ? agent->trajectory : (struct trajectory){2, stays},
+                                 agent->length_m, agent->width_m};
+        double by_m = recorded_shrink_m(&own, &other);
+        if (isnan(by_m)) {
+            cr_note(context, CR_NOTE_LOG_TOUCHES);
+        } else if (by_m > 0) {
+            agent->length_m = dmath_max(agent->length_m - by_m, SIZE_MIN_M);
+            agent->width_m = dmath_max(agent->width_m - by_m, SIZE_MIN_M);
+            cr_note(context, CR_NOTE_LOG_SHRUNK);
+        }
+    }
+}
+
 enum status cr_start_resolve(struct cr_context *context, struct scenario *scenario)
 {
     struct ego *ego = &scenario->ego;
@@ -187,8 +221,7 @@ enum status cr_start_resolve(struct cr_context *context, struct scenario *scenar
         struct box mine = ego_box(ego, 1.0);
         bool overlap = present(agent) && box_overlap(&mine, &box);
         if (overlap && is_ego(ego, agent)) {
-            ego->log = agent->trajectory;
-            cr_note(context, CR_NOTE_EGO_LOG);
+            take_log(context, ego, agent);
             remove_agent(scenario, i);
         } else if (overlap && !clear_ego(context, ego, agent)) {
             remove_agent(scenario, i);
@@ -200,6 +233,9 @@ enum status cr_start_resolve(struct cr_context *context, struct scenario *scenar
         for (uint32_t k = 0; k < i; k++) {
             TRY(separate(context, scenario, &scenario->agents[i], &scenario->agents[k]));
         }
+    }
+    if (ego->log.point_count > 0) {
+        keep_off_log(context, scenario);
     }
     return STATUS_OK;
 }

@@ -323,6 +323,61 @@ static void recording_of_ego_becomes_its_log(void)
     imported_free(&imported);
 }
 
+/* One on whom ego's log would run by centimetres becomes smaller; a log that reverses is none. */
+static void a_log_can_be_driven(void)
+{
+    for (int reverses = 0; reverses < 2; reverses++) {
+        struct text text = text_begin();
+        add_straight(&text, 1, 0, 100, 0, "");
+        add(&text,
+            "<dynamicObstacle id=\"5\"><type>car</type><shape><rectangle><length>4.5</length>"
+            "<width>1.8</width></rectangle></shape>");
+        add_state(&text, "initialState", 10, 0, 0, 5, 0);
+        add(&text, "<trajectory>");
+        for (int i = 1; i <= 40; i++) {
+            double back_m = reverses && i > 20 ? (i - 20) * 1.0 : 0;
+            add_state(&text, "state", 10 + 0.5 * i - back_m, 0, 0, 5, i);
+        }
+        add(&text, "</trajectory></dynamicObstacle>\n");
+        add_static(&text, 6, "parkedVehicle", 22, 1.79, 4, 2); /* 1.5 cm on ego's way */
+        add_static(&text, 7, "parkedVehicle", 22, -1, 4, 2);
+        add_problem(&text, 10, 0, 5, 40, "");
+        struct imported imported = text_import(&text);
+        const struct scenario *s = first(&imported);
+        EXPECT_INT(s->ego.log.point_count, reverses ? 0 : 41);
+        EXPECT_NEAR(imported_agent(s, "6")->width_m, reverses ? 2 : 1.9, 1e-9);
+        EXPECT_CONTAINS(s->source, reverses ? "ego's own recording, which reverses, left out"
+                                            : "agents touch ego's log, agents shrunk to be off");
+        imported_free(&imported);
+    }
+}
+
+/* Speeds that the places do not fit are made of these; whoever jumps leaves there. */
+static void recordings_that_contradict_themselves_are_mended(void)
+{
+    struct text text = text_begin();
+    add_straight(&text, 1, 0, 300, 0, "");
+    add(&text, "<dynamicObstacle id=\"5\"><type>car</type><shape><rectangle><length>4.5</length>"
+               "<width>1.8</width></rectangle></shape>");
+    add_state(&text, "initialState", 50, 0, 0, 0, 0);
+    add(&text, "<trajectory>");
+    for (int i = 1; i <= 40; i++) {
+        add_state(&text, "state", 50 + 1.5 * i + (i > 30 ? 100 : 0), 0, 0, 0, i);
+    }
+    add(&text, "</trajectory></dynamicObstacle>\n");
+    add_problem(&text, 10, 0, -3, 40, "");
+    struct imported imported = text_import(&text);
+    const struct scenario *s = first(&imported);
+    const struct agent *agent = imported_agent(s, "5");
+    EXPECT_INT(agent->trajectory.point_count, 31);
+    EXPECT_NEAR(agent->trajectory.points[30].t_s, 3.0, 1e-9);
+    EXPECT_NEAR(agent->speed_mps, 15, 1e-9);
+    EXPECT_CONTAINS(s->source, "agents with speeds of their places");
+    EXPECT_CONTAINS(s->source, "agents leave where their recording jumps");
+    EXPECT_TEXT(s->invalid, "ego starts backwards at 3.0 m/s, and has no reverse gear");
+    imported_free(&imported);
+}
+
 static void overlaps_with_ego_are_resolved(void)
 {
     struct text text = text_begin();
@@ -814,16 +869,18 @@ static void what_asks_nothing_is_invalid(void)
 
 int main(void)
 {
-    return TEST_RUN(
-        TEST(reversed_bound_is_turned), TEST(small_loop_and_spike_are_cut),
-        TEST(lanelet_that_is_a_spike_becomes_a_stub), TEST(closed_track_is_split),
-        TEST(gaps_are_bridged_or_dropped), TEST(contradicting_neighbours_are_dropped),
-        TEST(grid_coordinates_are_moved), TEST(ego_outside_lanes_is_moved),
-        TEST(ego_at_the_edge_of_a_square_is_moved), TEST(map_ends_are_extended),
-        TEST(a_goal_comes_in_whole), TEST(what_asks_nothing_is_invalid),
-        TEST(recording_of_ego_becomes_its_log), TEST(overlaps_with_ego_are_resolved),
-        TEST(overlapping_static_agents_are_kept), TEST(too_many_obstacles_keep_the_nearest),
-        TEST(state_alone_goes_on_as_it_began), TEST(unreachable_goal_leads_near_it),
-        TEST(noisy_road_is_never_lost), TEST(ids_tell_files_apart), TEST(broken_files_say_where),
-        TEST(limits_are_named), TEST(edited_files_load_or_are_refused));
+    return TEST_RUN(TEST(reversed_bound_is_turned), TEST(small_loop_and_spike_are_cut),
+                    TEST(lanelet_that_is_a_spike_becomes_a_stub), TEST(closed_track_is_split),
+                    TEST(gaps_are_bridged_or_dropped), TEST(contradicting_neighbours_are_dropped),
+                    TEST(grid_coordinates_are_moved), TEST(ego_outside_lanes_is_moved),
+                    TEST(ego_at_the_edge_of_a_square_is_moved), TEST(map_ends_are_extended),
+                    TEST(a_goal_comes_in_whole), TEST(what_asks_nothing_is_invalid),
+                    TEST(recording_of_ego_becomes_its_log), TEST(a_log_can_be_driven),
+                    TEST(recordings_that_contradict_themselves_are_mended),
+                    TEST(overlaps_with_ego_are_resolved), TEST(overlapping_static_agents_are_kept),
+                    TEST(too_many_obstacles_keep_the_nearest),
+                    TEST(state_alone_goes_on_as_it_began), TEST(unreachable_goal_leads_near_it),
+                    TEST(noisy_road_is_never_lost), TEST(ids_tell_files_apart),
+                    TEST(broken_files_say_where), TEST(limits_are_named),
+                    TEST(edited_files_load_or_are_refused));
 }

@@ -422,6 +422,47 @@ static void a_long_winding_lane_is_cut(void)
 }
 
 /* Names of files may be no UTF-8, and may be cut: never inside a character. */
+#define OWN_LANE(id, width, more) \
+    "<lane id=\"" id "\" type=\"driving\">" more "<width sOffset=\"0\" a=\"" width "\"/></lane>"
+
+/* Speeds and marks hold from their own s on, whatever their order in the file; lanes beside one
+ * that has no width yet lie side by side. */
+static void records_hold_by_their_place_and_lanes_by_their_width(void)
+{
+    static const char text[] =
+        "<OpenDRIVE><header/><road id=\"1\" length=\"300\" junction=\"-1\">"
+        "<type s=\"100\" type=\"rural\"><speed max=\"20\"/></type>"
+        "<type s=\"0\" type=\"town\"><speed max=\"36\" unit=\"km/h\"/></type>"
+        "<planView><geometry s=\"0\" x=\"0\" y=\"0\" hdg=\"0\" length=\"300\"><line/></geometry>"
+        "</planView><lanes><laneSection s=\"0\"><center><lane id=\"0\"/></center><right>" OWN_LANE(
+            "-1", "3",
+            "<roadMark sOffset=\"9\" type=\"solid\"/><roadMark sOffset=\"0\" type=\"broken\"/>"
+            "<speed sOffset=\"250\" max=\"7\"/><speed sOffset=\"200\" max=\"8\"/>")
+            OWN_LANE("-2", "0", "") OWN_LANE("-3", "4", "") "</right></laneSection></lanes></road>"
+                                                            "</OpenDRIVE>";
+    static const double limits_mps[] = {10, 20, 8, 7};
+    struct opendrive_options options = OPENDRIVE_OPTIONS;
+    options.from = (struct opendrive_address){"1", -1, 5};
+    struct scenario_document *document = NULL;
+    struct error error;
+    char *made = NULL;
+    EXPECT_OK(import_opendrive("f.xodr", text, sizeof text - 1, &options, &made, &error), error);
+    EXPECT_OK(scenario_load_text("imported", made, strlen(made), &document, &error), error);
+    const struct scenario *scenario = &document->scenario;
+    EXPECT_INT(scenario->map.lane_count, 8);
+    for (int i = 0; i < 4; i++) {
+        const struct lane *lane = &scenario->map.lanes[i];
+        EXPECT_NEAR(lane->speed_limit_mps, limits_mps[i], 1e-9);
+        EXPECT_INT(lane->right, 4 + i);
+        EXPECT_INT(scenario->map.lanes[4 + i].left, i);
+        EXPECT(lane->right_marking == MARKING_DASHED);
+    }
+    EXPECT_NEAR(scenario->ego.speed_mps, 10, 1e-9);
+    EXPECT_TEXT(scenario->slices.value[SLICE_ROAD], "urban");
+    scenario_destroy(document);
+    free(made);
+}
+
 static void names_of_files_may_be_anything(void)
 {
     static const struct {
@@ -657,6 +698,7 @@ int main(void)
         TEST(ego_starts_no_faster_than_the_bends_ahead_allow),
         TEST(speeds_that_no_bend_holds_are_said), TEST(lines_are_as_fine_as_they_must_be),
         TEST(a_closed_circle_is_cut), TEST(a_long_winding_lane_is_cut),
+        TEST(records_hold_by_their_place_and_lanes_by_their_width),
         TEST(names_of_files_may_be_anything), TEST(what_is_left_out_is_noted),
         TEST(public_files_come_in), TEST(mistakes_are_told_with_their_place),
         TEST(hostile_files_come_to_an_end), TEST(addresses_that_are_not_there_are_told));

@@ -111,11 +111,14 @@ static const char tight[] = ALONE("RHT", "0", "0", "arc curvature='0.1'");
     "</LaneChangeTarget></LaneChangeAction></LateralAction></PrivateAction>"
 #define TO_LANE(id) CHANGE("<AbsoluteTargetLane value='" id "'/>")
 #define BESIDE(name, steps) CHANGE("<RelativeTargetLane entityRef='" name "' value='" steps "'/>")
-#define OFFSET(value)                                                                        \
-    "<PrivateAction><LateralAction><LaneOffsetAction continuous='false'>"                    \
-    "<LaneOffsetActionDynamics dynamicsShape='linear' maxLateralAcc='1'/><LaneOffsetTarget>" \
-    "<AbsoluteTargetLaneOffset value='" value                                                \
-    "'/></LaneOffsetTarget></LaneOffsetAction></LateralAction></PrivateAction>"
+#define OFFSET_TO(target)                                                 \
+    "<PrivateAction><LateralAction><LaneOffsetAction continuous='false'>" \
+    "<LaneOffsetActionDynamics dynamicsShape='linear' "                   \
+    "maxLateralAcc='1'/><LaneOffsetTarget>" target                        \
+    "</LaneOffsetTarget></LaneOffsetAction></LateralAction></PrivateAction>"
+#define OFFSET(value) OFFSET_TO("<AbsoluteTargetLaneOffset value='" value "'/>")
+#define OFFSET_FROM_R(value) \
+    OFFSET_TO("<RelativeTargetLaneOffset entityRef='R' value='" value "'/>")
 #define GAP(side)                                                                      \
     "<PrivateAction><LateralAction><LateralDistanceAction entityRef='R' distance='3' " \
     "displacement='" side "ToReferencedEntity' freespace='false' continuous='false'/>" \
@@ -180,6 +183,12 @@ static const struct row {
     {"lane, reference line west", turned, AHEAD, ON_LANE("1", "-1", "300"), "", 700, 1.75, PI},
     {"lane, left-hand traffic", left_hand, AHEAD, ON_LANE("1", "-1", "300"), "", 300, -1.75, PI},
     {"lane, left-hand traffic, left", left_hand, AHEAD, ON_LANE("1", "1", "300"), "", 300, 1.75, 0},
+    {"offset from another", straight, AHEAD, ON_LANE("1", "-2", "100"), OFFSET_FROM_R("0.5"), 200,
+     -1.25, 0},
+    {"offset from oncoming", straight, ONCOMING, ON_LANE("1", "-1", "100"), OFFSET_FROM_R("0.5"),
+     200, 1.25, 0},
+    {"offset of oncoming from its like", straight, ONCOMING, ON_LANE("1", "1", "300"),
+     OFFSET_FROM_R("0.5"), 200, 1.25, PI},
     {"road, left of it", straight, AHEAD, "<RoadPosition roadId='1' s='300' t='1.75'/>", "", 300,
      1.75, 0},
     {"road, reference line west", turned, AHEAD, "<RoadPosition roadId='1' s='300' t='-1.75'/>", "",
@@ -596,6 +605,67 @@ static void closed_trajectories_return(void)
     drive_end(&drive);
 }
 
+#define AT_ONCE(mps) SPEED_OF("<AbsoluteTargetSpeed value='" mps "'/>", "step", "0")
+#define TRIGGER(delay, what)                                          \
+    "<StartTrigger><ConditionGroup><Condition name='c' delay='" delay \
+    "' conditionEdge='none'>" what "</Condition></ConditionGroup></StartTrigger>"
+
+static char *read_file(void)
+{
+    static char text[STORY_TEXT_BYTES];
+    char path[256];
+    snprintf(path, sizeof path, "%s/frame.xosc", story_folder);
+    FILE *stream = fopen(path, "rb");
+    EXPECT(stream != NULL);
+    text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+    EXPECT_INT(fclose(stream), 0);
+    return text;
+}
+
+/* A group of three executions: at 2, 3 and 4 s up to 15 m/s, each time 1 s later down to 5. */
+static void groups_begin_anew_when_they_are_done(void)
+{
+    static const char events[] = AT_ONCE("15") "</Action>" TRIGGER(
+        "0", AT_TIME("greaterThan", "2")) "</Event><Event name='f'><Action name='b'>" AT_ONCE("5");
+    static const char done[] =
+        "<ByValueCondition><StoryboardElementStateCondition storyboardElementType='event' "
+        "storyboardElementRef='e' state='completeState'/></ByValueCondition>";
+    for (int again = 0; again < 2; again++) {
+        struct drive drive;
+        write_file(straight, "", ONCOMING, AHEAD, events, done);
+        char *text = read_file();
+        *strstr(strstr(text, "maximumExecutionCount='1'"), "1") = again ? '3' : '1';
+        memcpy(strstr(strstr(text, "<Event name='f'>"), "delay='0'"), "delay='1'", 9);
+        story_write("frame.xosc", text);
+        free(drive_begin(&drive, "frame.xosc", 1));
+        drive_run(&drive, 100);
+        double x_m = entity_of(&drive)->pose.x_m - 1.5;
+        EXPECT_NEAR(x_m, again ? 100 + 2 * 10 + 3 * 15 + 5 * 5 : 100 + 2 * 10 + 15 + 7 * 5, 0.3);
+        drive_end(&drive);
+    }
+}
+
+/* A story runs from the start, so that its act may wait for it. */
+static void stories_run_before_their_acts(void)
+{
+    struct drive drive;
+    write_file(straight, "", ONCOMING, AHEAD, AT_ONCE("15"), AT_TIME("greaterThan", "2"));
+    char *text = read_file();
+    char *at = strstr(text, "<StartTrigger/></Act>");
+    char *rest = strdup(at + strlen("<StartTrigger/>"));
+    snprintf(at, STORY_TEXT_BYTES - (size_t)(at - text), "%s%s",
+             TRIGGER("0", "<ByValueCondition><StoryboardElementStateCondition "
+                          "storyboardElementType='story' storyboardElementRef='s' "
+                          "state='runningState'/></ByValueCondition>"),
+             rest);
+    free(rest);
+    story_write("frame.xosc", text);
+    free(drive_begin(&drive, "frame.xosc", 1));
+    drive_run(&drive, 100);
+    EXPECT_NEAR(entity_of(&drive)->pose.x_m - 1.5, 100 + 2 * 10 + 8 * 15, 0.3);
+    drive_end(&drive);
+}
+
 static void import_ego(const char *roads, const char *position, const char *speed, bool fit_speed,
                        struct scenario_document **out, char **notes)
 {
@@ -697,7 +767,8 @@ int main(void)
         TEST(speeds_keep_to_what_the_vehicle_can), TEST(conditions_look_where_they_are_told),
         TEST(delays_are_of_what_held_for_a_moment_too), TEST(offsets_keep_the_speed_along_the_lane),
         TEST(collisions_are_by_type), TEST(roads_end), TEST(who_is_added_later_is_not_there_before),
-        TEST(closed_trajectories_return), TEST(ego_beside_every_lane_has_its_own),
+        TEST(closed_trajectories_return), TEST(groups_begin_anew_when_they_are_done),
+        TEST(stories_run_before_their_acts), TEST(ego_beside_every_lane_has_its_own),
         TEST(speeds_fit_bends));
     return story_remove_folder() == 0 ? failed : 1;
 }

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/geom.h"
 #include "base/rng.h"
+#include "base/units.h"
 #include "scenarios/import/womd/womd.h"
 #include "scenarios/scenarios.h"
 #include "tests/harness.h"
@@ -328,6 +329,71 @@ static void neighbours_by_centimetres_stay(void)
     scenario_destroy(document);
 }
 
+/* Nobody is bridged to where he cannot have gone, or over ego, and ego meets itself nowhere. */
+static void tracks_are_parted_where_nobody_drives(void)
+{
+    static const struct {
+        int from; /* first sample of the second part */
+        double x_m;
+        double y_m; /* to which it moved there */
+        const char *words;
+    } rows[] = {
+        {12, 170, 4, "tracks parted"}, /* 150 m in a tenth of a second */
+        {25, 16, -9, "tracks parted"}, /* ego drove over the way between */
+        {25, 60, 4, "gaps bridged"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        json_t *scene = make_scene();
+        json_t *track = make_track(12, "vehicle", 4.5, 16, 8, 0, 12, rows[i].from);
+        json_t *after = make_track(12, "vehicle", 4.5, rows[i].x_m, rows[i].y_m, 0, 0, 0);
+        for (int k = rows[i].from; k < SAMPLES; k++) {
+            json_array_set(json_object_get(track, "position"), (size_t)k,
+                           json_array_get(json_object_get(after, "position"), (size_t)k));
+        }
+        json_decref(after);
+        json_array_append_new(json_object_get(scene, "objects"), track);
+        struct scenario_document *document = import_scene(scene);
+        bool parted = strcmp(rows[i].words, "tracks parted") == 0;
+        EXPECT_INT(document->scenario.agent_count, parted ? 6 : 5);
+        EXPECT_CONTAINS(document->scenario.source, rows[i].words);
+        EXPECT(strstr(document->scenario.source, "touch") == NULL);
+        if (parted) {
+            const struct agent *second = agent_of(&document->scenario, "track5_12_2");
+            EXPECT(is_close(second->trajectory.points[0].x_m, X(rows[i].x_m)));
+        }
+        scenario_destroy(document);
+    }
+    json_t *scene = make_scene();
+    json_array_append_new(json_object_get(scene, "objects"),
+                          make_track(13, "vehicle", 4.5, 0.2, 0.1, 8, 0, 0));
+    struct scenario_document *document = import_scene(scene);
+    EXPECT_INT(document->scenario.agent_count, 4);
+    EXPECT_CONTAINS(document->scenario.source, "1 tracks of ego itself left out");
+    scenario_destroy(document);
+}
+
+/* Speeds of 0, or in km/h, beside places that say another: the places count. */
+static void speeds_that_places_do_not_fit_are_made(void)
+{
+    for (int kph = 0; kph < 2; kph++) {
+        json_t *scene = make_scene();
+        for (size_t track = 0; track < 3; track += 2) { /* the lead, and ego */
+            json_t *object = json_array_get(json_object_get(scene, "objects"), track);
+            for (size_t i = 0; i < SAMPLES; i++) {
+                double speed = kph * 3.6 * (track == 0 ? 6 : 8);
+                json_array_set_new(json_object_get(object, "velocity"), i,
+                                   json_pack("{s:f, s:f}", "x", speed, "y", 0.0));
+            }
+        }
+        struct scenario_document *document = import_scene(scene);
+        EXPECT(is_close(document->scenario.ego.speed_mps, 8));
+        EXPECT(is_close(document->scenario.ego.log.points[9].speed_mps, 8));
+        EXPECT(is_close(agent_of(&document->scenario, "track0_7")->speed_mps, 6));
+        EXPECT_CONTAINS(document->scenario.source, "2 tracks with speeds of their places");
+        scenario_destroy(document);
+    }
+}
+
 /* The list that is shorter than the others is the one at fault, whichever it is. */
 static void lists_of_a_track_are_equally_long(void)
 {
@@ -354,8 +420,7 @@ static void ego_that_reverses_is_cut_or_refused(void)
         json_t *scene = make_scene();
         json_t *ego = json_array_get(json_object_get(scene, "objects"), 2);
         for (int i = 0; i < last; i++) {
-            json_array_set_new(json_object_get(ego, "velocity"), (size_t)i,
-                               json_pack("{s:f, s:f}", "x", -3.0, "y", 0.0));
+            json_array_set_new(json_object_get(ego, "heading"), (size_t)i, json_real(PI_RAD));
         }
         enum status status = try_scene(scene, &document, &error);
         EXPECT_INT(status, last == SAMPLES ? STATUS_BAD_INPUT : STATUS_OK);
@@ -568,7 +633,8 @@ int main(void)
         TEST(tracks_that_were_not_always_seen_are_whole), TEST(lanes_that_meet_are_linked),
         TEST(lights_keep_their_times), TEST(ego_beside_all_lanes_drives_on_its_own_path),
         TEST(who_stands_over_ego_is_left_out), TEST(who_moved_is_there_while_seen),
-        TEST(neighbours_by_centimetres_stay), TEST(ego_that_reverses_is_cut_or_refused),
+        TEST(neighbours_by_centimetres_stay), TEST(tracks_are_parted_where_nobody_drives),
+        TEST(speeds_that_places_do_not_fit_are_made), TEST(ego_that_reverses_is_cut_or_refused),
         TEST(lists_of_a_track_are_equally_long), TEST(of_many_tracks_the_nearest_come_in),
         TEST(a_drive_on_the_recording_touches_nobody_in_silence),
         TEST(a_scene_begins_when_ego_is_seen), TEST(mistakes_are_named),

@@ -124,6 +124,11 @@ enum status od_required(const struct od_reader *reader, const struct xml_element
 enum status od_cubics(const struct od_reader *reader, const struct xml_element *parent,
                       enum od_tag tag, const char *key, double from_m,
                       struct opendrive_cubics *out);
+/* By s, whatever their order in the file. */
+void od_speeds_sort(struct opendrive_speed *speeds, uint32_t count);
+/* The child with the smallest `key`, 0 where it has none, not the first in the file; NULL: none. */
+const struct xml_element *od_first(const struct xml_element *element, enum od_tag tag,
+                                   const char *key);
 /* <speed> to metres per second; 0: no limit. */
 enum status od_speed(const struct od_reader *reader, const struct xml_element *element,
                      double *out);

@@ -47,7 +47,7 @@ static enum opendrive_lane_type lane_type(struct od_reader *reader, const char *
 /* The mark at the beginning of the section. */
 static enum opendrive_mark read_mark(const struct xml_element *lane)
 {
-    const struct xml_element *mark = xml_child(lane, OD_ROAD_MARK);
+    const struct xml_element *mark = od_first(lane, OD_ROAD_MARK, "sOffset");
     const char *type = mark != NULL ? xml_attribute(mark, "type") : NULL;
     if (type == NULL || type[0] == '\0') {
         return OPENDRIVE_MARK_UNKNOWN;
@@ -79,6 +79,7 @@ static enum status read_speeds(struct od_reader *reader, const struct xml_elemen
         TRY(od_speed(reader, speed, &out->limit_mps));
         out->s_m += section_s_m;
     }
+    od_speeds_sort(lane->speeds, lane->speed_count);
     return STATUS_OK;
 }
 

@@ -15,6 +15,7 @@
 
 enum { EMPTY_LANES_MAX = 16 };
 
+static const double EMPTY_M = 0.01;  /* wide, or less: no lane */
 static const double GAP_MAX_M = 1.5; /* between a lane and its successor */
 static const double STOP_M = 1.0;    /* from a stop line to its lane's end, at least */
 static const double BEGIN_M = 0.01;  /* from a lane's beginning to a stop line there */
@@ -42,6 +43,30 @@ static enum marking border_marking(const struct opendrive_network *network, uint
     return marking_of(lane == first ? section->centre_mark : network->lanes[lane - 1].outer_mark);
 }
 
+/* Whether the lane has any width in its section. */
+static bool has_width(const struct opendrive_network *network, uint32_t lane)
+{
+    const struct opendrive_section *section = &network->sections[network->lanes[lane].section];
+    double length_m = section->end_m - section->s_m;
+    for (uint32_t i = 0; i <= 8; i++) {
+        if (opendrive_lane_width_m(network, lane, section->s_m + length_m * i / 8) > EMPTY_M) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next lane on that side which is there: lanes that open farther on have no width before. */
+static uint32_t lane_beside(const struct od_mapper *mapper, uint32_t lane, bool left)
+{
+    uint32_t beside = opendrive_neighbour(mapper->network, lane, left);
+    while (beside != OPENDRIVE_NONE && mapper->pieces[beside].count == 0 &&
+           !has_width(mapper->network, beside)) {
+        beside = opendrive_neighbour(mapper->network, beside, left);
+    }
+    return beside;
+}
+
 static void link_side(struct od_mapper *mapper, uint32_t index, bool left_of_travel)
 {
     const struct opendrive_network *network = mapper->network;
@@ -49,7 +74,7 @@ static void link_side(struct od_mapper *mapper, uint32_t index, bool left_of_tra
     const struct opendrive_lane *at = &network->lanes[lane];
     struct lane *made = &mapper->out->map.lanes[index];
     bool left = left_of_travel != at->against;
-    uint32_t beside = opendrive_neighbour(network, lane, left);
+    uint32_t beside = lane_beside(mapper, lane, left);
     enum marking marking = border_marking(network, lane, left);
     *(left_of_travel ? &made->left_marking : &made->right_marking) = marking;
     if (beside == OPENDRIVE_NONE || mapper->pieces[beside].count != mapper->pieces[lane].count) {

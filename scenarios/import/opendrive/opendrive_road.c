@@ -242,13 +242,13 @@ static enum status read_speeds(struct od_reader *reader, const struct xml_elemen
                                struct opendrive_road *road)
 {
     uint32_t count = xml_count(element, OD_TYPE);
-    const struct xml_element *type = xml_child(element, OD_TYPE);
+    const struct xml_element *type = od_first(element, OD_TYPE, "s");
     road->type_name = od_copy(reader, type != NULL ? xml_attribute(type, "type") : "");
     road->speeds = od_alloc(reader, count, sizeof *road->speeds);
     if (road->type_name == NULL || road->speeds == NULL) {
         return STATUS_LIMIT;
     }
-    for (; type != NULL; type = xml_next(type)) {
+    for (type = xml_child(element, OD_TYPE); type != NULL; type = xml_next(type)) {
         struct opendrive_speed *speed = &road->speeds[road->speed_count++];
         const struct xml_element *limit = xml_child(type, OD_SPEED);
         TRY(od_optional(reader, type, "s", 0, OD_LENGTH_MAX_M, &speed->s_m));
@@ -256,6 +256,7 @@ static enum status read_speeds(struct od_reader *reader, const struct xml_elemen
             TRY(od_speed(reader, limit, &speed->limit_mps));
         }
     }
+    od_speeds_sort(road->speeds, road->speed_count);
     return STATUS_OK;
 }
 

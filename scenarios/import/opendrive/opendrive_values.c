@@ -262,6 +262,39 @@ double od_cubics_at(const struct opendrive_cubics *cubics, double s_m, double en
     return item->a + ds * (item->b + ds * (item->c + ds * item->d));
 }
 
+static int compare_speeds(const void *a, const void *b)
+{
+    double left = ((const struct opendrive_speed *)a)->s_m;
+    double right = ((const struct opendrive_speed *)b)->s_m;
+    return left < right ? -1 : left > right;
+}
+
+void od_speeds_sort(struct opendrive_speed *speeds, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        if (speeds[i].s_m < speeds[i - 1].s_m) {
+            qsort(speeds, count, sizeof *speeds, compare_speeds);
+            return;
+        }
+    }
+}
+
+const struct xml_element *od_first(const struct xml_element *element, enum od_tag tag,
+                                   const char *key)
+{
+    const struct xml_element *first = xml_child(element, (int)tag);
+    double first_m = INFINITY;
+    for (const struct xml_element *at = first; at != NULL; at = xml_next(at)) {
+        const char *text = xml_attribute(at, key);
+        double s_m = 0;
+        if ((text == NULL || od_parse_number(text, &s_m)) && s_m < first_m) {
+            first = at;
+            first_m = s_m;
+        }
+    }
+    return first;
+}
+
 enum status od_speed(const struct od_reader *reader, const struct xml_element *element, double *out)
 {
     const char *unit = xml_attribute(element, "unit");

@@ -288,10 +288,11 @@ static enum status read_lane_offset(struct osc_context *context, const struct os
         return add_wait(context, element, entity,
                         action.value > 0 ? sqrt(6 * fabs(value) / action.value) : 0);
     }
-    TRY(osc_offset_ways(context, &entity->path, value, &action));
-    if (relative != NULL) {
-        struct osc_entity *other;
-        TRY(osc_entity_named(context, relative, "entityRef", &other));
+    struct osc_entity *other = NULL;
+    TRY(relative != NULL ? osc_entity_named(context, relative, "entityRef", &other) : STATUS_OK);
+    TRY(osc_offset_ways(context, &entity->path, other != NULL ? &other->path : NULL, value,
+                        &action));
+    if (other != NULL) {
         action.other = (int32_t)other->actor;
         action.continuous = continuous;
     }

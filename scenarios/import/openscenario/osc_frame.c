@@ -205,6 +205,17 @@ static enum status take_other_way(struct osc_context *context, const struct osc_
                           target->number, entity->name);
 }
 
+/* Sign of an offset to the left of the road on a path where it begins. */
+static double road_sign(const struct osc_path *path)
+{
+    for (uint32_t i = 0; i < path->lane_count; i++) {
+        if (!is_behind(path, i)) {
+            return path->with_s[i] ? 1.0 : -1.0;
+        }
+    }
+    return 1.0;
+}
+
 enum status osc_lane_ways(struct osc_context *context, const struct osc_element *element,
                           const struct osc_entity *entity, const struct osc_lane_target *target,
                           struct osc_path *first, struct story_action *action)
@@ -230,7 +241,7 @@ enum status osc_lane_ways(struct osc_context *context, const struct osc_element 
     if (count == 0) {
         TRY(take_other_way(context, element, entity, target, first));
         action->ways[count++] =
-            (struct story_way){0, (int32_t)first->index, osc_offset_sign(first) * target->offset_m};
+            (struct story_way){0, (int32_t)first->index, road_sign(first) * target->offset_m};
     }
     action->path = action->ways[0].path;
     action->target_m = action->ways[0].target_m;
@@ -249,33 +260,43 @@ uint32_t osc_lane_of_start(const struct osc_path *path)
     return i < path->lane_count ? path->lanes[i] : OPENDRIVE_NONE;
 }
 
-double osc_offset_sign(const struct osc_path *path)
+/* +1 where larger offsets are to the left of who is on the path's i-th lane: of a road that runs
+ * his way, or of another entity that does. */
+static double side_sign(const struct osc_context *context, const struct osc_path *path,
+                        const struct osc_path *other, uint32_t i)
 {
-    for (uint32_t i = 0; i < path->lane_count; i++) {
-        if (!is_behind(path, i)) {
-            return path->with_s[i] ? 1.0 : -1.0;
-        }
+    uint32_t lane;
+    bool with_s = true;
+    if (other == NULL) {
+        return path->with_s[i] ? 1.0 : -1.0;
     }
-    return 1.0;
+    bool met = find_beside(context, other, path->lanes[i], &lane, &with_s);
+    return !met || with_s == path->with_s[i] ? 1.0 : -1.0;
 }
 
 enum status osc_offset_ways(struct osc_context *context, const struct osc_path *path,
-                            double offset_m, struct story_action *action)
+                            const struct osc_path *other, double offset_m,
+                            struct story_action *action)
 {
-    double sign = osc_offset_sign(path);
+    double sign = 0;
     action->ways = osc_alloc(context, LIMIT_STORY_WAYS, sizeof *action->ways);
     if (action->ways == NULL) {
         return STATUS_LIMIT;
     }
-    action->target_m = sign * offset_m;
+    action->target_m = offset_m;
     for (uint32_t i = 0; i < path->lane_count && action->way_count < LIMIT_STORY_WAYS; i++) {
-        double here = path->with_s[i] ? 1.0 : -1.0;
-        if (!is_behind(path, i) && here != sign) {
-            sign = here;
+        double here = side_sign(context, path, other, i);
+        if (is_behind(path, i) || here == sign) {
+            continue;
+        }
+        if (sign == 0) {
+            action->target_m = here * offset_m;
+        } else {
             action->ways[action->way_count++] =
-                (struct story_way){path->lane_s_m[i], -1, sign * offset_m};
+                (struct story_way){path->lane_s_m[i], -1, here * offset_m};
             action->ways_on = (int32_t)path->index;
         }
+        sign = here;
     }
     return STATUS_OK;
 }

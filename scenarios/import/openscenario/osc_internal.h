@@ -229,13 +229,13 @@ uint32_t osc_lane_left_of(const struct osc_context *context, uint32_t lane, bool
 enum status osc_lane_ways(struct osc_context *context, const struct osc_element *element,
                           const struct osc_entity *entity, const struct osc_lane_target *target,
                           struct osc_path *first, struct story_action *action);
-/* The same of an offset, which grows to the left of the road, in the lane itself. */
+/* The same of an offset in the lane itself, which grows to the left of the road, or with `other`
+ * beside that entity, to its left. */
 enum status osc_offset_ways(struct osc_context *context, const struct osc_path *path,
-                            double offset_m, struct story_action *action);
+                            const struct osc_path *other, double offset_m,
+                            struct story_action *action);
 /* The lane that a path begins in; OPENDRIVE_NONE: it is along none. */
 uint32_t osc_lane_of_start(const struct osc_path *path);
-/* Sign of such an offset on a path where it begins. */
-double osc_offset_sign(const struct osc_path *path);
 
 /* ---- osc_place.c ---- */
 

@@ -13,7 +13,11 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NODES_MAX = 2048 };
+enum {
+    NODES_MAX = 2048,
+    EXECUTIONS_MAX = 8,      /* of an act's only group */
+    REPEATED_EVENTS_MAX = 24 /* in all of them but the first */
+};
 
 enum node_kind {
     NODE_STORY = 0,
@@ -30,7 +34,8 @@ struct node {
     const struct osc_element *element;
     const char *name;
     int32_t parent;
-    int32_t event; /* of an act and an event */
+    int32_t event;  /* of an act and an event */
+    int32_t before; /* of an act: the execution before of its group, -1: none */
     uint32_t first_action;
     uint32_t action_count;
 };
@@ -38,6 +43,7 @@ struct node {
 struct osc_nodes {
     uint32_t count;
     struct node *items;
+    int32_t act; /* whose triggers are read */
 };
 
 static const char *const element_names[NODE_KIND_COUNT] = {"Story",    "Act",   "ManeuverGroup",
@@ -85,25 +91,63 @@ static enum status add_event(struct osc_context *context, const struct osc_eleme
     return STATUS_OK;
 }
 
+static int32_t act_of(const struct osc_nodes *nodes, int32_t at)
+{
+    while (nodes->items[at].kind != NODE_ACT) {
+        at = nodes->items[at].parent;
+    }
+    return at;
+}
+
 static enum status number_event(struct osc_context *context, struct osc_nodes *nodes,
                                 struct node *node)
 {
     static const char *const priorities[] = {"overwrite", "skip", "parallel", "override", NULL};
     int priority;
     double repeats = 1;
-    int32_t at = node->parent;
-    int32_t maneuver = at;
-    while (nodes->items[at].kind != NODE_ACT) {
-        at = nodes->items[at].parent;
-    }
+    int32_t maneuver = node->parent;
     TRY(osc_choice(context, node->element, "priority", priorities, 0, &priority));
     TRY(osc_number(context, node->element, "maximumExecutionCount", false, 0, 1e9, &repeats));
-    struct story_event event = {.parent = nodes->items[at].event,
+    struct story_event event = {.parent = nodes->items[act_of(nodes, maneuver)].event,
                                 .group = (uint32_t)maneuver,
                                 .priority =
                                     priority == 3 ? STORY_OVERWRITE : (enum story_priority)priority,
                                 .repeats = (uint32_t)dmath_clamp(repeats, 1, 10000)};
     return add_event(context, node->element, &event, &node->event);
+}
+
+static uint32_t count_events(const struct osc_element *group)
+{
+    uint32_t count = 0;
+    const struct osc_element *maneuver = osc_child(group, "Maneuver");
+    for (; maneuver != NULL; maneuver = osc_next(maneuver)) {
+        const struct osc_element *event = osc_child(maneuver, "Event");
+        for (; event != NULL; event = osc_next(event)) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Number of times that an act is there, one after the other: as often as its only group is
+ * executed, for triggers are looked at anew each time. */
+static enum status count_executions(struct osc_context *context, const struct osc_element *act,
+                                    uint32_t *out)
+{
+    const struct osc_element *group = osc_child(act, "ManeuverGroup");
+    uint32_t most = 0;
+    *out = 1;
+    for (const struct osc_element *at = group; at != NULL; at = osc_next(at)) {
+        double asked = 1;
+        uint32_t events = count_events(at);
+        TRY(osc_number(context, at, "maximumExecutionCount", false, 0, 1e9, &asked));
+        most = osc_next(group) == NULL && events > 0 ? 1 + REPEATED_EVENTS_MAX / events : 1;
+        *out = (uint32_t)dmath_clamp(asked, 1, most < EXECUTIONS_MAX ? most : EXECUTIONS_MAX);
+        if (asked > *out && events > 0) {
+            osc_note(context, at, "a group is executed as often as fits, beside others once");
+        }
+    }
+    return STATUS_OK;
 }
 
 static enum status number_node(struct osc_context *context, struct osc_nodes *nodes,
@@ -121,7 +165,8 @@ static enum status number_node(struct osc_context *context, struct osc_nodes *no
                           .element = element,
                           .name = name != NULL ? name : "",
                           .parent = parent,
-                          .event = -1};
+                          .event = -1,
+                          .before = -1};
     if (kind == NODE_ACT) {
         struct story_event act = {.parent = -1, .repeats = 1};
         TRY(add_event(context, element, &act, &node->event));
@@ -133,7 +178,15 @@ static enum status number_node(struct osc_context *context, struct osc_nodes *no
     }
     const struct osc_element *child = osc_child(element, element_names[kind + 1]);
     for (; child != NULL; child = osc_next(child)) {
-        TRY(number_node(context, nodes, child, (enum node_kind)(kind + 1), self));
+        uint32_t executions = 1;
+        int32_t before = -1;
+        TRY(kind == NODE_STORY ? count_executions(context, child, &executions) : STATUS_OK);
+        for (uint32_t i = 0; i < executions; i++) {
+            int32_t made = (int32_t)nodes->count;
+            TRY(number_node(context, nodes, child, (enum node_kind)(kind + 1), self));
+            nodes->items[made].before = before;
+            before = made;
+        }
     }
     return STATUS_OK;
 }
@@ -277,7 +330,7 @@ static enum status add_to_group(struct osc_context *context, const struct osc_el
     return STATUS_OK;
 }
 
-/* Of what holds events: its end is that of all of them, its start its act's. */
+/* Of what holds events: its end is that of all of them, its start its act's, a story's at once. */
 static enum status add_states(struct osc_context *context, const struct osc_element *element,
                               const struct osc_nodes *nodes, int32_t found,
                               struct story_condition condition, struct story_group *group)
@@ -295,18 +348,15 @@ static enum status add_states(struct osc_context *context, const struct osc_elem
         }
         return STATUS_OK;
     }
+    if (!at_end && node->kind == NODE_STORY) { /* it runs from the start, before its acts do */
+        condition.kind = STORY_CONSTANT;
+        condition.value = condition.state == STORY_RUNNING || condition.state == STORY_STARTS;
+        condition.state = STORY_STANDBY;
+        condition.edge = STORY_EDGE_NONE;
+        return add_to_group(context, element, &condition, group);
+    }
     if (!at_end) {
-        int32_t act = found;
-        while (act >= 0 && nodes->items[act].kind != NODE_ACT) {
-            act = node->kind == NODE_STORY ? act + 1 : nodes->items[act].parent;
-            if (act >= (int32_t)nodes->count) {
-                act = -1;
-            }
-        }
-        if (act < 0) {
-            return osc_fail(context, element, "expected an element with an act, found none");
-        }
-        condition.event = nodes->items[act].event;
+        condition.event = nodes->items[act_of(nodes, found)].event;
         return add_to_group(context, element, &condition, group);
     }
     uint32_t events = 0;
@@ -348,10 +398,21 @@ enum status osc_state_condition(struct osc_context *context, const struct osc_el
     base.state = (enum story_state_kind)state;
     /* A transition is a moment: whether it is looked at as an edge makes no difference. */
     base.edge = base.state >= STORY_STARTS ? STORY_EDGE_NONE : base.edge;
-    for (uint32_t i = 0; i < nodes->count; i++) {
-        if ((int)nodes->items[i].kind == type && name_matches(nodes, (int32_t)i, reference)) {
-            return add_states(context, element, nodes, (int32_t)i, base, group);
+    bool at_end = base.state == STORY_COMPLETE || base.state == STORY_ENDS;
+    int32_t found = -1;
+    for (int32_t i = 0; i < (int32_t)nodes->count; i++) {
+        bool own = lies_under(nodes, i, nodes->act);
+        bool later = found >= 0 && at_end && nodes->items[i].element == nodes->items[found].element;
+        if ((int)nodes->items[i].kind == type && (found < 0 || own || later) &&
+            name_matches(nodes, i, reference)) {
+            found = i;
         }
+        if (own && found == i) {
+            break; /* of several executions the one that asks, else of ends the last one's */
+        }
+    }
+    if (found >= 0) {
+        return add_states(context, element, nodes, found, base, group);
     }
     return osc_fail(context, element,
                     "expected the name of %s %s in storyboardElementRef, found "
@@ -361,12 +422,41 @@ enum status osc_state_condition(struct osc_context *context, const struct osc_el
 
 /* ---- triggers and the end ---- */
 
+/* A later execution starts when the one before has ended, not where it was stopped. */
+static enum status follow_on(struct osc_context *context, const struct node *node,
+                             struct story_trigger *start)
+{
+    const struct story_condition ended = {.kind = STORY_STATE,
+                                          .state = STORY_ENDS,
+                                          .actor = -1,
+                                          .other = -1,
+                                          .event = context->nodes->items[node->before].event,
+                                          .action = -1,
+                                          .variable = -1};
+    start->groups = osc_alloc(context, 1, sizeof *start->groups);
+    if (start->groups == NULL) {
+        return STATUS_LIMIT;
+    }
+    start->groups[0].conditions = osc_alloc(context, 1, sizeof *start->groups[0].conditions);
+    if (start->groups[0].conditions == NULL) {
+        return STATUS_LIMIT;
+    }
+    start->count = 1;
+    return add_to_group(context, node->element, &ended, &start->groups[0]);
+}
+
 static enum status read_triggers(struct osc_context *context, struct node *node)
 {
+    struct osc_nodes *nodes = context->nodes;
     struct story_event *event = &context->board.events[node->event];
     const struct osc_element *start = osc_child(node->element, "StartTrigger");
     const struct osc_element *stop = osc_child(node->element, "StopTrigger");
-    TRY(start != NULL ? osc_trigger_read(context, start, &event->start) : STATUS_OK);
+    nodes->act = act_of(nodes, (int32_t)(node - nodes->items));
+    if (node->before >= 0) {
+        TRY(follow_on(context, node, &event->start));
+    } else if (start != NULL) {
+        TRY(osc_trigger_read(context, start, &event->start));
+    }
     return stop != NULL && node->kind == NODE_ACT ? osc_trigger_read(context, stop, &event->stop)
                                                   : STATUS_OK;
 }

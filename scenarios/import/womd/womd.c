@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OBJECTS_MAX = 4096 };
+enum { OBJECTS_MAX = 4096, PARTS_MAX = 16 };
 #define TRUCK_M 7.0          /* vehicles from here on */
 #define WHEELBASE_SHARE 0.58 /* of a car's length; the file does not say */
 #define PATH_WIDTH_M 4.0
@@ -63,12 +63,21 @@ static double end_s(const struct import *import)
     return import->ego.points[import->ego.count - 1].t_s;
 }
 
-static void add_agent(struct import *import, struct womd_track *track)
+static void add_part(struct import *import, struct womd_track *track)
 {
-    import->context.notes.gaps_bridged += track->gap_count;
+    struct womd_notes *notes = &import->context.notes;
+    if (womd_track_is_ego(&import->ego, track)) {
+        notes->tracks_of_ego++;
+        return;
+    }
+    if (json_array_size(import->agents) == LIMIT_AGENTS) {
+        notes->tracks_far++;
+        return;
+    }
+    notes->gaps_bridged += womd_track_gaps(track);
     womd_track_place(&import->context, &import->ego, track);
     if (track->count < 2) {
-        import->context.notes.tracks_dropped++;
+        notes->tracks_dropped++;
         return;
     }
     const struct trajectory_point *p = &track->points[0];
@@ -79,6 +88,35 @@ static void add_agent(struct import *import, struct womd_track *track)
                   "width_m", track->width_m, "height_m", track->height_m, "trajectory",
                   trajectory_json(track), "pose", "x_m", p->x_m, "y_m", p->y_m, "heading_rad",
                   p->heading_rad, "speed_mps", fabs(p->speed_mps)));
+}
+
+/* An agent for each part of the track, the last one first: placing a part may write behind it. */
+static void add_agent(struct import *import, struct womd_track *track)
+{
+    struct womd_notes *notes = &import->context.notes;
+    uint32_t starts[PARTS_MAX] = {0};
+    uint32_t count = 1;
+    for (uint32_t at = 0; count < PARTS_MAX; count++) {
+        struct womd_track rest = *track;
+        rest.points += at;
+        rest.count -= at;
+        at += womd_track_part(&import->ego, &rest);
+        if (at >= track->count) {
+            break;
+        }
+        starts[count] = at;
+    }
+    notes->speeds_taken += track->speeds_taken;
+    notes->tracks_parted += count - 1;
+    for (uint32_t end = track->count; count-- > 0; end = starts[count]) {
+        struct womd_track part = *track;
+        part.points += starts[count];
+        part.count = end - starts[count];
+        if (count > 0) {
+            snprintf(part.id, sizeof part.id, "%.50s_%u", track->id, count + 1);
+        }
+        add_part(import, &part);
+    }
 }
 
 /* Distance of each object from ego's drive while both are there; ego's own: INFINITY. */
@@ -195,7 +233,8 @@ static enum status find_ego(struct import *import, const struct json_cursor *obj
     import->sdc = (uint32_t)sdc;
     struct json_cursor object = json_cursor_element(objects, import->sdc);
     TRY(womd_track_read(&import->context, &object, &import->ego));
-    import->context.notes.gaps_bridged += import->ego.gap_count;
+    import->context.notes.gaps_bridged += womd_track_gaps(&import->ego);
+    import->context.notes.speeds_taken += import->ego.speeds_taken;
     return begin_forwards(import, &object);
 }
 
@@ -283,7 +322,10 @@ static void write_source(const struct import *import, char out[LIMIT_TEXT_BYTES]
         {notes->boxes_shrunk, "boxes made smaller beside ego's"},
         {notes->tracks_later, "tracks begin when they are off ego"},
         {notes->tracks_touching, "tracks touch ego's recording"},
-        {notes->reversing, "samples left out before and after ego reverses"},
+        {notes->tracks_parted, "tracks parted where they jump or a gap leads over ego"},
+        {notes->tracks_of_ego, "tracks of ego itself left out"},
+        {notes->speeds_taken, "tracks with speeds of their places, which their own do not fit"},
+        {notes->reversing, "samples left out before and after ego reverses or jumps"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].count > 0 && used < LIMIT_TEXT_BYTES) {

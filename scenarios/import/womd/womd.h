@@ -38,9 +38,12 @@ struct womd_notes {
     uint32_t tracks_dropped; /* never seen, or over ego all the time */
     uint32_t tracks_far;     /* further from ego than as many as a scenario may have */
     uint32_t tracks_later;
+    uint32_t tracks_parted; /* the parts behind the first */
+    uint32_t tracks_of_ego;
+    uint32_t speeds_taken;    /* tracks whose own do not fit their places */
     uint32_t tracks_touching; /* for which a drive on ego's recording does not pass */
     uint32_t boxes_shrunk;
-    uint32_t reversing; /* samples of ego */
+    uint32_t reversing; /* samples of ego, and those before and after a jump */
     uint32_t gaps_bridged;
     uint32_t lights_dropped;
     bool path_lane; /* ego's own path became a lane */
@@ -76,7 +79,7 @@ struct womd_track {
     double length_m;
     double width_m;
     double height_m;
-    uint32_t gap_count;
+    bool speeds_taken; /* from its places */
     uint32_t count;
     struct trajectory_point *points; /* owned, with room for one more; NULL: never read */
 };
@@ -84,10 +87,17 @@ struct womd_track {
 /* Speeds are negative where it reverses. */
 enum status womd_track_read(struct womd_context *context, const struct json_cursor *object,
                             struct womd_track *out);
-/* Its longest stretch without reversing, by samples. */
+/* Its longest stretch without reversing or a jump, by samples. */
 void womd_track_keep_forwards(struct womd_track *track);
 /* To ego, between both places at one time; INFINITY: never there together. */
 double womd_track_nearest_m(const struct womd_track *ego, const struct womd_track *track);
+/* Whether it is ego, recorded a second time. */
+bool womd_track_is_ego(const struct womd_track *ego, const struct womd_track *track);
+/* Number of stretches in which it was not seen between two samples. */
+uint32_t womd_track_gaps(const struct womd_track *track);
+/* Samples of its first part: up to a jump, or to a gap in which a straight line would touch ego's
+ * drive. What comes then is somebody else, or came there by another way. */
+uint32_t womd_track_part(const struct womd_track *ego, const struct womd_track *track);
 /* Settles when and how large it is beside ego's drive. Fewer than two points: it is left out. */
 void womd_track_place(struct womd_context *context, const struct womd_track *ego,
                       struct womd_track *track);

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "base/units.h"
+#include "scenarios/import/recorded.h"
 #include "scenarios/import/womd/womd.h"
 
 #include <math.h>
@@ -22,9 +23,12 @@
 #define PARKED_M 1.0     /* who stays within that .. */
 #define PARKED_MPS 0.5   /* .. at no more than that on the mean stands */
 #define REVERSES_MPS 0.1 /* backwards; slower is noise */
-#define SHRINK_STEP_M 0.1
-#define SHRINK_MAX_M 0.3
-#define CLEAR_M 0.02 /* of boxes, so that a driver on the recording keeps off them too */
+
+/* The track as a box that moves. */
+static struct recorded body(const struct womd_track *track)
+{
+    return (struct recorded){{track->count, track->points}, track->length_m, track->width_m};
+}
 
 /* ---- reading ---- */
 
@@ -109,7 +113,6 @@ enum status womd_track_read(struct womd_context *context, const struct json_curs
 {
     struct samples samples;
     bool valid = false;
-    bool gap = false;
     int64_t id = 0;
     struct error *error = context->error;
     if (!json_is_object(object->value)) {
@@ -123,17 +126,17 @@ enum status womd_track_read(struct womd_context *context, const struct json_curs
     TRY(read_lists(context, object, &samples));
     out->points = calloc(samples.count + 1, sizeof *out->points);
     TRY(memory_check(out->points, error, "%s: out of memory", context->name));
-    out->gap_count = 0;
     for (uint32_t i = context->first; i < samples.count; i++) {
         struct json_cursor cursor = json_cursor_element(&samples.valid, i);
         TRY(json_value_bool(&cursor, &valid, error));
-        if (!valid) {
-            gap = out->count > 0;
-            continue;
+        if (valid) {
+            TRY(read_sample(context, &samples, i, &out->points[out->count++]));
         }
-        TRY(read_sample(context, &samples, i, &out->points[out->count++]));
-        out->gap_count += gap;
-        gap = false;
+    }
+    struct trajectory drive = {out->count, out->points};
+    if (!recorded_speeds_fit(&drive)) {
+        recorded_take_speeds(&drive);
+        out->speeds_taken = true;
     }
     return STATUS_OK;
 }
@@ -142,8 +145,10 @@ void womd_track_keep_forwards(struct womd_track *track)
 {
     uint32_t best = 0;
     uint32_t best_count = 0;
-    for (uint32_t from = 0, to; from < track->count; from = to + 1) {
-        for (to = from; to < track->count && track->points[to].speed_mps >= 0; to++) {
+    for (uint32_t from = 0, to; from<track->count; from = to> from ? to : from + 1) {
+        const struct trajectory rest = {track->count - from, track->points + from};
+        uint32_t end = from + recorded_jump(&rest);
+        for (to = from; to < end && track->points[to].speed_mps >= 0; to++) {
         }
         if (to - from > best_count) {
             best = from;
@@ -154,59 +159,53 @@ void womd_track_keep_forwards(struct womd_track *track)
     track->count = best_count;
 }
 
-/* ---- beside ego ---- */
-
-/* Place at a time between two samples; *cursor moves on with it. False: it is not there. */
-static bool place_at(const struct womd_track *track, double time_s, uint32_t *cursor,
-                     struct pose *out)
+/* Whether it was not seen between a sample and the one before. */
+static bool is_gap(const struct womd_track *track, uint32_t sample)
 {
-    const struct trajectory_point *points = track->points;
-    if (time_s < points[0].t_s - 1e-9 || time_s > points[track->count - 1].t_s + 1e-9) {
-        return false;
-    }
-    while (*cursor + 2 < track->count && points[*cursor + 1].t_s <= time_s) {
-        (*cursor)++;
-    }
-    const struct trajectory_point *a = &points[*cursor];
-    const struct trajectory_point *b = *cursor + 1 < track->count ? a + 1 : a;
-    double u = b->t_s > a->t_s ? dmath_clamp((time_s - a->t_s) / (b->t_s - a->t_s), 0, 1) : 0;
-    *out = (struct pose){a->x_m + u * (b->x_m - a->x_m), a->y_m + u * (b->y_m - a->y_m),
-                         a->heading_rad + u * dmath_wrap_angle(b->heading_rad - a->heading_rad)};
-    return true;
+    return track->points[sample].t_s - track->points[sample - 1].t_s > 1.5 * TICK_S;
 }
 
-/* When a track, made so much smaller, first touches ego's drive; NAN: never. */
-static double touches_at_s(const struct womd_track *ego, const struct womd_track *track,
-                           double shrink_m)
+uint32_t womd_track_gaps(const struct womd_track *track)
 {
-    uint32_t cursor = 0;
-    struct pose pose;
-    for (uint32_t i = 0; i < ego->count; i++) {
-        const struct trajectory_point *e = &ego->points[i];
-        if (!place_at(track, e->t_s, &cursor, &pose)) {
-            continue;
-        }
-        struct box own =
-            box_make((struct pose){e->x_m, e->y_m, e->heading_rad}, ego->length_m, ego->width_m);
-        struct box box = box_make(pose, dmath_max(track->length_m - shrink_m, SIZE_MIN_M),
-                                  dmath_max(track->width_m - shrink_m, SIZE_MIN_M));
-        box.half_length_m += CLEAR_M;
-        box.half_width_m += CLEAR_M;
-        if (box_overlap(&own, &box)) {
-            return e->t_s;
+    uint32_t count = 0;
+    for (uint32_t i = 1; i < track->count; i++) {
+        count += is_gap(track, i);
+    }
+    return count;
+}
+
+uint32_t womd_track_part(const struct womd_track *ego, const struct womd_track *track)
+{
+    const struct recorded own = body(ego);
+    const struct recorded other = body(track);
+    uint32_t jump = recorded_jump(&other.drive);
+    for (uint32_t i = 1; i < jump; i++) {
+        struct recorded bridge = {{2, track->points + i - 1}, track->length_m, track->width_m};
+        if (is_gap(track, i) && !isnan(recorded_touches_at_s(&own, &bridge, 0))) {
+            return i;
         }
     }
-    return NAN;
+    return jump;
+}
+
+/* ---- beside ego ---- */
+
+bool womd_track_is_ego(const struct womd_track *ego, const struct womd_track *track)
+{
+    const struct recorded own = body(ego);
+    const struct recorded other = body(track);
+    return track->count > 0 && recorded_is_same(&own, &other);
 }
 
 double womd_track_nearest_m(const struct womd_track *ego, const struct womd_track *track)
 {
+    const struct trajectory drive = {track->count, track->points};
     double nearest2 = INFINITY;
     uint32_t cursor = 0;
     struct pose pose;
     for (uint32_t i = 0; i < ego->count && track->count > 0; i++) {
         const struct trajectory_point *e = &ego->points[i];
-        if (place_at(track, e->t_s, &cursor, &pose)) {
+        if (recorded_at(&drive, e->t_s, &cursor, &pose)) {
             double x = pose.x_m - e->x_m;
             double y = pose.y_m - e->y_m;
             nearest2 = dmath_min(nearest2, x * x + y * y);
@@ -255,15 +254,23 @@ static void go_on_half_a_tick(struct womd_track *track)
 /* Makes it smaller where that is enough to keep it off ego's drive. */
 static bool shrink(const struct womd_track *ego, struct womd_track *track, uint32_t *shrunk)
 {
-    for (double by_m = 0; by_m <= SHRINK_MAX_M + 1e-9; by_m += SHRINK_STEP_M) {
-        if (isnan(touches_at_s(ego, track, by_m))) {
-            track->length_m = dmath_max(track->length_m - by_m, SIZE_MIN_M);
-            track->width_m = dmath_max(track->width_m - by_m, SIZE_MIN_M);
-            *shrunk += by_m > 0;
-            return true;
-        }
+    const struct recorded own = body(ego);
+    const struct recorded other = body(track);
+    double by_m = recorded_shrink_m(&own, &other);
+    if (isnan(by_m)) {
+        return false;
     }
-    return false;
+    track->length_m = dmath_max(track->length_m - by_m, SIZE_MIN_M);
+    track->width_m = dmath_max(track->width_m - by_m, SIZE_MIN_M);
+    *shrunk += by_m > 0;
+    return true;
+}
+
+static double touches_at_s(const struct womd_track *ego, const struct womd_track *track)
+{
+    const struct recorded own = body(ego);
+    const struct recorded other = body(track);
+    return recorded_touches_at_s(&own, &other, 0);
 }
 
 /* Drops the samples that would have it touch ego at the very start. */
@@ -272,7 +279,7 @@ static void begin_later(struct womd_context *context, const struct womd_track *e
 {
     uint32_t dropped = 0;
     while (track->count > 1 && track->points[0].t_s <= 1e-9) {
-        if (touches_at_s(ego, track, 0) > 1e-9) {
+        if (touches_at_s(ego, track) > 1e-9) {
             break;
         }
         dropped = 1;
@@ -302,6 +309,6 @@ void womd_track_place(struct womd_context *context, const struct womd_track *ego
     }
     if (!shrink(ego, track, shrunk)) {
         begin_later(context, ego, track);
-        context->notes.tracks_touching += track->count > 1 && !isnan(touches_at_s(ego, track, 0));
+        context->notes.tracks_touching += track->count > 1 && !isnan(touches_at_s(ego, track));
     }
 }
