@@ -293,6 +293,53 @@ static void a_result_says_that_its_driver_varies(void)
     jobs_scenario_finish(&s);
 }
 
+/* Goal: a lost connection is nobody's result, also where it is lost again while the rollout is
+ * driven alone: the attempt fails, and its job is tried again. A policy that is late then is to
+ * blame. Neighbours have their results either way. */
+static void a_lost_connection_is_no_result(void)
+{
+    struct error error;
+    struct jobs_scenario s;
+    struct runner *runner = NULL;
+    struct job_run *jobs[2] = {NULL};
+    struct runner_config config = {
+        .world = &world_object_ops,
+        .planner = "egodriver:policy?cameras=none",
+        .planner_config = {.tick_deadline_ms = 20000, .confinement = &confinement},
+        .slot_count = 2,
+        .clock = clock_system(),
+    };
+    jobs_scenario_init(&s, "lost", 12);
+    jobs_prepared(&s);
+    driver_server_start(&server, DRIVER_RESETS);
+    snprintf(binding, sizeof binding, "policy=%s", server.address);
+    EXPECT_OK(runner_create(&config, &runner, &error), error);
+    jobs_add(runner, &s, 0, 1);
+    jobs_add(runner, &s, 1, 2);
+    jobs_run(runner, jobs, 2);
+    EXPECT_INT(jobs[0]->failure, STATUS_PLANNER);
+    EXPECT_CONTAINS(jobs[0]->error, "drive ended without a gRPC status (HTTP/2 error 8: CANCEL)");
+    EXPECT(!jobs[0]->results[0].finished);
+    EXPECT_INT(jobs[1]->failure, STATUS_OK);
+    EXPECT_INT(jobs[1]->results[0].ticks, 12);
+    EXPECT_INT(runner_stats(runner)->planner_restarts, 2);
+    job_run_destroy(jobs[0]);
+    job_run_destroy(jobs[1]);
+    runner_destroy(runner);
+    server.manner = DRIVER_MUTE;
+    config.planner_config.tick_deadline_ms = 1500;
+    EXPECT_OK(runner_create(&config, &runner, &error), error);
+    jobs_add(runner, &s, 0, 2);
+    jobs_run(runner, jobs, 1);
+    EXPECT_INT(jobs[0]->failure, STATUS_OK);
+    EXPECT_INT(jobs[0]->results[0].verdict, VERDICT_PLANNER_ERROR);
+    EXPECT_CONTAINS(jobs[0]->results[0].error, "no answer to drive within 1500 ms");
+    job_run_destroy(jobs[0]);
+    runner_destroy(runner);
+    driver_server_stop(&server);
+    jobs_scenario_finish(&s);
+}
+
 /* Faults of a server towards one session, and the sentence that the session gets. */
 static void each_fault_of_a_session_has_its_sentence(void)
 {
@@ -509,7 +556,7 @@ int main(void)
         TEST(drives_and_forks), TEST(cameras_that_nobody_wants_are_not_sent),
         TEST(a_driver_that_varies_is_not_forked), TEST(a_server_that_forks_is_sent_nothing_again),
         TEST(debug_bytes_are_kept_as_text), TEST(a_result_says_that_its_driver_varies),
-        TEST(each_fault_of_a_session_has_its_sentence),
+        TEST(a_lost_connection_is_no_result), TEST(each_fault_of_a_session_has_its_sentence),
         TEST(each_fault_of_a_connection_has_its_sentence),
         TEST(servers_that_cannot_drive_are_refused), TEST(two_servers_of_a_name_are_one_policy),
         TEST(bindings_and_specs_are_checked), TEST(images_have_the_times_of_their_shutter));

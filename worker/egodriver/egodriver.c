@@ -61,6 +61,7 @@ struct egodriver {
     struct session *sessions; /* [session_count] */
     char loaded[SHA256_HEX_BYTES];
     bool broken;   /* a connection failed: nothing is asked any more */
+    bool cut_off;  /* it ended, or a call on it did, without an answer */
     bool forkless; /* a server was asked for a fork, and has none */
 };
 
@@ -164,6 +165,7 @@ static enum status wait_on(struct egodriver *ego, struct grpc_client *const *ser
 {
     enum status status = grpc_wait(servers, count, deadline_ms, error);
     ego->broken = ego->broken || status != STATUS_OK;
+    ego->cut_off = ego->cut_off || status == STATUS_IO;
     return status;
 }
 
@@ -253,6 +255,11 @@ enum status egodriver_open(const char *spec, const char *name, const char *optio
 bool egodriver_alive(const struct egodriver *ego)
 {
     return !ego->broken;
+}
+
+bool egodriver_cut_off(const struct egodriver *ego)
+{
+    return ego->cut_off;
 }
 
 uint32_t egodriver_wants(const struct egodriver *ego)
