@@ -627,8 +627,9 @@ static void images_have_the_times_of_their_shutter(void)
     static const struct {
         uint64_t start_us, end_us;
     } right[2] = {{0, 20000}, {20000, 50000}};
+    struct ego_block *block = NULL;
     for (uint32_t i = 0; i < sensor.count; i++) {
-        struct ego_message *message = ego_message_image(&sensor, i);
+        struct ego_message *message = ego_message_image(&block, &sensor, i);
         CHECK(message != NULL);
         Ego__SubmitImage *sent = ego__submit_image__unpack(NULL, message->bytes, message->data);
         CHECK(sent != NULL && sent->camera_image != NULL);
@@ -638,6 +639,38 @@ static void images_have_the_times_of_their_shutter(void)
         ego__submit_image__free_unpacked(sent, NULL);
         ego_message_free(message);
     }
+    ego_block_leave(&block);
+}
+
+/* Messages of a block go in any order, and after whoever made them; what is made when none is left
+ * begins the block again. */
+static void messages_share_blocks(void)
+{
+    enum { COUNT = 40 };
+    static const size_t sizes[] = {1, 60000, 300, 900000, 3 << 20};
+    struct ego_message *made[COUNT];
+    struct ego_block *block = NULL;
+    for (size_t i = 0; i < COUNT; i++) {
+        made[i] = ego_message_make(&block, EGO_IMAGE, sizes[i % COUNT_OF(sizes)]);
+        CHECK(made[i] != NULL);
+        EXPECT_INT((uintptr_t)made[i] % 16, 0);
+        memset(made[i]->data, (int)i, made[i]->bytes);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        const struct ego_message *message = made[7 * i % COUNT];
+        EXPECT_INT(message->bytes, sizes[7 * i % COUNT % COUNT_OF(sizes)]);
+        EXPECT_INT(message->data[0], (uint8_t)(7 * i % COUNT));
+        EXPECT_INT(message->data[message->bytes - 1], (uint8_t)(7 * i % COUNT));
+        ego_message_free(made[7 * i % COUNT]);
+    }
+    made[0] = ego_message_make(&block, EGO_IMAGE, 100);
+    ego_message_free(made[0]);
+    made[1] = ego_message_make(&block, EGO_IMAGE, 200);
+    EXPECT(made[0] == made[1]);
+    ego_block_leave(&block);
+    EXPECT(block == NULL);
+    made[1]->data[199] = 1;
+    ego_message_free(made[1]);
 }
 
 int main(void)
@@ -651,5 +684,6 @@ int main(void)
         TEST(windows_that_never_open_end_with_the_deadline),
         TEST(each_fault_of_a_connection_has_its_sentence),
         TEST(servers_that_cannot_drive_are_refused), TEST(two_servers_of_a_name_are_one_policy),
-        TEST(bindings_and_specs_are_checked), TEST(images_have_the_times_of_their_shutter));
+        TEST(bindings_and_specs_are_checked), TEST(images_have_the_times_of_their_shutter),
+        TEST(messages_share_blocks));
 }
