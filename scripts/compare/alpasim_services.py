@@ -88,6 +88,11 @@ def ask_sensors(channel, contract):
     alone = stub.render_rgb(question, timeout=DEADLINE_S).image_bytes
     size = Image.open(io.BytesIO(alone)).size
     row("sensorsim render_rgb", size != (spec.resolution_w, spec.resolution_h) and f"{size}", f"{size[0]} x {size[1]}, {len(alone)} bytes of PNG")
+    half = sensors.RGBRenderRequest()
+    half.CopyFrom(question)
+    half.resolution_w, half.resolution_h = spec.resolution_w // 2, spec.resolution_h // 2
+    size = Image.open(io.BytesIO(stub.render_rgb(half, timeout=DEADLINE_S).image_bytes)).size
+    row("sensorsim render_rgb, half the size", size != (half.resolution_w, half.resolution_h) and f"{size}", f"{size[0]} x {size[1]}")
     item = sensors.BatchRGBRenderRequestItem(camera_name=camera.logical_id, request=question)
     batch = stub.batch_render_rgb(sensors.BatchRGBRenderRequest(items=[item, item]), timeout=DEADLINE_S).items
     same = [one.success and one.camera_name == camera.logical_id and one.result.image_bytes == alone for one in batch]
