@@ -331,6 +331,25 @@ static void calls_end_with_their_time(void)
     patient_end();
 }
 
+/* A question of 4 MiB that is reset on its way is no flood: its connection goes on. */
+static void what_is_on_its_way_to_a_reset_call_is_no_flood(void)
+{
+    static uint8_t frame[FRAME_BYTES + 16384] = {0, 0x40, 0, FRAME_DATA, 0, 0, 0, 0, 1};
+    uint8_t out[128];
+    patient_begin((struct grpc_server_times){50, 60000, 60000}, (struct manner){0});
+    int fd = caller_open();
+    caller_ask(fd, "9H", false);
+    EXPECT(caller_hears(fd, FRAME_RESET));
+    for (int i = 0; i < 256; i++) {
+        caller_send(fd, frame, sizeof frame);
+    }
+    caller_send(fd, out, caller_write(out, 3, "9H", true));
+    EXPECT(caller_hears(fd, FRAME_DATA));
+    EXPECT_INT(served, 1);
+    close(fd);
+    patient_end();
+}
+
 static void idle_connections_make_way(void)
 {
     int fds[GRPC_SERVER_CONNECTIONS + 1];
@@ -604,10 +623,10 @@ static void windows_and_goodbyes(void)
 int main(void)
 {
     (void)mallopt(M_ARENA_MAX, 1); /* of which mallinfo2 tells; sanitizers have none */
-    return TEST_RUN(TEST(callers_take_turns), TEST(time_stands_still_for_others),
-                    TEST(resets_wait_for_room), TEST(answers_that_nobody_takes_are_bounded),
-                    TEST(calls_end_with_their_time), TEST(idle_connections_make_way),
-                    TEST(floods_end_their_connection),
-                    TEST(headers_that_unpack_to_much_end_their_connection),
-                    TEST(messages_that_are_none_are_refused), TEST(windows_and_goodbyes));
+    return TEST_RUN(
+        TEST(callers_take_turns), TEST(time_stands_still_for_others), TEST(resets_wait_for_room),
+        TEST(answers_that_nobody_takes_are_bounded), TEST(calls_end_with_their_time),
+        TEST(what_is_on_its_way_to_a_reset_call_is_no_flood), TEST(idle_connections_make_way),
+        TEST(floods_end_their_connection), TEST(headers_that_unpack_to_much_end_their_connection),
+        TEST(messages_that_are_none_are_refused), TEST(windows_and_goodbyes));
 }

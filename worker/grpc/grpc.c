@@ -27,8 +27,7 @@
 enum {
     OUT_BYTES = 1 << 17,
     IN_BYTES = 1 << 16,
-    ROUNDS_MAX = 16,         /* of reading, between looks at the deadline */
-    WINDOW_BYTES = 16 << 20, /* of answers that are on their way */
+    ROUNDS_MAX = 16, /* of reading, between looks at the deadline */
     CLIENTS_MAX = 64,
     REVISION_BYTES = 32,
 };
@@ -243,7 +242,7 @@ static enum status session_make(struct grpc_client *client, struct error *error)
     nghttp2_session_callbacks *callbacks = NULL;
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, GRPC_PEER_WINDOW_BYTES},
     };
     if (nghttp2_session_callbacks_new(&callbacks) != 0) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", client->address);
@@ -259,7 +258,7 @@ static enum status session_make(struct grpc_client *client, struct error *error)
                                                                  settings, COUNT_OF(settings));
     if (code == 0) {
         code = nghttp2_session_set_local_window_size(client->session, NGHTTP2_FLAG_NONE, 0,
-                                                     WINDOW_BYTES);
+                                                     GRPC_PEER_WINDOW_BYTES);
     }
     return code == 0 ? STATUS_OK
                      : error_set(error, STATUS_NO_MEMORY, "%s: %s", client->address,

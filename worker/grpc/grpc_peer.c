@@ -52,9 +52,13 @@ static int count_frame(nghttp2_session *session, const nghttp2_frame_hd *head, v
 
 static int count_sent(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
+    struct grpc_peer *peer = context;
     (void)session;
     if (frame->hd.type == NGHTTP2_DATA) {
-        earn(context, 2);
+        earn(peer, 2);
+    } else if (frame->hd.type == NGHTTP2_RST_STREAM) {
+        peer->unknown_bytes = peer->unknown_bytes > 0 ? peer->unknown_bytes : 0;
+        peer->unknown_bytes -= GRPC_PEER_WINDOW_BYTES;
     }
     return 0;
 }

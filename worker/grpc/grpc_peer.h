@@ -6,7 +6,8 @@
  * Every frame brings nothing but DATA of GRPC_PEER_DATA_BYTES or more. A peer has some of them to
  * spend, and earns others: by time while it takes what it is sent, by DATA that it is sent (each
  * may open two windows), and by calls that are answered. Frames of types that libnghttp2 does not
- * know pass it unseen: their bytes are bounded.
+ * know pass it unseen, as does what comes on a stream that was reset: their bytes are bounded, by
+ * what a window lets be on its way where one is reset.
  *
  * Source: RFC 9113, section 10.5; CVE-2019-9511 to 9518, CVE-2023-44487, CVE-2024-28182,
  * CVE-2025-8671.
@@ -26,8 +27,9 @@ enum {
     GRPC_PEER_FRAMES_MAX = 32768, /* that can be saved */
     GRPC_PEER_DATA_BYTES = 256,   /* of a frame of DATA that brings something */
     GRPC_PEER_UNKNOWN_BYTES = 65536,
-    GRPC_PEER_UNKNOWN_CALL = 1024, /* earned by a call that is answered */
-    GRPC_PEER_HEADER_BYTES = 16384 /* of all fields of a message's headers, or trailers */
+    GRPC_PEER_WINDOW_BYTES = 16 << 20, /* of messages that are on their way */
+    GRPC_PEER_UNKNOWN_CALL = 1024,     /* earned by a call that is answered */
+    GRPC_PEER_HEADER_BYTES = 16384     /* of all fields of a message's headers, or trailers */
 };
 
 /* Beginning of the context that a session's callbacks are given. */

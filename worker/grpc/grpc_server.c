@@ -27,7 +27,6 @@ enum {
     WAIT_MS_MAX = 60000,
     ROUNDS_MAX = 16, /* of reading one connection, between looks at the others */
     METHOD_BYTES = 128,
-    WINDOW_BYTES = 16 << 20, /* of questions that are on their way */
     QUESTION_ROOM_MAX = GRPC_PREFIX_BYTES + GRPC_QUESTION_BYTES_MAX,
 };
 
@@ -342,7 +341,7 @@ static bool session_make(struct connection *connection)
     nghttp2_session_callbacks *callbacks = NULL;
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_SERVER_CALLS},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, GRPC_PEER_WINDOW_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, GRPC_PEER_HEADER_BYTES},
     };
     if (nghttp2_session_callbacks_new(&callbacks) != 0) {
@@ -359,7 +358,7 @@ static bool session_make(struct connection *connection)
            nghttp2_submit_settings(connection->session, NGHTTP2_FLAG_NONE, settings,
                                    COUNT_OF(settings)) == 0 &&
            nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
-                                                 WINDOW_BYTES) == 0;
+                                                 GRPC_PEER_WINDOW_BYTES) == 0;
 }
 
 /* Sends until the socket takes no more. */
