@@ -37,9 +37,10 @@ static enum status quit_open(int *fd, struct error *error)
 static enum status serve(const struct alpasim_command *command, struct alpasim *alpasim,
                          int quit_fd, int *signal, struct error *error)
 {
+    static const struct logger logger = {STDERR_FILENO, LOG_WARNING, "swerve alpasim"};
     struct grpc_server *server = NULL;
     struct signalfd_siginfo told;
-    TRY(grpc_server_open(command->listen, alpasim_serve, alpasim, &server, error));
+    TRY(grpc_server_open(command->listen, alpasim_serve, alpasim, &logger, &server, error));
     enum status status = STATUS_OK;
     if (text_print(stdout, "%s\n", grpc_server_address(server)) < 0 || fflush(stdout) != 0) {
         status = error_set(error, STATUS_IO, "cannot write to stdout: %s", strerror(errno));

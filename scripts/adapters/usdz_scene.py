@@ -191,6 +191,18 @@ def with_speeds(points):
     return made
 
 
+def in_tenths(points, end_s):
+    """[t, x, y, heading] of a track with points at least every tenth of a second, and two: AlpaSim smooths tracks, which bends
+    sparse ones by metres, and takes none of one pose."""
+    if len(points) == 1:
+        return [points[0][:4], [max(end_s, points[0][0] + 0.1), *points[0][1:4]]]
+    made = []
+    for a, b in zip(points, points[1:]):
+        parts, turn = max(1, math.ceil((b[0] - a[0]) / 0.1 - 1e-9)), math.remainder(b[3] - a[3], 2 * math.pi)
+        made += [[a[k] + (b[k] - a[k]) * i / parts for k in range(3)] + [a[3] + turn * i / parts] for i in range(parts)]
+    return made + [points[-1][:4]]
+
+
 # ---- cameras ----
 
 def turn_of(matrix):
@@ -399,6 +411,7 @@ def rails_of(lane):
 # ---- scenes ----
 
 def agent_of(track, label, size, points):
+    points = points if any(point[1:] != points[0][1:] for point in points) else points[:1]
     made = {"id": track, "kind": KINDS.get(label.lower(), "object"), "behaviour": "replay" if len(points) > 1 else "static"}
     made |= dict(zip(("length_m", "width_m", "height_m"), size))
     if len(points) > 1:
@@ -497,10 +510,11 @@ def write_scene(archive, scene, rig):
     sizes = []
     for name, agent in zip(bare(scene["agents"], "track_"), scene["agents"]):
         pose, size = agent["pose"], [agent[name] for name in ("length_m", "width_m", "height_m")]
-        points = agent.get("trajectory") or [[0.0, pose["x_m"], pose["y_m"], pose["heading_rad"], 0.0]]
-        row = (name, CLASSES.get(agent["kind"], agent["kind"]), ["CONTROLLABLE"] if len(points) > 1 else [],
+        given = agent.get("trajectory") or [[0.0, pose["x_m"], pose["y_m"], pose["heading_rad"], 0.0]]
+        points = in_tenths(given, ego["log"][-1][0])
+        row = (name, CLASSES.get(agent["kind"], agent["kind"]), ["CONTROLLABLE"] if len(given) > 1 else [],
                [round(point[0] * 1e6) for point in points],
-               [[x, y, size[2] / 2, 0, 0, math.sin(h / 2), math.cos(h / 2)] for _, x, y, h, _ in points])
+               [[x, y, size[2] / 2, 0, 0, math.sin(h / 2), math.cos(h / 2)] for _, x, y, h in points])
         for column, value in zip(tracks.values(), row):
             column.append(value)
         sizes.append(size)

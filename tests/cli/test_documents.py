@@ -45,7 +45,7 @@ NOT_RUN = [  # in which command, why
     (r"session serve|drives/wheel\.json", "somebody drives in between; tests/cli/test_session.py does"),
     (r"omnidreams:|swerve alpasim", "needs a server, or is one that goes on; worker_omnidreams and worker_alpasim have theirs"),
     (r"egodriver|carla-driver-interface|--store rf\.db", "needs a policy's server; scripts/compare/egodriver.py starts one"),
-    (r"pip install", "fetches packages; python/check installs the wheel"),
+    (r"pip install|-m venv policy", "fetches packages; python/check installs the wheel"),
     (r"swerve trust (freeze|thaw)", "a student and a freeze that the test's folder lacks; cli_trust runs these"),
     (r"swerve model .*--store", "weights that the test's folder lacks; cli_model_store runs these"),
     (r"swerve (controls|import controls)|tinyphysics", "needs the model of the controls challenge, which is not shipped; cli_controls runs these"),

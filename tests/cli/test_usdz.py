@@ -130,7 +130,16 @@ def a_scenario_becomes_a_scene(folder):
     assert run.returncode == 0, run.stderr
     first, again = (json.loads((folder / name).read_text()) for name in ("scene.json", "again.json"))
     assert [agent["id"] for agent in first["agents"]] == [agent["id"] for agent in again["agents"]]
-    pairs = [(first["ego"]["log"], again["ego"]["log"]), (first["agents"][0]["trajectory"], again["agents"][0]["trajectory"])]
+    moves, stands = again["agents"]
+    assert stands["behaviour"] == "static" and stands["pose"] == first["agents"][1]["pose"], stands
+    times = [point[0] for point in moves["trajectory"]]
+    assert max(b - a for a, b in zip(times, times[1:])) < 0.1 + 1e-6, times
+    with zipfile.ZipFile(folder / "again.usdz") as scene:  # AlpaSim takes no track of one pose
+        tracks = json.loads(scene.read("sequence_tracks.json"))["clipgt-of_a_test"]["tracks_data"]
+    assert [len(poses) for poses in tracks["tracks_poses"]] == [len(times), 2], tracks
+    given = first["agents"][0]["trajectory"]
+    kept = [point for point in moves["trajectory"] if any(abs(point[0] - one[0]) < 1e-6 for one in given)]
+    pairs = [(first["ego"]["log"], again["ego"]["log"]), (given, kept)]
     for a, b in pairs:
         assert max(max(abs(x - y) for x, y in zip(p[:4], q[:4])) for p, q in zip(a, b, strict=True)) < 1e-3
     for a, b in zip(rig["cameras"], json.loads((folder / "again_rig.json").read_text())["cameras"], strict=True):

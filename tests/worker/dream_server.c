@@ -176,7 +176,7 @@ void dream_server_start(struct dream_server *server, const struct scenario_docum
     server->suite.entries = &server->entry;
     CHECK(server->kept != NULL && pipe(server->quit_fds) == 0);
     CHECK(alpasim_create(&server->suite, &rig, &server->alpasim, &error) == STATUS_OK);
-    CHECK(grpc_server_open(server->address, dream_serve, server, &server->server, &error) ==
+    CHECK(grpc_server_open(server->address, dream_serve, server, NULL, &server->server, &error) ==
           STATUS_OK);
     CHECK(pthread_create(&server->thread, NULL, dream_run, server) == 0);
 }

@@ -205,7 +205,7 @@ static void driver_drive(struct driver_stream *stream)
     CHECK(drive != NULL);
     server->drives++;
     server->dead = server->manner == DRIVER_DIES;
-    server->floods = server->manner == DRIVER_FLOODS;
+    server->floods = server->manner == DRIVER_RAW;
     driver_plan(stream, drive);
     ego__drive__free_unpacked(drive, NULL);
 }
@@ -230,6 +230,16 @@ static ssize_t driver_give(nghttp2_session *session, int32_t id, uint8_t *to, si
         nghttp2_submit_trailer(session, id, trailers, stream->sentence[0] != '\0' ? 2 : 1);
     }
     return (ssize_t)now;
+}
+
+static void driver_raw_address(struct driver_raw *raw, uint8_t id)
+{
+    enum { HEAD_BYTES = 9 };
+    for (size_t at = 0; at + HEAD_BYTES <= raw->bytes;) {
+        uint8_t *head = raw->frames + at;
+        head[8] = head[8] == DRIVER_RAW_STREAM ? id : head[8];
+        at += HEAD_BYTES + ((size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2]);
+    }
 }
 
 static void driver_answer(struct driver_stream *stream, int32_t id)
@@ -270,6 +280,7 @@ static void driver_answer(struct driver_stream *stream, int32_t id)
         return;
     }
     if ((server->manner == DRIVER_MUTE || server->floods) && strcmp(name, "drive") == 0) {
+        driver_raw_address(&server->raw, (uint8_t)id);
         return;
     }
     const nghttp2_data_provider provider = {.source.ptr = stream, .read_callback = driver_give};
@@ -341,18 +352,21 @@ static int driver_ended(nghttp2_session *session, int32_t id, uint32_t code, voi
     return 0;
 }
 
-/* Sends frames of a type that nobody knows, nine bytes each, until nobody reads them. */
+/* Sends the raw frames, the last of them until nobody reads them. */
 static void driver_flood(struct driver_server *server, int fd)
 {
-    static const uint8_t frame[9] = {0, 0, 0, 0xfa, 0, 0, 0, 0, 0};
-    uint8_t frames[sizeof frame << 12];
-    for (size_t i = 0; i < sizeof frames; i++) {
-        frames[i] = frame[i % sizeof frame];
-    }
+    struct driver_raw *raw = &server->raw;
+    const size_t unit = raw->bytes - raw->again;
     size_t at = 0;
-    for (uint32_t tries = 0; !server->dead; tries++) {
-        ssize_t sent = send(fd, frames + at, sizeof frames - at, MSG_NOSIGNAL | MSG_DONTWAIT);
-        at = (at + (sent > 0 ? (size_t)sent : 0)) % sizeof frames;
+    while (unit > 0 && raw->bytes + unit <= sizeof raw->frames) {
+        memcpy(raw->frames + raw->bytes, raw->frames + raw->again, unit);
+        raw->bytes += unit;
+    }
+    server->floods = false;
+    for (uint32_t tries = 0; !server->dead && at < raw->bytes; tries++) {
+        ssize_t sent = send(fd, raw->frames + at, raw->bytes - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        at += sent > 0 ? (size_t)sent : 0;
+        at = at == raw->bytes && unit > 0 ? raw->again : at;
         if (sent < 0) { /* not waiting for room: what is sent is to be there when it is read */
             struct pollfd quit = {server->quit_fds[0], POLLIN, 0};
             server->dead = errno != EAGAIN || (tries % 16 == 0 && poll(&quit, 1, 0) != 0);
@@ -373,7 +387,8 @@ static void driver_connection(struct driver_server *server, int fd)
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, driver_ended);
     nghttp2_session_server_new(&server->session, callbacks, server);
     nghttp2_session_callbacks_del(callbacks);
-    nghttp2_submit_settings(server->session, 0, NULL, 0);
+    const nghttp2_settings_entry shut = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
+    nghttp2_submit_settings(server->session, 0, &shut, server->manner == DRIVER_SHUT);
     server->dead = server->floods = false;
     for (;;) {
         const uint8_t *data = NULL;

@@ -28,11 +28,18 @@ enum driver_manner {
     DRIVER_FORKS,   /* has a call fork_session */
     DRIVER_REPEATS, /* with one message of many parts, each of which is joined to those before */
     DRIVER_SWELLS,  /* with a small message that takes much memory when read */
-    DRIVER_FLOODS,  /* sends frames without end at drive */
+    DRIVER_RAW,     /* sends frames of the test's own at drive */
+    DRIVER_SHUT,    /* opens no window: nothing can be asked */
     DRIVER_RESETS,  /* resets drive of sessions with an odd seed */
 };
 
-enum { DRIVER_SESSIONS = 16 };
+enum { DRIVER_SESSIONS = 16, DRIVER_RAW_BYTES = 1 << 16, DRIVER_RAW_STREAM = 0x77 };
+
+/* Frames as they are sent; the stream DRIVER_RAW_STREAM becomes that of drive. */
+struct driver_raw {
+    size_t bytes, again; /* what is from `again` on is sent without end */
+    uint8_t frames[DRIVER_RAW_BYTES];
+};
 
 struct driver_session {
     char uuid[40];
@@ -54,7 +61,8 @@ struct driver_server {
     uint32_t session_count;
     struct nghttp2_session *session;
     struct driver_stream *streams; /* of the connection, that are open */
-    bool dead, floods;             /* the connection is to be closed; filled */
+    struct driver_raw raw;
+    bool dead, floods; /* the connection is to be closed; filled by raw frames */
 };
 
 void driver_server_start(struct driver_server *server, enum driver_manner manner);

@@ -74,19 +74,20 @@ struct picture_question {
     Sim__PosePair sensor, agent;
     Sim__DynamicObject object;
     Sim__DynamicObject *objects[1];
+    struct rig_camera at; /* whose lens `placed` points to */
     struct contract_camera placed, there;
 };
 
 /* `agent` stands 10 m ahead of the camera; NULL: nobody. */
 static void question_fill(struct picture_question *out, const char *id, const char *agent)
 {
-    static struct rig_camera at, box; /* whose texts the question borrows */
-    at = box = camera;
+    struct rig_camera box = camera;
     memset(out, 0, sizeof *out);
-    at.pose.x_m = 50;
-    at.pose.y_m = 3.5;
+    out->at = camera;
+    out->at.pose.x_m = 50;
+    out->at.pose.y_m = 3.5;
     box.pose = (struct rig_pose){.x_m = 60, .y_m = 3.5, .z_m = 0.75};
-    contract_camera_fill(&out->placed, &at, 0, true);
+    contract_camera_fill(&out->placed, &out->at, 0, true);
     contract_camera_fill(&out->there, &box, 0, false);
     sim__render__init(&out->render);
     sim__pose_pair__init(&out->sensor);
@@ -230,6 +231,62 @@ static void cameras_are_those_that_rigs_may_have(void)
     question_fill(&question, scene.scenario.id, NULL);
     question.placed.spec.width = 1;
     expect_refused(&question, "width: expected an integer from 2 to 4096");
+    end();
+}
+
+/* The file of a picture of a size, the caller's. */
+static uint8_t *picture_of(uint32_t width, uint32_t height, size_t *file_bytes)
+{
+    struct picture_question question;
+    size_t bytes = 0;
+    question_fill(&question, scene.scenario.id, scene.scenario.agents[0].id);
+    question.render.width = width;
+    question.render.height = height;
+    struct grpc_call *call = ask(SERVICE "render_rgb", &question.render.base, GRPC_OK);
+    const uint8_t *reply = grpc_call_reply(call, &bytes);
+    Sim__RenderAnswer *said = sim__render_answer__unpack(NULL, bytes, reply);
+    EXPECT(said != NULL);
+    uint8_t *file = malloc(said->image.len);
+    EXPECT(file != NULL);
+    memcpy(file, said->image.data, said->image.len);
+    *file_bytes = said->image.len;
+    sim__render_answer__free_unpacked(said, NULL);
+    grpc_call_free(client, call);
+    return file;
+}
+
+/* AlpaSim asks for pictures of another size than its cameras have: they see the same. */
+static void pictures_have_the_size_that_is_asked_for(void)
+{
+    static const struct rig_lens lenses[2][3] = {
+        {{.model = LENS_PINHOLE, .fx = 60, .fy = 60, .cx = 47.5, .cy = 30, .max_angle_rad = NAN},
+         {.model = LENS_FISHEYE, .fx = 60, .fy = 60, .cx = 47.5, .cy = 30, .k = {0.01}},
+         {.model = LENS_FTHETA, .cx = 47.5, .cy = 30, .angle_to_pixels = {0, 60, 0, 2}}},
+        {{.model = LENS_PINHOLE, .fx = 120, .fy = 120, .cx = 95.5, .cy = 60.5},
+         {.model = LENS_FISHEYE, .fx = 120, .fy = 120, .cx = 95.5, .cy = 60.5, .k = {0.01}},
+         {.model = LENS_FTHETA, .cx = 95.5, .cy = 60.5, .angle_to_pixels = {0, 120, 0, 4}}}};
+    struct picture_question question;
+    begin();
+    for (int i = 0; i < 3; i++) {
+        size_t bytes[2] = {0};
+        uint8_t *files[2] = {NULL};
+        for (int large = 0; large < 2; large++) {
+            camera.width = WIDTH << large;
+            camera.height = HEIGHT << large;
+            camera.lens = lenses[large][i];
+            camera.lens.max_angle_rad = i == 0 ? (double)NAN : 1.4;
+            files[large] = picture_of(WIDTH, HEIGHT, &bytes[large]);
+        }
+        EXPECT(bytes[0] == bytes[1] && memcmp(files[0], files[1], bytes[0]) == 0);
+        free(files[0]);
+        free(files[1]);
+    }
+    question_fill(&question, scene.scenario.id, NULL);
+    question.render.width = WIDTH;
+    question.render.height = HEIGHT / 2;
+    expect_refused(&question, "has a lens f-theta, which is scaled alike across and down alone");
+    question.render.width = 5000;
+    expect_refused(&question, "has no size from 1 to 4096 pixels");
     end();
 }
 
@@ -523,11 +580,11 @@ static void scenes_and_lenses_come_and_go(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(cameras_are_those_that_rigs_may_have),
-                    TEST(lenses_without_a_limit_see_everything),
-                    TEST(pictures_show_whom_a_question_places), TEST(it_tells_what_there_is),
-                    TEST(what_it_does_not_have_is_said),
-                    TEST(traffic_reacts_to_an_ego_that_somebody_else_drives),
-                    TEST(traffic_refuses_what_it_cannot_drive), TEST(traffic_bounds_what_it_keeps),
-                    TEST(scenes_and_lenses_come_and_go));
+    return TEST_RUN(
+        TEST(cameras_are_those_that_rigs_may_have), TEST(pictures_have_the_size_that_is_asked_for),
+        TEST(lenses_without_a_limit_see_everything), TEST(pictures_show_whom_a_question_places),
+        TEST(it_tells_what_there_is), TEST(what_it_does_not_have_is_said),
+        TEST(traffic_reacts_to_an_ego_that_somebody_else_drives),
+        TEST(traffic_refuses_what_it_cannot_drive), TEST(traffic_bounds_what_it_keeps),
+        TEST(scenes_and_lenses_come_and_go));
 }

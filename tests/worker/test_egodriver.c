@@ -293,6 +293,53 @@ static void a_result_says_that_its_driver_varies(void)
     jobs_scenario_finish(&s);
 }
 
+/* Goal: a lost connection is nobody's result, also where it is lost again while the rollout is
+ * driven alone: the attempt fails, and its job is tried again. A policy that is late then is to
+ * blame. Neighbours have their results either way. */
+static void a_lost_connection_is_no_result(void)
+{
+    struct error error;
+    struct jobs_scenario s;
+    struct runner *runner = NULL;
+    struct job_run *jobs[2] = {NULL};
+    struct runner_config config = {
+        .world = &world_object_ops,
+        .planner = "egodriver:policy?cameras=none",
+        .planner_config = {.tick_deadline_ms = 20000, .confinement = &confinement},
+        .slot_count = 2,
+        .clock = clock_system(),
+    };
+    jobs_scenario_init(&s, "lost", 12);
+    jobs_prepared(&s);
+    driver_server_start(&server, DRIVER_RESETS);
+    snprintf(binding, sizeof binding, "policy=%s", server.address);
+    EXPECT_OK(runner_create(&config, &runner, &error), error);
+    jobs_add(runner, &s, 0, 1);
+    jobs_add(runner, &s, 1, 2);
+    jobs_run(runner, jobs, 2);
+    EXPECT_INT(jobs[0]->failure, STATUS_PLANNER);
+    EXPECT_CONTAINS(jobs[0]->error, "drive ended without a gRPC status (HTTP/2 error 8: CANCEL)");
+    EXPECT(!jobs[0]->results[0].finished);
+    EXPECT_INT(jobs[1]->failure, STATUS_OK);
+    EXPECT_INT(jobs[1]->results[0].ticks, 12);
+    EXPECT_INT(runner_stats(runner)->planner_restarts, 2);
+    job_run_destroy(jobs[0]);
+    job_run_destroy(jobs[1]);
+    runner_destroy(runner);
+    server.manner = DRIVER_MUTE;
+    config.planner_config.tick_deadline_ms = 1500;
+    EXPECT_OK(runner_create(&config, &runner, &error), error);
+    jobs_add(runner, &s, 0, 2);
+    jobs_run(runner, jobs, 1);
+    EXPECT_INT(jobs[0]->failure, STATUS_OK);
+    EXPECT_INT(jobs[0]->results[0].verdict, VERDICT_PLANNER_ERROR);
+    EXPECT_CONTAINS(jobs[0]->results[0].error, "no answer to drive within 1500 ms");
+    job_run_destroy(jobs[0]);
+    runner_destroy(runner);
+    driver_server_stop(&server);
+    jobs_scenario_finish(&s);
+}
+
 /* Faults of a server towards one session, and the sentence that the session gets. */
 static void each_fault_of_a_session_has_its_sentence(void)
 {
@@ -339,6 +386,23 @@ static void each_fault_of_a_session_has_its_sentence(void)
     }
 }
 
+/* The instance dies in its first tick, of a lost connection unless it is late; the server stops. */
+static void expect_death(int64_t tick_ms, const char *sentence)
+{
+    struct error error;
+    struct planner *planner = NULL;
+    struct swerve_action action;
+    uint8_t failed = 0;
+    EXPECT_INT(open_within("egodriver:policy", tick_ms, &planner, &error), STATUS_OK);
+    reset(planner, 0, 1);
+    EXPECT_INT(tick(planner, 0, 0, &action, &failed, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, sentence);
+    EXPECT(!planner_alive(planner));
+    EXPECT_INT(planner_cut_off(planner), strncmp(sentence, "no answer", 9) != 0);
+    planner_close(planner); /* and asks it nothing more */
+    driver_server_stop(&server);
+}
+
 static void each_fault_of_a_connection_has_its_sentence(void)
 {
     static const struct {
@@ -348,23 +412,96 @@ static void each_fault_of_a_connection_has_its_sentence(void)
     } rows[] = {
         {DRIVER_MUTE, 1500, "no answer to drive within 1500 ms"},
         {DRIVER_RESETS, 20000, "drive ended without a gRPC status (HTTP/2 error 8: CANCEL)"},
-        {DRIVER_FLOODS, 1500, "no answer to drive within 1500 ms"},
         {DRIVER_DIES, 20000, "closed the connection before it answered drive"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct error error;
-        struct planner *planner = NULL;
-        struct swerve_action action;
-        uint8_t failed = 0;
         driver_server_start(&server, rows[i].manner);
-        EXPECT_INT(open_within("egodriver:policy", rows[i].tick_ms, &planner, &error), STATUS_OK);
-        reset(planner, 0, 1);
-        EXPECT_INT(tick(planner, 0, 0, &action, &failed, &error), STATUS_PLANNER);
-        EXPECT_CONTAINS(error.text, rows[i].sentence);
-        EXPECT(!planner_alive(planner));
-        planner_close(planner); /* and asks it nothing more */
-        driver_server_stop(&server);
+        expect_death(rows[i].tick_ms, rows[i].sentence);
     }
+}
+
+/* HEADERS of an answer, a gRPC status of 0 behind it, frames that a call can end with. */
+#define HEAD(bytes, kind, flags) "\0\0" bytes kind flags "\0\0\0\x77"
+#define BEGIN HEAD("\1", "\1", "\4") "\x88"
+#define STATUS_0          \
+    "\0\x0bgrpc-status\1" \
+    "0"
+#define END HEAD("\x0f", "\1", "\5") STATUS_0
+
+/* Frames of a hostile server in the place of an answer to drive: the sentence says what it did, the
+ * call ends long before its deadline, and nothing is kept of it. */
+static void hostile_frames_have_their_sentence(void)
+{
+    static const char floods[] = "it floods the connection with frames that bring nothing";
+    static const char no_message[] = "that are not one uncompressed gRPC message";
+#define FRAMES(text) text, sizeof(text) - 1
+    static const struct {
+        const char *first;
+        size_t first_bytes;
+        const char *again; /* without end */
+        size_t again_bytes;
+        const char *sentence;
+    } rows[] = {
+        {FRAMES(""), FRAMES("\0\0\0\xfa\0\0\0\0\0"), floods},
+        {FRAMES(""), FRAMES("\0\0\x08\6\0\0\0\0\0ping-off"), floods},
+        {FRAMES(""), FRAMES("\0\0\0\4\0\0\0\0\0"), floods},
+        {FRAMES(""), FRAMES("\0\0\4\x08\0\0\0\0\0\0\0\0\1"), floods},
+        {FRAMES(BEGIN), FRAMES(HEAD("\0", "\0", "\0")), floods},
+        {FRAMES(BEGIN), FRAMES(HEAD("\1", "\0", "\0") "\0"), floods},
+        {FRAMES(HEAD("\1", "\1", "\0") "\x88"), FRAMES(HEAD("\0", "\x09", "\0")),
+         "it does not speak HTTP/2 ("},
+        {FRAMES(BEGIN HEAD("\5", "\0", "\0") "\0\xff\xff\xff\xff" END), FRAMES(""), no_message},
+        {FRAMES(BEGIN HEAD("\6", "\0", "\0") "\1\0\0\0\1x" END), FRAMES(""), no_message},
+        {FRAMES(HEAD("\x10", "\1", "\5") "\x88" STATUS_0), FRAMES(""), no_message},
+        {FRAMES(BEGIN HEAD("\5", "\0", "\1") "\0\0\0\0\0"), FRAMES(""),
+         "drive ended without a gRPC status (HTTP/2 error 0: NO_ERROR)"},
+        {FRAMES("\0\0\x0d\7\0\0\0\0\0\0\0\0\0\0\0\0\x0b"
+                "tired"),
+         FRAMES(""),
+         "drive ended without a gRPC status (HTTP/2 error 7: REFUSED_STREAM); it said GOAWAY "
+         "(ENHANCE_YOUR_CALM: tired)"},
+        {FRAMES("\0\0\6\5\4\0\0\0\x77\0\0\0\2\x82\x87"), FRAMES(""), "it does not speak HTTP/2"},
+        {FRAMES("HTTP/1.1 400 Bad Request\r\n\r\n"), FRAMES(""), "it does not speak HTTP/2"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        driver_server_start(&server, DRIVER_RAW);
+        memcpy(server.raw.frames, rows[i].first, rows[i].first_bytes);
+        memcpy(server.raw.frames + rows[i].first_bytes, rows[i].again, rows[i].again_bytes);
+        server.raw.again = rows[i].first_bytes;
+        server.raw.bytes = rows[i].first_bytes + rows[i].again_bytes;
+        expect_death(20000, rows[i].sentence);
+    }
+}
+
+/* A field of 3,000 bytes that is sent once and named 13,000 times, by a byte each. */
+static void headers_that_unpack_to_much_are_refused(void)
+{
+    static const uint8_t head[] = {0, 62, 0, 1, 4, 0, 0, 0, DRIVER_RAW_STREAM};
+    static const uint8_t field[] = {0x88, 0x40, 1, 'x', 0x7f, 0xb9, 0x16}; /* 3,000 */
+    driver_server_start(&server, DRIVER_RAW);
+    struct driver_raw *raw = &server.raw;
+    raw->bytes = raw->again = sizeof head + (62 << 8);
+    memset(raw->frames, 0xbe, raw->bytes);
+    memcpy(raw->frames, head, sizeof head);
+    memcpy(raw->frames + sizeof head, field, sizeof field);
+    memset(raw->frames + sizeof head + sizeof field, 'v', 3000);
+    expect_death(20000, "it sends more than 16 KiB of headers at once");
+}
+
+static void windows_that_never_open_end_with_the_deadline(void)
+{
+    struct error error;
+    struct planner *planner = NULL;
+    const struct planner_config config = {
+        .session_count = 1, .open_deadline_ms = 1500, .confinement = &confinement, .trial = true};
+    driver_server_start(&server, DRIVER_SHUT);
+    snprintf(binding, sizeof binding, "policy=%s", server.address);
+    EXPECT_OK(planner_open("egodriver:policy", &config, &planner, &error), error);
+    const struct swerve_episode episode = {.scenario_id = "", .prompt = "", .ego_wheelbase_m = 3};
+    EXPECT_INT(planner_reset(planner, &episode, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "no answer to start_session within 1500 ms");
+    planner_close(planner);
+    driver_server_stop(&server);
 }
 
 static void servers_that_cannot_drive_are_refused(void)
@@ -490,8 +627,9 @@ static void images_have_the_times_of_their_shutter(void)
     static const struct {
         uint64_t start_us, end_us;
     } right[2] = {{0, 20000}, {20000, 50000}};
+    struct ego_block *block = NULL;
     for (uint32_t i = 0; i < sensor.count; i++) {
-        struct ego_message *message = ego_message_image(&sensor, i);
+        struct ego_message *message = ego_message_image(&block, &sensor, i);
         CHECK(message != NULL);
         Ego__SubmitImage *sent = ego__submit_image__unpack(NULL, message->bytes, message->data);
         CHECK(sent != NULL && sent->camera_image != NULL);
@@ -501,6 +639,38 @@ static void images_have_the_times_of_their_shutter(void)
         ego__submit_image__free_unpacked(sent, NULL);
         ego_message_free(message);
     }
+    ego_block_leave(&block);
+}
+
+/* Messages of a block go in any order, and after whoever made them; what is made when none is left
+ * begins the block again. */
+static void messages_share_blocks(void)
+{
+    enum { COUNT = 40 };
+    static const size_t sizes[] = {1, 60000, 300, 900000, 3 << 20};
+    struct ego_message *made[COUNT];
+    struct ego_block *block = NULL;
+    for (size_t i = 0; i < COUNT; i++) {
+        made[i] = ego_message_make(&block, EGO_IMAGE, sizes[i % COUNT_OF(sizes)]);
+        CHECK(made[i] != NULL);
+        EXPECT_INT((uintptr_t)made[i] % 16, 0);
+        memset(made[i]->data, (int)i, made[i]->bytes);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        const struct ego_message *message = made[7 * i % COUNT];
+        EXPECT_INT(message->bytes, sizes[7 * i % COUNT % COUNT_OF(sizes)]);
+        EXPECT_INT(message->data[0], (uint8_t)(7 * i % COUNT));
+        EXPECT_INT(message->data[message->bytes - 1], (uint8_t)(7 * i % COUNT));
+        ego_message_free(made[7 * i % COUNT]);
+    }
+    made[0] = ego_message_make(&block, EGO_IMAGE, 100);
+    ego_message_free(made[0]);
+    made[1] = ego_message_make(&block, EGO_IMAGE, 200);
+    EXPECT(made[0] == made[1]);
+    ego_block_leave(&block);
+    EXPECT(block == NULL);
+    made[1]->data[199] = 1;
+    ego_message_free(made[1]);
 }
 
 int main(void)
@@ -509,8 +679,11 @@ int main(void)
         TEST(drives_and_forks), TEST(cameras_that_nobody_wants_are_not_sent),
         TEST(a_driver_that_varies_is_not_forked), TEST(a_server_that_forks_is_sent_nothing_again),
         TEST(debug_bytes_are_kept_as_text), TEST(a_result_says_that_its_driver_varies),
-        TEST(each_fault_of_a_session_has_its_sentence),
+        TEST(a_lost_connection_is_no_result), TEST(each_fault_of_a_session_has_its_sentence),
+        TEST(hostile_frames_have_their_sentence), TEST(headers_that_unpack_to_much_are_refused),
+        TEST(windows_that_never_open_end_with_the_deadline),
         TEST(each_fault_of_a_connection_has_its_sentence),
         TEST(servers_that_cannot_drive_are_refused), TEST(two_servers_of_a_name_are_one_policy),
-        TEST(bindings_and_specs_are_checked), TEST(images_have_the_times_of_their_shutter));
+        TEST(bindings_and_specs_are_checked), TEST(images_have_the_times_of_their_shutter),
+        TEST(messages_share_blocks));
 }

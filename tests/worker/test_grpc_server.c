@@ -8,6 +8,9 @@
 #include "worker/grpc/grpc_server.h"
 #include "worker/grpc/grpc_socket.h"
 
+#include <errno.h>
+#include <malloc.h>
+#include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -22,13 +25,18 @@ enum {
     FRAME_BYTES = 9,
     FRAME_DATA = 0,
     FRAME_HEADERS,
-    FRAME_RESET = 3,
+    FRAME_PRIORITY,
+    FRAME_RESET,
     FRAME_SETTINGS,
-    FRAME_GOAWAY = 7
+    FRAME_PING = 6,
+    FRAME_GOAWAY,
+    FRAME_WINDOW,
+    FRAME_CONTINUATION,
+    FRAME_UNKNOWN = 0xfa
 };
 
 static struct grpc_server *patient;
-static int quit_fds[2];
+static int quit_fds[2], log_fds[2];
 static pthread_t patient_thread;
 static atomic_int served;
 static sem_t arrived, gate;
@@ -67,13 +75,16 @@ static void *patient_run(void *argument)
 
 static void patient_begin(struct grpc_server_times times, struct manner how)
 {
+    static struct logger logger = {.level = LOG_WARNING, .name = "test"};
     struct error error;
     char address[64];
     snprintf(address, sizeof address, "unix:/tmp/swerve-patient-%d", (int)getpid());
+    EXPECT(pipe(log_fds) == 0);
+    logger.fd = log_fds[1];
     served = 0;
     manner = how;
     EXPECT(sem_init(&arrived, 0, 0) == 0 && sem_init(&gate, 0, 0) == 0 && pipe(quit_fds) == 0);
-    EXPECT_OK(grpc_server_open(address, count_call, NULL, &patient, &error), error);
+    EXPECT_OK(grpc_server_open(address, count_call, NULL, &logger, &patient, &error), error);
     grpc_server_limit(patient, times);
     EXPECT(pthread_create(&patient_thread, NULL, patient_run, NULL) == 0);
 }
@@ -85,6 +96,8 @@ static void patient_end(void)
     grpc_server_close(patient);
     close(quit_fds[0]);
     close(quit_fds[1]);
+    close(log_fds[0]);
+    close(log_fds[1]);
 }
 
 static void caller_send(int fd, const void *from, size_t bytes)
@@ -100,28 +113,59 @@ static void caller_send(int fd, const void *from, size_t bytes)
     }
 }
 
+/* Reads a frame; false: the connection ended before. */
+static bool caller_reads(int fd, uint8_t head[FRAME_BYTES], uint8_t in[16384])
+{
+    size_t held = 0, bytes = 0; /* of the head, then of what follows */
+    while (held < FRAME_BYTES || bytes > 0) {
+        struct pollfd watched = {fd, POLLIN, 0};
+        EXPECT(poll(&watched, 1, WAIT_MS) == 1);
+        uint8_t *to = held < FRAME_BYTES ? head + held : in + held - FRAME_BYTES;
+        ssize_t got = recv(fd, to, held < FRAME_BYTES ? FRAME_BYTES - held : bytes, 0);
+        if (got <= 0) {
+            return false;
+        }
+        bytes -= held < FRAME_BYTES ? 0 : (size_t)got;
+        held += (size_t)got;
+        bytes = held == FRAME_BYTES ? (size_t)head[1] << 8 | head[2] : bytes;
+    }
+    return true;
+}
+
 /* Reads frames to the end of one of a kind; false: the connection ended before. */
 static bool caller_hears(int fd, int kind)
 {
-    for (;;) {
-        uint8_t head[FRAME_BYTES] = {0}, in[16384] = {0};
-        size_t held = 0, bytes = 0; /* of the head, then of what follows */
-        while (held < FRAME_BYTES || bytes > 0) {
-            struct pollfd watched = {fd, POLLIN, 0};
-            EXPECT(poll(&watched, 1, WAIT_MS) == 1);
-            uint8_t *to = held < FRAME_BYTES ? head + held : in;
-            ssize_t got = recv(fd, to, held < FRAME_BYTES ? FRAME_BYTES - held : bytes, 0);
-            if (got <= 0) {
-                return false;
-            }
-            bytes -= held < FRAME_BYTES ? 0 : (size_t)got;
-            held += (size_t)got;
-            bytes = held == FRAME_BYTES ? (size_t)head[1] << 8 | head[2] : bytes;
-        }
+    uint8_t head[FRAME_BYTES], in[16384];
+    while (caller_reads(fd, head, in)) {
         if (head[3] == kind) {
             return true;
         }
     }
+    return false;
+}
+
+/* Reads to the end of a call; its gRPC status. `inflater`: of the connection's headers. */
+static int caller_status(int fd, nghttp2_hd_inflater *inflater)
+{
+    uint8_t head[FRAME_BYTES], in[16384];
+    int code = -1;
+    while (code < 0 && caller_reads(fd, head, in)) {
+        const uint8_t *at = in;
+        size_t left = head[3] == FRAME_HEADERS ? (size_t)head[1] << 8 | head[2] : 0;
+        for (int flags = 0; left > 0 || (flags & NGHTTP2_HD_INFLATE_EMIT) != 0;) {
+            nghttp2_nv field;
+            ssize_t used = nghttp2_hd_inflate_hd2(inflater, &field, &flags, at, left, 1);
+            EXPECT(used >= 0);
+            at += used;
+            left -= (size_t)used;
+            if ((flags & NGHTTP2_HD_INFLATE_EMIT) != 0 &&
+                strcmp((const char *)field.name, "grpc-status") == 0) {
+                code = atoi((const char *)field.value);
+            }
+        }
+        nghttp2_hd_inflate_end_headers(inflater);
+    }
+    return code;
 }
 
 /* A connection that greeted, with windows of 2 GiB, and was greeted. */
@@ -287,6 +331,25 @@ static void calls_end_with_their_time(void)
     patient_end();
 }
 
+/* A question of 4 MiB that is reset on its way is no flood: its connection goes on. */
+static void what_is_on_its_way_to_a_reset_call_is_no_flood(void)
+{
+    static uint8_t frame[FRAME_BYTES + 16384] = {0, 0x40, 0, FRAME_DATA, 0, 0, 0, 0, 1};
+    uint8_t out[128];
+    patient_begin((struct grpc_server_times){50, 60000, 60000}, (struct manner){0});
+    int fd = caller_open();
+    caller_ask(fd, "9H", false);
+    EXPECT(caller_hears(fd, FRAME_RESET));
+    for (int i = 0; i < 256; i++) {
+        caller_send(fd, frame, sizeof frame);
+    }
+    caller_send(fd, out, caller_write(out, 3, "9H", true));
+    EXPECT(caller_hears(fd, FRAME_DATA));
+    EXPECT_INT(served, 1);
+    close(fd);
+    patient_end();
+}
+
 static void idle_connections_make_way(void)
 {
     int fds[GRPC_SERVER_CONNECTIONS + 1];
@@ -310,9 +373,260 @@ static void idle_connections_make_way(void)
     patient_end();
 }
 
+/* ---- abuse ---- */
+
+enum { ABUSE_BYTES = 1 << 16, ABUSE_BYTES_MAX = 64 << 20 };
+
+/* A frame's head; returns its bytes. */
+static size_t abuse_head(uint8_t *to, size_t bytes, int kind, int flags, uint32_t stream)
+{
+    const uint8_t head[FRAME_BYTES] = {
+        (uint8_t)(bytes >> 16),  (uint8_t)(bytes >> 8),  (uint8_t)bytes,
+        (uint8_t)kind,           (uint8_t)flags,         (uint8_t)(stream >> 24),
+        (uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream};
+    memcpy(to, head, sizeof head);
+    return sizeof head;
+}
+
+/* HEADERS of a call that goes on. */
+static size_t abuse_call(uint8_t *to, uint32_t stream)
+{
+    static const char fields[] = "\x83\x86\x01\x01h\x00\x05:path\x04/a/b";
+    size_t head = abuse_head(to, sizeof fields - 1, FRAME_HEADERS, 4, stream);
+    memcpy(to + head, fields, sizeof fields - 1);
+    return head + sizeof fields - 1;
+}
+
+/* Frames of one kind of `bytes` zeros. */
+static size_t abuse_frame(uint8_t *to, int kind, uint32_t stream, size_t bytes)
+{
+    size_t head = abuse_head(to, bytes, kind, 0, stream);
+    memset(to + head, 0, bytes);
+    return head + bytes;
+}
+
+/* Kinds of abuse; each writes its round's frames, at most 1 KiB but for headers. */
+enum abuse {
+    ABUSE_PING,
+    ABUSE_SETTINGS,
+    ABUSE_WINDOW,
+    ABUSE_PRIORITY,
+    ABUSE_UNKNOWN,
+    ABUSE_EMPTY_DATA,
+    ABUSE_SMALL_DATA,
+    ABUSE_RESET,      /* calls, reset at once */
+    ABUSE_MADE_RESET, /* calls that the server has to reset */
+    ABUSE_STREAMS,    /* calls beyond their number */
+    ABUSE_CONTINUATION,
+    ABUSE_COUNT
+};
+
+static size_t abuse_write(uint8_t *to, enum abuse kind, uint32_t round)
+{
+    const uint32_t stream = 2 * round + 1;
+    size_t bytes = 0;
+    switch (kind) {
+    case ABUSE_PING:
+        return abuse_frame(to, FRAME_PING, 0, 8);
+    case ABUSE_SETTINGS:
+        return abuse_frame(to, FRAME_SETTINGS, 0, 0);
+    case ABUSE_WINDOW:
+        bytes = abuse_frame(to, FRAME_WINDOW, 0, 4);
+        to[bytes - 1] = 1;
+        return bytes;
+    case ABUSE_PRIORITY:
+        return abuse_frame(to, FRAME_PRIORITY, stream, 5);
+    case ABUSE_UNKNOWN:
+        return abuse_frame(to, FRAME_UNKNOWN, 0, 0);
+    case ABUSE_EMPTY_DATA:
+    case ABUSE_SMALL_DATA:
+        bytes = round == 0 ? abuse_call(to, 1) : 0;
+        return bytes + abuse_frame(to + bytes, FRAME_DATA, 1, kind == ABUSE_SMALL_DATA);
+    case ABUSE_RESET:
+        bytes = abuse_call(to, stream);
+        return bytes + abuse_frame(to + bytes, FRAME_RESET, stream, 4);
+    case ABUSE_MADE_RESET: /* a window that opens by 0 */
+        bytes = abuse_call(to, stream);
+        return bytes + abuse_frame(to + bytes, FRAME_WINDOW, stream, 4);
+    case ABUSE_STREAMS:
+        return abuse_call(to, stream);
+    default: /* headers that never end */
+        bytes = round == 0 ? abuse_call(to, 1) : 0;
+        to[4] = 0;
+        return round == 0 ? bytes : abuse_frame(to, FRAME_CONTINUATION, 1, 0);
+    }
+}
+
+/* Sends frames of a kind until the connection has ended; returns how many bytes it bore. `reads`:
+ * what comes back is taken. */
+static size_t abuse(int fd, enum abuse kind, bool reads)
+{
+    static uint8_t out[ABUSE_BYTES + 1024], in[ABUSE_BYTES];
+    size_t all = 0, at = 0, end = 0;
+    for (uint32_t round = 0; all < ABUSE_BYTES_MAX;) {
+        while (end < ABUSE_BYTES && at == 0) {
+            end += abuse_write(out + end, kind, round++);
+        }
+        struct pollfd watched = {fd, (short)(POLLOUT | (reads ? POLLIN : 0)), 0};
+        EXPECT(poll(&watched, 1, WAIT_MS) == 1);
+        if (reads && (watched.revents & POLLIN) != 0 && recv(fd, in, sizeof in, 0) <= 0) {
+            return all;
+        }
+        ssize_t sent = send(fd, out + at, end - at, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EAGAIN) {
+            return all;
+        }
+        all += sent > 0 ? (size_t)sent : 0;
+        at += sent > 0 ? (size_t)sent : 0;
+        end = at == end ? 0 : end;
+        at = end == 0 ? 0 : at;
+    }
+    return all;
+}
+
+/* A neighbour's call is answered. */
+static void neighbour_is_served(struct grpc_client *neighbour)
+{
+    struct grpc_call *call = NULL;
+    struct error error;
+    EXPECT_OK(grpc_begin(neighbour, "/a/b", NULL, 0, NULL, &call, &error), error);
+    EXPECT_OK(grpc_wait(&neighbour, 1, WAIT_MS, &error), error);
+    EXPECT_INT(grpc_call_code(call), GRPC_OK);
+    grpc_call_free(neighbour, call);
+}
+
+static struct grpc_client *neighbour_open(void)
+{
+    struct grpc_client *neighbour = NULL;
+    struct error error;
+    EXPECT_OK(grpc_open(grpc_server_address(patient), WAIT_MS, &neighbour, &error), error);
+    return neighbour;
+}
+
+/* Waits for a line of the log. */
+static void expect_log(const char *sentence)
+{
+    char line[1024] = "";
+    struct pollfd watched = {log_fds[0], POLLIN, 0};
+    EXPECT(poll(&watched, 1, WAIT_MS) == 1 && read(log_fds[0], line, sizeof line - 1) > 0);
+    EXPECT_CONTAINS(line, sentence);
+}
+
+/* Goal: every kind of frame that costs the sender little ends its connection, with a sentence,
+ * whether or not the sender reads; the memory that it took is given back, and others are served. */
+static void floods_end_their_connection(void)
+{
+    enum { MEMORY_BYTES = 1 << 16, BORNE_BYTES = 1 << 20 };
+    static const char ours[] = "it floods the connection with frames that bring nothing";
+    static const char *const sentences[ABUSE_COUNT] = {
+        ours,
+        ours,
+        ours,
+        ours,
+        ours,
+        ours,
+        ours,
+        ours,
+        NULL,
+        NULL,
+        "it does not speak HTTP/2 (Too many CONTINUATION frames"};
+    for (int i = 0; i < 2 * ABUSE_COUNT; i++) {
+        patient_begin((struct grpc_server_times){60000, 60000, 60000}, (struct manner){0});
+        struct grpc_client *neighbour = neighbour_open();
+        neighbour_is_served(neighbour);
+        const size_t before = mallinfo2().uordblks;
+        int fd = caller_open();
+        EXPECT(abuse(fd, (enum abuse)(i / 2), i % 2 == 0) < BORNE_BYTES);
+        neighbour_is_served(neighbour);
+        EXPECT(mallinfo2().uordblks < before + MEMORY_BYTES);
+        if (sentences[i / 2] != NULL) { /* else libnghttp2 says goodbye by itself */
+            expect_log(sentences[i / 2]);
+        }
+        close(fd);
+        grpc_close(neighbour);
+        patient_end();
+    }
+}
+
+/* A field of 3,000 bytes, named 13,000 times by a byte each. */
+static void headers_that_unpack_to_much_end_their_connection(void)
+{
+    static uint8_t out[FRAME_BYTES + (62 << 8)];
+    static const uint8_t field[] = {0x83, 0x40, 1, 'x', 0x7f, 0xb9, 0x16}; /* 3,000 */
+    patient_begin((struct grpc_server_times){60000, 60000, 60000}, (struct manner){0});
+    int fd = caller_open();
+    struct grpc_client *neighbour = neighbour_open();
+    memset(out, 0xbe, sizeof out);
+    abuse_head(out, 62 << 8, FRAME_HEADERS, 4, 1);
+    memcpy(out + FRAME_BYTES, field, sizeof field);
+    memset(out + FRAME_BYTES + sizeof field, 'v', 3000);
+    caller_send(fd, out, sizeof out);
+    EXPECT(caller_hears(fd, FRAME_GOAWAY));
+    EXPECT(!caller_hears(fd, FRAME_GOAWAY)); /* and it was closed */
+    expect_log("ended 1 connections, the last one: it sends more than 16 KiB of headers at once");
+    neighbour_is_served(neighbour);
+    grpc_close(neighbour);
+    close(fd);
+    patient_end();
+}
+
+/* Messages that no service is asked: a length of 4 GB, compressed bytes, none at all; the call ends
+ * with a status, its connection goes on. */
+static void messages_that_are_none_are_refused(void)
+{
+    static const uint8_t prefixes[3][5] = {{0, 255, 255, 255, 255}, {1, 0, 0, 0, 1}, {0}};
+    static const size_t bytes[3] = {5, 6, 0};
+    static const int codes[3] = {GRPC_RESOURCE_EXHAUSTED, GRPC_UNIMPLEMENTED,
+                                 GRPC_INVALID_ARGUMENT};
+    uint8_t out[128];
+    patient_begin((struct grpc_server_times){60000, 60000, 60000}, (struct manner){0});
+    int fd = caller_open();
+    nghttp2_hd_inflater *inflater = NULL;
+    EXPECT_INT(nghttp2_hd_inflate_new(&inflater), 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        size_t at = abuse_call(out, 2 * i + 1);
+        at += abuse_head(out + at, bytes[i], FRAME_DATA, 1, 2 * i + 1);
+        memcpy(out + at, prefixes[i], 5);
+        out[at + 5] = 'x';
+        caller_send(fd, out, at + bytes[i]);
+        EXPECT_INT(caller_status(fd, inflater), codes[i]);
+    }
+    EXPECT_INT(served, 0);
+    caller_send(fd, out, caller_write(out, 7, "9H", true));
+    EXPECT_INT(caller_status(fd, inflater), GRPC_OK);
+    nghttp2_hd_inflate_del(inflater);
+    close(fd);
+    patient_end();
+}
+
+/* An answer for which no window opens is reset when its time is over; a GOAWAY of the caller ends
+ * none of its calls. */
+static void windows_and_goodbyes(void)
+{
+    uint8_t out[128] = {0, 0, 6, FRAME_SETTINGS, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0};
+    patient_begin((struct grpc_server_times){60000, 50, 60000},
+                  (struct manner){.answer_bytes = 1000});
+    int fd = caller_open();
+    caller_send(fd, out, 15);
+    caller_ask(fd, "9H", true);
+    EXPECT(caller_hears(fd, FRAME_RESET));
+    close(fd);
+    fd = caller_open();
+    size_t bytes = caller_write(out, 1, "9H", true);
+    bytes += abuse_frame(out + bytes, FRAME_GOAWAY, 0, 8);
+    caller_send(fd, out, bytes);
+    EXPECT(caller_hears(fd, FRAME_DATA));
+    close(fd);
+    patient_end();
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(callers_take_turns), TEST(time_stands_still_for_others),
-                    TEST(resets_wait_for_room), TEST(answers_that_nobody_takes_are_bounded),
-                    TEST(calls_end_with_their_time), TEST(idle_connections_make_way));
+    (void)mallopt(M_ARENA_MAX, 1); /* of which mallinfo2 tells; sanitizers have none */
+    return TEST_RUN(
+        TEST(callers_take_turns), TEST(time_stands_still_for_others), TEST(resets_wait_for_room),
+        TEST(answers_that_nobody_takes_are_bounded), TEST(calls_end_with_their_time),
+        TEST(what_is_on_its_way_to_a_reset_call_is_no_flood), TEST(idle_connections_make_way),
+        TEST(floods_end_their_connection), TEST(headers_that_unpack_to_much_end_their_connection),
+        TEST(messages_that_are_none_are_refused), TEST(windows_and_goodbyes));
 }

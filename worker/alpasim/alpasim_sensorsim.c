@@ -52,29 +52,20 @@ static bool objects_place(const Sim__Render *ask, const struct scenario *scenari
     return true;
 }
 
-/* A camera with its size and lens, upright over ego of the moment, which stands below it. */
+/* A camera with its lens and the size that is asked for, upright over ego of the moment, which
+ * stands below it. */
 static bool camera_place(const Sim__Render *ask, struct rig_camera *camera,
                          struct alpasim_moment *moment, struct grpc_answer *answer)
 {
     const char *reason = "has no intrinsics";
     const Ego__Pose *pose = ask->sensor_pose != NULL ? ask->sensor_pose->start : NULL;
-    Ego__CameraSpec spec;
-    if (ask->camera == NULL) {
-        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT, "the camera %s", reason);
-        return false;
-    }
-    spec = *ask->camera;
-    spec.width = ask->width != 0 ? ask->width : spec.width;
-    spec.height = ask->height != 0 ? ask->height : spec.height;
-    if (spec.width != (ask->camera->width != 0 ? ask->camera->width : spec.width) ||
-        spec.height != (ask->camera->height != 0 ? ask->camera->height : spec.height)) {
-        alpasim_refuse(answer, GRPC_INVALID_ARGUMENT,
-                       "resolution %u x %u: expected that of the camera's intrinsics, %u x %u",
-                       ask->width, ask->height, ask->camera->width, ask->camera->height);
-        return false;
-    }
+    Ego__CameraSpec spec = ask->camera != NULL ? *ask->camera : (Ego__CameraSpec){.width = 0};
+    spec.width = spec.width != 0 ? spec.width : ask->width;
+    spec.height = spec.height != 0 ? spec.height : ask->height;
     memset(camera, 0, sizeof *camera);
-    if (!contract_lens_read(&spec, camera, &reason) ||
+    if (ask->camera == NULL || !contract_lens_read(&spec, camera, &reason) ||
+        !contract_lens_scale(camera, ask->width != 0 ? ask->width : spec.width,
+                             ask->height != 0 ? ask->height : spec.height, &reason) ||
         !contract_pose_read(pose, true, &camera->pose, &reason)) {
         alpasim_refuse(answer, GRPC_INVALID_ARGUMENT, "the camera %s", reason);
         return false;

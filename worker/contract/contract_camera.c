@@ -287,3 +287,29 @@ bool contract_lens_read(const Ego__CameraSpec *spec, struct rig_camera *out, con
     }
     return good;
 }
+
+bool contract_lens_scale(struct rig_camera *camera, uint32_t width, uint32_t height,
+                         const char **reason)
+{
+    struct rig_lens *lens = &camera->lens;
+    const double across = (double)width / camera->width, down = (double)height / camera->height;
+    const double apart_pixels = fabs(across - down) * fmax(camera->width, camera->height) / 2;
+    *reason = "has no size from 1 to 4096 pixels";
+    if (width < 1 || height < 1 || width > RIG_SIDE_MAX || height > RIG_SIDE_MAX) {
+        return false;
+    }
+    *reason = "has a lens f-theta, which is scaled alike across and down alone";
+    if (lens->model == LENS_FTHETA && apart_pixels > 0.5) {
+        return false;
+    }
+    camera->width = (int32_t)width;
+    camera->height = (int32_t)height;
+    lens->cx = (lens->cx + 0.5) * across - 0.5; /* from the middle of the first pixel */
+    lens->cy = (lens->cy + 0.5) * down - 0.5;
+    lens->fx *= across;
+    lens->fy *= down;
+    for (int i = 0; i < LENS_POLYNOMIAL_MAX; i++) {
+        lens->angle_to_pixels[i] *= (across + down) / 2;
+    }
+    return true;
+}

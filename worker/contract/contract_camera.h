@@ -54,4 +54,9 @@ bool contract_pose_read(const Ego__Pose *pose, bool optical, struct rig_pose *ou
 /* Size and lens. False: `reason` says what of it is not drawn here. Leaves id, pose and rate. */
 bool contract_lens_read(const Ego__CameraSpec *spec, struct rig_camera *out, const char **reason);
 
+/* Makes the camera one that sees the same in pictures of another size. False: `reason` says why it
+ * cannot. */
+bool contract_lens_scale(struct rig_camera *camera, uint32_t width, uint32_t height,
+                         const char **reason);
+
 #endif

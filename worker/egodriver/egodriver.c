@@ -40,6 +40,7 @@ struct session {
     uint32_t server;
     char uuid[EGODRIVER_UUID_BYTES];
     struct ego_frame frame;
+    struct ego_block *block;   /* its messages are made in it */
     struct ego_message *start; /* kept for forks */
     struct ego_log log;
     char reason[EGODRIVER_REASON_BYTES];
@@ -61,6 +62,7 @@ struct egodriver {
     struct session *sessions; /* [session_count] */
     char loaded[SHA256_HEX_BYTES];
     bool broken;   /* a connection failed: nothing is asked any more */
+    bool cut_off;  /* it ended, or a call on it did, without an answer */
     bool forkless; /* a server was asked for a fork, and has none */
 };
 
@@ -164,6 +166,7 @@ static enum status wait_on(struct egodriver *ego, struct grpc_client *const *ser
 {
     enum status status = grpc_wait(servers, count, deadline_ms, error);
     ego->broken = ego->broken || status != STATUS_OK;
+    ego->cut_off = ego->cut_off || status == STATUS_IO;
     return status;
 }
 
@@ -253,6 +256,11 @@ enum status egodriver_open(const char *spec, const char *name, const char *optio
 bool egodriver_alive(const struct egodriver *ego)
 {
     return !ego->broken;
+}
+
+bool egodriver_cut_off(const struct egodriver *ego)
+{
+    return ego->cut_off;
 }
 
 uint32_t egodriver_wants(const struct egodriver *ego)
@@ -359,7 +367,7 @@ static void session_end(struct egodriver *ego, struct session *session)
     struct error ignored;
     if (session->open) {
         session->open = false;
-        struct ego_message *message = ego_message_close();
+        struct ego_message *message = ego_message_close(&session->block);
         /* A server that does not answer shows at its next call. */
         (void)ask(ego, session, message, CLOSE_DEADLINE_MS, &ignored);
         ego_message_free(message);
@@ -367,6 +375,7 @@ static void session_end(struct egodriver *ego, struct session *session)
     ego_message_free(session->start);
     session->start = NULL;
     ego_log_clear(&session->log);
+    ego_block_leave(&session->block);
 }
 
 /* Forgets what a session was before; its server knows nothing of it yet. */
@@ -399,8 +408,8 @@ static int ego_reset(void *planner, const struct swerve_episode *episode, char *
     struct session *session = &ego->sessions[episode->session];
     session_end(ego, session);
     session->frame.rear_m = episode->ego_wheelbase_m / 2;
-    session_begin(session,
-                  ego_message_start(&ego->cameras, ego->tell_scene, episode, ego->revision));
+    session_begin(session, ego_message_start(&session->block, &ego->cameras, ego->tell_scene,
+                                             episode, ego->revision));
     return session_start(ego, episode->session, &error) == STATUS_OK
                ? 0
                : tell(&error, text, text_bytes);
@@ -457,7 +466,7 @@ static enum status begin_images(struct egodriver *ego, struct session *session,
 {
     for (uint32_t i = 0; i < sensor->count; i++) {
         if (sensor->time_ns[i] > *sent_ns) {
-            TRY(begin_kept(ego, session, ego_message_image(sensor, i), error));
+            TRY(begin_kept(ego, session, ego_message_image(&session->block, sensor, i), error));
             *sent_ns = sensor->time_ns[i];
         }
     }
@@ -469,8 +478,9 @@ static enum status begin_observations(struct egodriver *ego, const struct swerve
 {
     struct session *session = &ego->sessions[seen->session];
     session->reason[0] = '\0';
-    TRY(begin_kept(ego, session, ego_message_motion(&session->frame, seen), error));
-    TRY(begin_kept(ego, session, ego_message_route(&session->frame, seen), error));
+    TRY(begin_kept(ego, session, ego_message_motion(&session->block, &session->frame, seen),
+                   error));
+    TRY(begin_kept(ego, session, ego_message_route(&session->block, &session->frame, seen), error));
     for (uint32_t i = 0; i < sensors->count && i < ego->cameras.count; i++) {
         TRY(begin_images(ego, session, &sensors->sensors[i], &session->sent_ns[i], error));
     }
@@ -530,7 +540,8 @@ static enum status plan_all(struct egodriver *ego, uint32_t count,
         struct session *session = &ego->sessions[seen[i].session];
         failed[i] = !took_observations(ego, session);
         if (failed[i] == 0) {
-            struct ego_message *drive = ego_message_drive(ego->carla, &seen[i], &around[i]);
+            struct ego_message *drive =
+                ego_message_drive(&session->block, ego->carla, &seen[i], &around[i]);
             TRY(begin_kept(ego, session, drive, error));
         }
     }
@@ -617,7 +628,7 @@ static enum status fork_by_server(struct egodriver *ego, const struct session *p
                                   struct session *session, struct error *error)
 {
     struct grpc_client *server = ego->servers[parent->server];
-    struct ego_message *message = ego_message_fork(session->uuid);
+    struct ego_message *message = ego_message_fork(&session->block, session->uuid);
     struct grpc_call *call = NULL;
     enum status status = begin(ego, parent, message, &call, error);
     THEN(status, wait_on(ego, &server, 1, ego->open_deadline_ms, error));

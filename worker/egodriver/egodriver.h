@@ -53,6 +53,10 @@ enum status egodriver_open(const char *spec, const char *name, const char *optio
 
 bool egodriver_alive(const struct egodriver *ego); /* no connection failed */
 
+/* Whether a connection, or a call on it, ended without an answer: not late, and no word of the
+ * policy's. */
+bool egodriver_cut_off(const struct egodriver *ego);
+
 uint32_t egodriver_wants(const struct egodriver *ego); /* enum swerve_planner_wants bits */
 
 /* SHA-256 in hex of what the servers say that they are: version, git hash, revision of the API. */

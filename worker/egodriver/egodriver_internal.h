@@ -42,11 +42,16 @@ struct ego_cameras {
 
 /* ---- egodriver_log.c: what sessions were sent, and what their drivers told ---- */
 
+/* Memory that messages are made in, one behind the other, mapped at once: a page fault for every
+ * page of kept pictures takes longer than writing them. */
+struct ego_block;
+
 /* A message as it was sent. Shared by the sessions of a fork; whose it is stands in its first
  * field, which is written before each sending (ego_message_address). */
 struct ego_message {
     uint32_t references;
     enum ego_call call;
+    struct ego_block *block;
     uint8_t answer[SHA256_BYTES]; /* of EGO_DRIVE: digest of the trajectory that came back */
     size_t bytes;
     uint8_t data[];
@@ -58,6 +63,12 @@ struct ego_log {
     uint64_t bytes; /* beyond EGODRIVER_LOG_BYTES_MAX: nothing is kept, forks are refused */
 };
 
+/* A message of `bytes`, not written yet, in *block where there is room, else in a new one, which
+ * *block becomes; NULL: no memory. */
+struct ego_message *ego_message_make(struct ego_block **block, enum ego_call call, size_t bytes);
+void ego_message_free(struct ego_message *message); /* a reference; accepts NULL */
+void ego_block_leave(struct ego_block **block);     /* no message is made in it any more */
+
 /* Takes a message over; it is freed with the log, or by ego_log_bound. NO_MEMORY: the caller keeps
  * it. */
 enum status ego_log_add(struct ego_log *log, struct ego_message *message, struct error *error);
@@ -66,7 +77,6 @@ void ego_log_bound(struct ego_log *log, uint64_t bytes_max);
 enum status ego_log_copy(const struct ego_log *from, struct ego_log *to, struct error *error);
 void ego_log_clear(struct ego_log *log);
 bool ego_log_is_whole(const struct ego_log *log);
-void ego_message_free(struct ego_message *message); /* a reference; accepts NULL */
 
 /* Debug bytes of a session's newest answers, a line each: "drive 12: " and the bytes as they came,
  * those that are no printable ASCII as \xNN. Nobody reads anything into them. */
@@ -85,17 +95,20 @@ struct ego_frame {
     double rear_m;
 };
 
-/* Each allocates a message whose session is still to be written; NULL: no memory. */
-struct ego_message *ego_message_start(const struct ego_cameras *cameras, bool tell_scene,
-                                      const struct swerve_episode *episode, int revision);
-struct ego_message *ego_message_close(void);
-struct ego_message *ego_message_fork(const char *fork_uuid);
-struct ego_message *ego_message_motion(const struct ego_frame *frame,
+/* Each makes a message whose session is still to be written; NULL: no memory. */
+struct ego_message *ego_message_start(struct ego_block **block, const struct ego_cameras *cameras,
+                                      bool tell_scene, const struct swerve_episode *episode,
+                                      int revision);
+struct ego_message *ego_message_close(struct ego_block **block);
+struct ego_message *ego_message_fork(struct ego_block **block, const char *fork_uuid);
+struct ego_message *ego_message_motion(struct ego_block **block, const struct ego_frame *frame,
                                        const struct swerve_observation *seen);
-struct ego_message *ego_message_route(const struct ego_frame *frame,
+struct ego_message *ego_message_route(struct ego_block **block, const struct ego_frame *frame,
                                       const struct swerve_observation *seen);
-struct ego_message *ego_message_image(const struct swerve_sensor *sensor, uint32_t frame);
-struct ego_message *ego_message_drive(bool carla, const struct swerve_observation *seen,
+struct ego_message *ego_message_image(struct ego_block **block, const struct swerve_sensor *sensor,
+                                      uint32_t frame);
+struct ego_message *ego_message_drive(struct ego_block **block, bool carla,
+                                      const struct swerve_observation *seen,
                                       const struct swerve_surroundings *around);
 
 /* Writes whose a message is. */

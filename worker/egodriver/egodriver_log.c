@@ -8,11 +8,74 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* The first of a session is small: many are sent no pictures. */
+enum { BLOCK_FIRST_BYTES = 1 << 16, BLOCK_BYTES = 1 << 20, BLOCK_ALIGN = 16 };
+
+struct ego_block {
+    uint32_t references; /* its messages, and whoever makes them in it */
+    size_t bytes, used;  /* with this head */
+};
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+}
+
+/* With room for `bytes` at least. */
+static struct ego_block *block_make(size_t bytes, size_t room)
+{
+    room = bytes > room ? bytes : room;
+    struct ego_block *block =
+        mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (block == MAP_FAILED) {
+        return NULL;
+    }
+    *block = (struct ego_block){1, room, aligned(sizeof *block)};
+    return block;
+}
+
+static void block_free(struct ego_block *block)
+{
+    if (block != NULL && --block->references == 0) {
+        munmap(block, block->bytes);
+    }
+}
+
+void ego_block_leave(struct ego_block **block)
+{
+    block_free(*block);
+    *block = NULL;
+}
+
+struct ego_message *ego_message_make(struct ego_block **block, enum ego_call call, size_t bytes)
+{
+    const size_t head = aligned(sizeof(struct ego_block));
+    const size_t taken = aligned(sizeof(struct ego_message) + bytes);
+    if (*block != NULL && (*block)->references == 1) {
+        (*block)->used = head; /* none of its messages is left */
+    }
+    if (*block == NULL || taken > (*block)->bytes - (*block)->used) {
+        struct ego_block *made =
+            block_make(head + taken, *block != NULL ? BLOCK_BYTES : BLOCK_FIRST_BYTES);
+        if (made == NULL) {
+            return NULL;
+        }
+        block_free(*block);
+        *block = made;
+    }
+    struct ego_message *message = (void *)((uint8_t *)*block + (*block)->used);
+    (*block)->used += taken;
+    (*block)->references++;
+    *message = (struct ego_message){.references = 1, .call = call, .block = *block, .bytes = bytes};
+    return message;
+}
 
 void ego_message_free(struct ego_message *message)
 {
     if (message != NULL && --message->references == 0) {
-        free(message);
+        block_free(message->block);
     }
 }
 

@@ -29,12 +29,12 @@ static uint64_t us_of(int64_t ns)
 
 /* ---- packing ---- */
 
-static struct ego_message *pack(enum ego_call call, const ProtobufCMessage *record)
+static struct ego_message *pack(struct ego_block **block, enum ego_call call,
+                                const ProtobufCMessage *record)
 {
-    size_t bytes = protobuf_c_message_get_packed_size(record);
-    struct ego_message *message = malloc(sizeof *message + bytes); /* a picture is not zeroed */
+    struct ego_message *message =
+        ego_message_make(block, call, protobuf_c_message_get_packed_size(record));
     if (message != NULL) {
-        *message = (struct ego_message){.references = 1, .call = call, .bytes = bytes};
         protobuf_c_message_pack(record, message->data);
     }
     return message;
@@ -58,8 +58,9 @@ static const char nobody[EGODRIVER_UUID_BYTES] = "00000000-0000-0000-0000-000000
 
 /* ---- start ---- */
 
-struct ego_message *ego_message_start(const struct ego_cameras *cameras, bool tell_scene,
-                                      const struct swerve_episode *episode, int revision)
+struct ego_message *ego_message_start(struct ego_block **block, const struct ego_cameras *cameras,
+                                      bool tell_scene, const struct swerve_episode *episode,
+                                      int revision)
 {
     struct contract_camera records[RIG_CAMERAS_MAX];
     Ego__Camera *list[RIG_CAMERAS_MAX];
@@ -82,27 +83,27 @@ struct ego_message *ego_message_start(const struct ego_cameras *cameras, bool te
         debug.scene_id = text_of(episode->scenario_id);
         start.debug_info = &debug;
     }
-    return pack(EGO_START, &start.base);
+    return pack(block, EGO_START, &start.base);
 }
 
-struct ego_message *ego_message_close(void)
+struct ego_message *ego_message_close(struct ego_block **block)
 {
     Ego__CloseSession close = EGO__CLOSE_SESSION__INIT;
     close.session_uuid = text_of(nobody);
-    return pack(EGO_CLOSE, &close.base);
+    return pack(block, EGO_CLOSE, &close.base);
 }
 
-struct ego_message *ego_message_fork(const char *fork_uuid)
+struct ego_message *ego_message_fork(struct ego_block **block, const char *fork_uuid)
 {
     Ego__ForkSession fork = EGO__FORK_SESSION__INIT;
     fork.session_uuid = text_of(nobody);
     fork.fork_uuid = text_of(fork_uuid);
-    return pack(EGO_FORK, &fork.base);
+    return pack(block, EGO_FORK, &fork.base);
 }
 
 /* ---- a tick ---- */
 
-struct ego_message *ego_message_motion(const struct ego_frame *frame,
+struct ego_message *ego_message_motion(struct ego_block **block, const struct ego_frame *frame,
                                        const struct swerve_observation *seen)
 {
     Ego__SubmitEgomotion motion = EGO__SUBMIT_EGOMOTION__INIT;
@@ -130,7 +131,7 @@ struct ego_message *ego_message_motion(const struct ego_frame *frame,
     motion.trajectory = &trajectory;
     motion.dynamic_states = states;
     motion.n_dynamic_states = 1;
-    return pack(EGO_MOTION, &motion.base);
+    return pack(block, EGO_MOTION, &motion.base);
 }
 
 /* The route's place beside the rear axle: its first segment drawn out behind its first point, which
@@ -146,7 +147,7 @@ static void route_begin(const struct ego_frame *frame, const struct swerve_obser
     out->y = (float)((double)first->y_m - frame->rear_m * dmath_sin(heading_rad));
 }
 
-struct ego_message *ego_message_route(const struct ego_frame *frame,
+struct ego_message *ego_message_route(struct ego_block **block, const struct ego_frame *frame,
                                       const struct swerve_observation *seen)
 {
     Ego__SubmitRoute submit = EGO__SUBMIT_ROUTE__INIT;
@@ -170,10 +171,11 @@ struct ego_message *ego_message_route(const struct ego_frame *frame,
     route.timestamp_us = us_of(seen->time_ns);
     submit.session_uuid = text_of(nobody);
     submit.route = &route;
-    return pack(EGO_ROUTE, &submit.base);
+    return pack(block, EGO_ROUTE, &submit.base);
 }
 
-struct ego_message *ego_message_image(const struct swerve_sensor *sensor, uint32_t frame)
+struct ego_message *ego_message_image(struct ego_block **block, const struct swerve_sensor *sensor,
+                                      uint32_t frame)
 {
     Ego__SubmitImage submit = EGO__SUBMIT_IMAGE__INIT;
     Ego__Image image = EGO__IMAGE__INIT;
@@ -185,7 +187,7 @@ struct ego_message *ego_message_image(const struct swerve_sensor *sensor, uint32
     image.image_bytes = (ProtobufCBinaryData){sensor->bytes[frame], (uint8_t *)(uintptr_t)data};
     submit.session_uuid = text_of(nobody);
     submit.camera_image = &image;
-    return pack(EGO_IMAGE, &submit.base);
+    return pack(block, EGO_IMAGE, &submit.base);
 }
 
 static uint32_t light_of(uint32_t light)
@@ -227,7 +229,8 @@ static void carla_fill(Ego__CarlaData *data, const struct swerve_observation *se
     }
 }
 
-struct ego_message *ego_message_drive(bool carla, const struct swerve_observation *seen,
+struct ego_message *ego_message_drive(struct ego_block **block, bool carla,
+                                      const struct swerve_observation *seen,
                                       const struct swerve_surroundings *around)
 {
     Ego__Drive drive = EGO__DRIVE__INIT;
@@ -242,7 +245,7 @@ struct ego_message *ego_message_drive(bool carla, const struct swerve_observatio
         drive.renderer_data.len = ego__carla_data__pack(&data, packed);
         drive.renderer_data.data = packed;
     }
-    return pack(EGO_DRIVE, &drive.base);
+    return pack(block, EGO_DRIVE, &drive.base);
 }
 
 /* ---- answers ---- */

@@ -12,10 +12,10 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "worker/grpc/grpc_frame.h"
+#include "worker/grpc/grpc_peer.h"
 #include "worker/grpc/grpc_socket.h"
 
 #include <errno.h>
-#include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,8 +27,7 @@
 enum {
     OUT_BYTES = 1 << 17,
     IN_BYTES = 1 << 16,
-    ROUNDS_MAX = 16,         /* of reading, between looks at the deadline */
-    WINDOW_BYTES = 16 << 20, /* of answers that are on their way */
+    ROUNDS_MAX = 16, /* of reading, between looks at the deadline */
     CLIENTS_MAX = 64,
     REVISION_BYTES = 32,
 };
@@ -47,6 +46,7 @@ struct grpc_call {
 };
 
 struct grpc_client {
+    struct grpc_peer peer; /* first: the session's callbacks count there */
     char address[GRPC_ADDRESS_BYTES];
     int fd;
     uint32_t open_calls, reply_bytes_max;
@@ -54,8 +54,9 @@ struct grpc_client {
     struct grpc_call *calls;
     uint8_t *out; /* [OUT_BYTES], what the socket has not taken: out[out_at .. out_end) */
     size_t out_at, out_end;
-    bool ended;       /* the server closed the connection */
-    struct error why; /* STATUS_OK: nothing is wrong */
+    bool ended;                       /* the server closed the connection */
+    char goodbye[GRPC_MESSAGE_BYTES]; /* what it said with a GOAWAY; "": nothing */
+    struct error why;                 /* STATUS_OK: nothing is wrong */
 };
 
 static const char *const code_names[] = {
@@ -167,7 +168,9 @@ static int take_header(nghttp2_session *session, const nghttp2_frame *frame, con
 {
     struct grpc_call *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     (void)flags;
-    (void)context;
+    if (!grpc_peer_header(context, name_bytes, value_bytes)) {
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
     if (call == NULL) {
         return 0;
     }
@@ -179,6 +182,21 @@ static int take_header(nghttp2_session *session, const nghttp2_frame *frame, con
         take_sentence(call->sentence, sizeof call->sentence, value, value_bytes);
     } else if (is_name(name, name_bytes, GRPC_REVISION_NAME)) {
         take_sentence(call->revision, sizeof call->revision, value, value_bytes);
+    }
+    return 0;
+}
+
+/* Keeps why the server wants no further call. */
+static int take_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+    struct grpc_client *client = context;
+    char text[GRPC_MESSAGE_BYTES / 2];
+    (void)session;
+    if (frame->hd.type == NGHTTP2_GOAWAY) {
+        take_sentence(text, sizeof text, frame->goaway.opaque_data, frame->goaway.opaque_data_len);
+        snprintf(client->goodbye, sizeof client->goodbye, "; it said GOAWAY (%s%s%s)",
+                 nghttp2_http2_strerror(frame->goaway.error_code), text[0] != '\0' ? ": " : "",
+                 text);
     }
     return 0;
 }
@@ -199,6 +217,7 @@ static int take_end(nghttp2_session *session, int32_t stream, uint32_t code, voi
     }
     call->ended = true;
     client->open_calls--;
+    grpc_peer_called(&client->peer);
     if (client->why.status != STATUS_OK) {
         return 0;
     }
@@ -206,8 +225,8 @@ static int take_end(nghttp2_session *session, int32_t stream, uint32_t code, voi
         error_set(&client->why, STATUS_IO, "%s answers with HTTP status %d; expected a gRPC server",
                   call->method, call->http_status);
     } else if (call->code < 0) {
-        error_set(&client->why, STATUS_IO, "%s ended without a gRPC status (HTTP/2 error %u: %s)",
-                  call->method, code, nghttp2_http2_strerror(code));
+        error_set(&client->why, STATUS_IO, "%s ended without a gRPC status (HTTP/2 error %u: %s)%s",
+                  call->method, code, nghttp2_http2_strerror(code), client->goodbye);
     } else if (!is_whole(call)) {
         error_set(&client->why, STATUS_IO,
                   "%s answers with %zu bytes that are not one uncompressed gRPC message",
@@ -223,23 +242,23 @@ static enum status session_make(struct grpc_client *client, struct error *error)
     nghttp2_session_callbacks *callbacks = NULL;
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, GRPC_PEER_WINDOW_BYTES},
     };
     if (nghttp2_session_callbacks_new(&callbacks) != 0) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", client->address);
     }
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, take_data);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, take_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, take_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, take_end);
-    int code = nghttp2_session_client_new(&client->session, callbacks, client);
+    client->session = grpc_peer_session(&client->peer, callbacks, false);
     nghttp2_session_callbacks_del(callbacks);
-    if (code == 0) {
-        code = nghttp2_submit_settings(client->session, NGHTTP2_FLAG_NONE, settings,
-                                       COUNT_OF(settings));
-    }
+    int code = client->session == NULL ? NGHTTP2_ERR_NOMEM
+                                       : nghttp2_submit_settings(client->session, NGHTTP2_FLAG_NONE,
+                                                                 settings, COUNT_OF(settings));
     if (code == 0) {
         code = nghttp2_session_set_local_window_size(client->session, NGHTTP2_FLAG_NONE, 0,
-                                                     WINDOW_BYTES);
+                                                     GRPC_PEER_WINDOW_BYTES);
     }
     return code == 0 ? STATUS_OK
                      : error_set(error, STATUS_NO_MEMORY, "%s: %s", client->address,
@@ -426,11 +445,10 @@ static void receive(struct grpc_client *client)
             client->ended = true;
             return;
         }
-        ssize_t taken = nghttp2_session_mem_recv(client->session, in, (size_t)got);
-        if (taken < 0) {
+        if (!grpc_peer_read(&client->peer, client->session, in, (size_t)got,
+                            client->out_at == client->out_end)) {
             if (client->why.status == STATUS_OK) {
-                error_set(&client->why, STATUS_IO, "it does not speak HTTP/2 (%s)",
-                          nghttp2_strerror((int)taken));
+                error_set(&client->why, STATUS_IO, "%s", client->peer.wrong);
             }
             return;
         }
@@ -482,8 +500,12 @@ static enum status failed(const struct grpc_client *client, struct error *error)
         return error_set(error, client->why.status, "%s: %s", client->address, client->why.text);
     }
     if (client->ended && client->open_calls > 0) {
-        return error_set(error, STATUS_IO, "%s closed the connection before it answered %s",
-                         client->address, waits_for(client));
+        return error_set(error, STATUS_IO, "%s closed the connection before it answered %s%s",
+                         client->address, waits_for(client), client->goodbye);
+    }
+    if (client->open_calls > 0 && nghttp2_session_want_read(client->session) == 0 &&
+        nghttp2_session_want_write(client->session) == 0) {
+        return error_set(error, STATUS_IO, "%s: it does not speak HTTP/2", client->address);
     }
     return STATUS_OK;
 }

@@ -43,15 +43,17 @@ static inline size_t grpc_frame_give(struct grpc_frame *frame, uint8_t *to, size
     return now;
 }
 
+/* Length of a message as its prefix says. */
+static inline size_t grpc_frame_message_bytes(const uint8_t in[GRPC_PREFIX_BYTES])
+{
+    return (uint32_t)in[1] << 24 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 8 | (uint32_t)in[4];
+}
+
 /* Whether what came is one whole uncompressed message. */
 static inline bool grpc_frame_is_whole(const uint8_t *in, size_t bytes)
 {
-    if (bytes < GRPC_PREFIX_BYTES || in[0] != 0) {
-        return false;
-    }
-    uint32_t length =
-        (uint32_t)in[1] << 24 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 8 | (uint32_t)in[4];
-    return length == bytes - GRPC_PREFIX_BYTES;
+    return bytes >= GRPC_PREFIX_BYTES && in[0] == 0 &&
+           grpc_frame_message_bytes(in) == bytes - GRPC_PREFIX_BYTES;
 }
 
 #endif

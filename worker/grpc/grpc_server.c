@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "worker/grpc/grpc_frame.h"
+#include "worker/grpc/grpc_peer.h"
 #include "worker/grpc/grpc_socket.h"
 
 #include <errno.h>
-#include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,6 @@ enum {
     WAIT_MS_MAX = 60000,
     ROUNDS_MAX = 16, /* of reading one connection, between looks at the others */
     METHOD_BYTES = 128,
-    WINDOW_BYTES = 16 << 20, /* of questions that are on their way */
     QUESTION_ROOM_MAX = GRPC_PREFIX_BYTES + GRPC_QUESTION_BYTES_MAX,
 };
 
@@ -47,6 +46,7 @@ struct stream {
 };
 
 struct connection {
+    struct grpc_peer peer; /* first: sessions' callbacks count there */
     struct grpc_server *server;
     int fd; /* -1: free */
     nghttp2_session *session;
@@ -61,6 +61,9 @@ struct grpc_server {
     char address[GRPC_ADDRESS_BYTES];
     grpc_service *service;
     void *context;
+    const struct logger *logger;
+    int64_t told_ns; /* when the log was told last of a connection that was ended */
+    uint32_t untold; /* connections that were ended since */
     int fd;
     struct grpc_server_times times;
     size_t question_room, answer_room; /* of all streams */
@@ -160,6 +163,7 @@ static void answer_call(struct connection *connection, struct stream *stream)
     struct grpc_answer *answer = &stream->answer;
     const int64_t now_ns = clock_monotonic_ns();
     stream->asked = false;
+    grpc_peer_called(&connection->peer);
     stream->end_ns = now_ns + server->times.answer_ms * NS_PER_MS;
     answer->deadline_ns = ends_at(stream);
     if (now_ns >= answer->deadline_ns) {
@@ -168,6 +172,8 @@ static void answer_call(struct connection *connection, struct stream *stream)
     } else if (stream->too_long) {
         refuse(answer, GRPC_RESOURCE_EXHAUSTED,
                "expected a message of at most 64 MiB, and 256 MiB of all that are on their way");
+    } else if (stream->in_bytes > 0 && stream->in[0] != 0) {
+        refuse(answer, GRPC_UNIMPLEMENTED, "expected a message that is not compressed");
     } else if (!grpc_frame_is_whole(stream->in, stream->in_bytes)) {
         refuse(answer, GRPC_INVALID_ARGUMENT, "expected one uncompressed gRPC message");
     } else {
@@ -228,7 +234,9 @@ static int take_header(nghttp2_session *session, const nghttp2_frame *frame, con
 {
     struct stream *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     (void)flags;
-    (void)context;
+    if (!grpc_peer_header(context, name_bytes, value_bytes)) {
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
     if (stream != NULL && name_bytes == 5 && memcmp(name, ":path", 5) == 0) {
         snprintf(stream->method, sizeof stream->method, "%.*s", (int)value_bytes,
                  (const char *)value);
@@ -266,6 +274,11 @@ static int take_data(nghttp2_session *session, uint8_t flags, int32_t id, const 
     }
     memcpy(stream->in + stream->in_bytes, data, bytes);
     stream->in_bytes += bytes;
+    if (stream->in_bytes >= GRPC_PREFIX_BYTES &&
+        grpc_frame_message_bytes(stream->in) > GRPC_QUESTION_BYTES_MAX) {
+        stream->too_long = true; /* as its prefix says: what follows is not kept */
+        question_free(server, stream);
+    }
     return 0;
 }
 
@@ -328,7 +341,8 @@ static bool session_make(struct connection *connection)
     nghttp2_session_callbacks *callbacks = NULL;
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_SERVER_CALLS},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, GRPC_PEER_WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, GRPC_PEER_HEADER_BYTES},
     };
     if (nghttp2_session_callbacks_new(&callbacks) != 0) {
         return false;
@@ -338,13 +352,13 @@ static bool session_make(struct connection *connection)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, take_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, take_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, call_ends);
-    int code = nghttp2_session_server_new(&connection->session, callbacks, connection);
+    connection->session = grpc_peer_session(&connection->peer, callbacks, true);
     nghttp2_session_callbacks_del(callbacks);
-    return code == 0 &&
+    return connection->session != NULL &&
            nghttp2_submit_settings(connection->session, NGHTTP2_FLAG_NONE, settings,
                                    COUNT_OF(settings)) == 0 &&
            nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
-                                                 WINDOW_BYTES) == 0;
+                                                 GRPC_PEER_WINDOW_BYTES) == 0;
 }
 
 /* Sends until the socket takes no more. */
@@ -469,6 +483,21 @@ static int64_t expire(struct grpc_server *server, int64_t now_ns)
     return next_ns;
 }
 
+/* Says that a connection is ended, and why; at most once a second. */
+static void tell_wrong(const struct connection *connection)
+{
+    struct grpc_server *server = connection->server;
+    const int64_t now_ns = clock_monotonic_ns();
+    if (server->told_ns != 0 && now_ns - server->told_ns < NS_PER_S) {
+        server->untold++;
+        return;
+    }
+    log_event(server->logger, LOG_WARNING, "%s: ended %u connections, the last one: %s",
+              server->address, server->untold + 1, connection->peer.wrong);
+    server->told_ns = now_ns;
+    server->untold = 0;
+}
+
 /* Reads what is there. */
 static void receive(struct connection *connection)
 {
@@ -478,9 +507,13 @@ static void receive(struct connection *connection)
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;
         }
-        if (got <= 0 || nghttp2_session_mem_recv(connection->session, in, (size_t)got) < 0) {
+        if (got > 0 && !grpc_peer_read(&connection->peer, connection->session, in, (size_t)got,
+                                       connection->out_bytes == 0)) {
+            send_out(connection);
+            tell_wrong(connection);
             connection->failed = true;
         }
+        connection->failed = connection->failed || got <= 0;
     }
 }
 
@@ -506,12 +539,14 @@ static bool answer_next(struct grpc_server *server)
 /* ---- the server ---- */
 
 enum status grpc_server_open(const char *address, grpc_service *service, void *context,
-                             struct grpc_server **out, struct error *error)
+                             const struct logger *logger, struct grpc_server **out,
+                             struct error *error)
 {
     struct grpc_server *server = calloc(1, sizeof *server);
     TRY(memory_check(server, error, "%s: out of memory", address));
     server->service = service;
     server->context = context;
+    server->logger = logger;
     server->fd = -1;
     server->times = (struct grpc_server_times){30000, 120000, 600000};
     for (int i = 0; i < GRPC_SERVER_CONNECTIONS; i++) {

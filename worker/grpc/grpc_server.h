@@ -4,15 +4,16 @@
  * in turn. Its times stand still for the others meanwhile, but for a grpc-timeout.
  *
  * Whoever can connect may call: what comes is untrusted, and bounded (connections, calls of each,
- * bytes of a message and of all, times). A call that breaks a bound is refused or reset, or its
- * connection closed. Where all places are taken, one more takes that of the connection that has
- * been without a call for longest.
+ * bytes of a message and of all, times; frames that bring nothing and headers: grpc_peer.h). A call
+ * that breaks a bound is refused or reset, or its connection closed. Where all places are taken,
+ * one more takes that of the connection that has been without a call for longest.
  *
  * Source: gRPC over HTTP2 (grpc/grpc, doc/PROTOCOL-HTTP2.md); RFC 9113.
  */
 #ifndef SWERVE_WORKER_GRPC_SERVER_H
 #define SWERVE_WORKER_GRPC_SERVER_H
 
+#include "base/log.h"
 #include "base/status.h"
 #include "worker/grpc/grpc.h"
 
@@ -64,9 +65,11 @@ struct grpc_server;
 /* Makes a sentence fit for a header, and for a text of a message: printable ASCII without "%". */
 void grpc_sentence_clean(char *sentence);
 
-/* Listens on HOST:PORT (port 0: any), [IPV6]:PORT or unix:PATH. STATUS_BAD_INPUT, STATUS_IO. */
+/* Listens on HOST:PORT (port 0: any), [IPV6]:PORT or unix:PATH. The log, which is borrowed (NULL:
+ * none), is told of connections that are ended for what they send. STATUS_BAD_INPUT, STATUS_IO. */
 enum status grpc_server_open(const char *address, grpc_service *service, void *context,
-                             struct grpc_server **out, struct error *error);
+                             const struct logger *logger, struct grpc_server **out,
+                             struct error *error);
 
 /* Other times than 30 s, 120 s and 10 minutes. */
 void grpc_server_limit(struct grpc_server *server, struct grpc_server_times times);

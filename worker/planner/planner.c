@@ -380,6 +380,11 @@ bool planner_alive(const struct planner *planner)
            (planner->ego == NULL || egodriver_alive(planner->ego));
 }
 
+bool planner_cut_off(const struct planner *planner)
+{
+    return planner->ego != NULL && egodriver_cut_off(planner->ego);
+}
+
 /* ---- calls ---- */
 
 static enum status refuse_if_dead(const struct planner *planner, struct error *error)

@@ -8,6 +8,7 @@
  * ends that rollout alone. An *instance* failure (crash, hang beyond the deadline, protocol
  * nonsense) kills the instance: every later call answers STATUS_PLANNER, and the caller opens a new
  * one and runs the interrupted rollouts again one at a time, so that a neighbour is never blamed.
+ * Where the connection to a server was lost, nobody is.
  */
 #ifndef SWERVE_WORKER_PLANNER_PLANNER_H
 #define SWERVE_WORKER_PLANNER_PLANNER_H
@@ -123,6 +124,9 @@ const char *planner_loaded(const struct planner *planner);
 
 /* Whether the instance is still usable. */
 bool planner_alive(const struct planner *planner);
+
+/* Whether it died since the connection to its server was lost: whoever it drove is not to blame. */
+bool planner_cut_off(const struct planner *planner);
 
 enum status planner_reset(struct planner *planner, const struct swerve_episode *episode,
                           struct error *error);

@@ -3,6 +3,10 @@
  * each of them is run again from tick 0 with the planner to itself; the one during which it dies
  * again is the guilty one. A fresh instance is opened after every death.
  *
+ * Where the connection to a planner's server is lost, then too, the rollout is not to blame: the
+ * attempt fails, as where the server does not listen any more, and its job is tried again as often
+ * as others.
+ *
  * A planner that dies once and not again is a result all the same, and one to be looked at: each
  * rollout that was being driven keeps the sentence of that death, whatever its verdict becomes.
  */
@@ -270,7 +274,10 @@ void runner_planner_died(struct runner *runner, const struct error *error)
 {
     log_event(runner->config.logger, LOG_WARNING, "%s: %s; running its rollouts again one by one",
               runner->planner_spec, error->text);
-    if (runner->alone != NULL) {
+    if (runner->alone != NULL && planner_cut_off(runner->planner)) {
+        runner_fail_job(runner->alone->job, error);
+        runner_discard(runner, runner->alone);
+    } else if (runner->alone != NULL) {
         blame(runner, error);
     }
     const struct death death = {error->text, runner->session_count - runner->free_session_count};
