@@ -217,7 +217,7 @@ static struct interactive *open_pool(const struct interactive_options *with,
     struct interactive *pool = NULL;
     struct error error;
     struct interactive_options options = *with;
-    options.suite = road_path;
+    options.suite = with->suite != NULL ? with->suite : road_path;
     options.world = "student";
     options.seats = 2;
     options.clock = clock;
@@ -402,6 +402,81 @@ static void a_way_back_makes_nobody_late(void)
         pthread_mutex_destroy(&seen[i].lock);
     }
     interactive_close(pool);
+}
+
+/* Hardware is refused tiers of which nothing is known, and those that are below their band in a
+ * slice of its scenario; people never. */
+static void hardware_is_refused_what_is_below_its_band(void)
+{
+    static const struct interactive_judged of_one_step = {.sampler = "agents/euler1/bf16",
+                                                          .result = "passed",
+                                                          .agreement = 1,
+                                                          .scenarios = 90,
+                                                          .band = 0.9};
+    struct interactive_judged judged[3] = {of_one_step,
+                                           {.sampler = "agents/euler0/bf16",
+                                            .result = "passed",
+                                            .agreement = 0.97,
+                                            .scenarios = 90,
+                                            .band = 0.9},
+                                           {.sampler = "agents/euler0/bf16",
+                                            .refused = true,
+                                            .result = "below its band",
+                                            .agreement = 0.5,
+                                            .scenarios = 24,
+                                            .band = 0.9}};
+    static const struct {
+        uint32_t judged;   /* rows */
+        const char *slice; /* weather of the last one */
+        uint32_t steps_least;
+        bool previous;
+        const char *text; /* NULL: it sits */
+    } cases[] = {
+        {0, "", 2, true, NULL},
+        {0, "", 1, false,
+         "tier student of 1 steps is refused to hardware: expected its verdicts beside those of "
+         "all "
+         "steps, found none of sampler agents/euler1/bf16"},
+        {1, "", 1, false, NULL},
+        {1, "", 0, false, "found none of sampler agents/euler0/bf16"},
+        {2, "", 0, true, "tier previous of 1 steps is refused to hardware"},
+        {2, "", 0, false, NULL},
+        {3, "rain", 0, false, NULL},
+        {3, "", 1, false, NULL},
+        {3, "", 0, false,
+         "tier drawn of 0 steps is refused to hardware: in slice all 50.0% of its verdicts are "
+         "those of all steps, over 24 scenarios, band 90.0%: below its band"},
+    };
+    struct seen seen = {.count = 0};
+    struct error error;
+    const struct interactive_listener listener = {see, fail, &seen};
+    pthread_mutex_init(&seen.lock, NULL);
+    clock_condition_init(&seen.news);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct seat *seat = NULL;
+        snprintf(judged[2].slice.value[SLICE_WEATHER], LIMIT_ID_BYTES, "%s", cases[i].slice);
+        const struct interactive_options options = {
+            .planted_ms = planted_ms,
+            .judged = judged,
+            .judged_count = cases[i].judged,
+            .way_count = cases[i].previous ? 0 : 3,
+            .ways = {{.steps = 2}, {.steps = 1}, {.steps = 0}},
+        };
+        struct interactive *pool = open_pool(&options, clock_system());
+        struct interactive_wish wish = {
+            .rate = 1, .limit_ms = 1000, .hardware = true, .steps_least = cases[i].steps_least};
+        enum status status = interactive_sit(pool, &wish, &listener, &seat, &error);
+        EXPECT_INT(status, cases[i].text == NULL ? STATUS_OK : STATUS_BAD_INPUT);
+        if (cases[i].text != NULL) {
+            EXPECT_CONTAINS(error.text, cases[i].text);
+            wish.hardware = false;
+            EXPECT_OK(interactive_sit(pool, &wish, &listener, &seat, &error), error);
+        }
+        interactive_leave(seat);
+        interactive_close(pool);
+    }
+    pthread_cond_destroy(&seen.news);
+    pthread_mutex_destroy(&seen.lock);
 }
 
 /* Costs are measured while nobody sits, and then refuse who cannot be served in time. */
@@ -651,6 +726,7 @@ int main(void)
     int code = TEST_RUN(
         TEST(sessions_of_mixed_steps_are_driven_again), TEST(steps_that_there_are_not_are_refused),
         TEST(every_rung_is_reached), TEST(a_way_back_makes_nobody_late),
+        TEST(hardware_is_refused_what_is_below_its_band),
         TEST(costs_are_measured_before_anybody_sits), TEST(ways_that_there_are_not_are_refused),
         TEST(memory_stays_flat_over_many_sessions), TEST(bounds_belong_to_a_kept_session),
         TEST(samplers_are_called_after_their_steps), TEST(samplers_name_the_previous_model),

@@ -167,6 +167,8 @@ enum status interactive_open(const struct interactive_options *options, struct i
     TRY(memory_check(pool, error, "sessions: out of memory"));
     pool->clock = options->clock;
     pool->conditioning = options->conditioning;
+    pool->judged_count = options->judged_count;
+    pool->judged = options->judged;
     snprintf(pool->world, sizeof pool->world, "%s", options->world);
     snprintf(pool->keep, sizeof pool->keep, "%s", options->keep != NULL ? options->keep : "");
     pool->seat_count = options->seats;

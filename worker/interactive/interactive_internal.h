@@ -46,9 +46,11 @@ struct interactive {
     const struct models_model *previous; /* NULL: none */
     enum conditioning conditioning;
     char world[LIMIT_ID_BYTES];
-    char keep[LIMIT_PATH_BYTES];        /* folder of logs; "": none */
-    uint32_t skips[DEADLINE_TIERS_MAX]; /* by tier, as of env_skip() */
-    struct raster_rays *rays;           /* of the windscreen */
+    char keep[LIMIT_PATH_BYTES]; /* folder of logs; "": none */
+    uint32_t judged_count;
+    const struct interactive_judged *judged; /* borrowed */
+    uint32_t skips[DEADLINE_TIERS_MAX];      /* by tier, as of env_skip() */
+    struct raster_rays *rays;                /* of the windscreen */
     uint8_t *windscreen; /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
     const struct clock *clock;
     uint32_t seat_count;
@@ -80,6 +82,14 @@ static inline int64_t interactive_now_ns(const struct interactive *pool)
  * from now on where the pool keeps any. world_lock is held. */
 enum status interactive_make_session(struct interactive *pool, const struct interactive_wish *wish,
                                      struct seat *seat, struct error *error);
+
+/* ---- interactive_hardware.c ---- */
+
+/* BAD_INPUT: hardware is refused a tier that the wish accepts, in a slice of the seat's scenario.
+ */
+enum status interactive_check_hardware(const struct interactive *pool,
+                                       const struct interactive_wish *wish, const struct seat *seat,
+                                       struct error *error);
 
 /* ---- interactive_thread.c ---- */
 

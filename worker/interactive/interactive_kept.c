@@ -124,15 +124,17 @@ static enum status find_drive(const struct interactive *pool, const struct drive
     return compare("health bounds", ours.bounds_hash, head->bounds_hash, error);
 }
 
-static enum status take_up(struct interactive *pool, const char *name, struct seat *seat,
-                           struct error *error)
+static enum status take_up(struct interactive *pool, const struct interactive_wish *wish,
+                           struct seat *seat, struct error *error)
 {
+    const char *name = wish->resume;
     char path[LIMIT_PATH_BYTES];
     struct drive_log_head head;
     struct drive_log *log = NULL;
     TRY(path_of(pool, name, path, error));
     TRY(drive_log_open(path, &head, &log, error));
     enum status status = find_drive(pool, &head, seat, error);
+    THEN(status, interactive_check_hardware(pool, wish, seat, error));
     THEN(status,
          session_create(pool->env, seat->place, seat->scenario, seat->seed, &seat->session, error));
     if (status != STATUS_OK) {
@@ -171,10 +173,11 @@ enum status interactive_make_session(struct interactive *pool, const struct inte
                                      struct seat *seat, struct error *error)
 {
     if (wish->resume != NULL) {
-        return take_up(pool, wish->resume, seat, error);
+        return take_up(pool, wish, seat, error);
     }
     seat->scenario = wish->scenario;
     seat->seed = wish->seed;
+    TRY(interactive_check_hardware(pool, wish, seat, error));
     TRY(session_create(pool->env, seat->place, seat->scenario, seat->seed, &seat->session, error));
     if (pool->keep[0] == '\0') {
         return STATUS_OK;
