@@ -318,6 +318,7 @@ static enum status serve(const struct session_command *command, const char *suit
         .models = command->models,
         .previous = command->previous,
         .folder = command->folder,
+        .keeps = command->keep != NULL,
     };
     THEN(status, listen_at(command, &fd, &place, error));
     THEN(status, session_server_start(fd, &talk, &logger, &server, error));

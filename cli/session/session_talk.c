@@ -75,8 +75,9 @@ static json_t *tiers_of(const struct talk *talk)
 void talk_attach(struct talk *talk, struct wire *wire)
 {
     talk->wire = wire;
-    say(talk, json_pack("{s:s,s:s,s:o,s:o}", "type", "hello", "world", talk->options.world, "tiers",
-                        tiers_of(talk), "scenarios", scenarios_of(talk)));
+    say(talk,
+        json_pack("{s:s,s:s,s:b,s:o,s:o}", "type", "hello", "world", talk->options.world, "keeps",
+                  talk->options.keeps, "tiers", tiers_of(talk), "scenarios", scenarios_of(talk)));
 }
 
 static json_t *agents_of(const struct scene *scene)
