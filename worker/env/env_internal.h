@@ -57,7 +57,7 @@ struct swerve_env {
     struct tinyphysics_model *controls; /* owned; NULL: none */
     struct foreign foreign;             /* its world */
     uint32_t skip_steps;                /* of the sampler, in every step of all */
-    uint32_t horizon_ticks;             /* for which the model is trusted; 0: nobody asks */
+    uint32_t horizon_ticks; /* for which the model is trusted; UINT32_MAX: nobody asks */
     struct threads *threads;
     struct suite *suite;
     struct prepared **prepared; /* [suite->entry_count], NULL: not needed so far */

@@ -82,7 +82,7 @@ static enum status check_scenario(const struct swerve_env *env, const struct sce
                                   struct error *error)
 {
     TRY(env->ops->accepts(scenario, error));
-    return env->horizon_ticks == 0 || scenario->horizon_ticks <= env->horizon_ticks
+    return scenario->horizon_ticks <= env->horizon_ticks
                ? STATUS_OK
                : error_set(
                      error, STATUS_BAD_INPUT,
@@ -263,6 +263,7 @@ static enum status open_env(const struct swerve_env_config *config, const struct
     struct swerve_env *env = calloc(1, sizeof *env);
     TRY(memory_check(env, error, "environments: out of memory"));
     env->count = config->count;
+    env->horizon_ticks = UINT32_MAX;
     env->wants = config->wants & (SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS);
     env->hashes = (config->wants & SWERVE_ENV_HASH) != 0;
     enum status status = open_world(env, config, source, error);
