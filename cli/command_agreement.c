@@ -25,6 +25,7 @@ struct agreement_command {
     const char *before; /* a date; NULL: none */
     int64_t before_day;
     bool by_day;
+    bool tiers;
     bool gate;
     bool gate_health;
     bool json;
@@ -60,6 +61,31 @@ static enum status write_disagreements(const struct agreement_command *agreement
     return STATUS_OK;
 }
 
+/* Pairs of the store, and their table. */
+static enum status read_store(const struct agreement_command *agreement, struct store *store,
+                              const struct trust_policy *policy, struct pairs *pairs,
+                              struct table *table, struct error *error)
+{
+    if (agreement->tiers) {
+        TRY(pairs_read_tiers(store, pairs, error));
+        return table_make_judged(pairs, policy, table, error);
+    }
+    TRY(pairs_read(store, pairs, error));
+    return agreement->by_day ? table_make_by_day(pairs, policy, agreement->before_day, table, error)
+                             : table_make(pairs, policy, table, error);
+}
+
+/* Whether the gate over tiers refuses one, or has none to judge. */
+static bool refuses_tier(const struct table *table)
+{
+    for (uint32_t i = 0; i < table->count; i++) {
+        if (table_refuses(&table->rows[i].judgement)) {
+            return true;
+        }
+    }
+    return table->count == 0;
+}
+
 static int agree(struct agreement_command *agreement)
 {
     struct error error;
@@ -75,10 +101,7 @@ static int agree(struct agreement_command *agreement)
         status = trust_policy_load(agreement->policy, &policy, &error);
     }
     THEN(status, cli_store_open(agreement->store_url, &store, &error));
-    THEN(status, pairs_read(store, &pairs, &error));
-    THEN(status, agreement->by_day
-                     ? table_make_by_day(&pairs, &policy, agreement->before_day, &table, &error)
-                     : table_make(&pairs, &policy, &table, &error));
+    THEN(status, read_store(agreement, store, &policy, &pairs, &table, &error));
     THEN(status, measures_alarms(&pairs.drives, &policy, &alarms, &alarm_count, &error));
     if (status == STATUS_OK && agreement->disagreements != NULL) {
         status = write_disagreements(agreement, store, &pairs, &error);
@@ -111,7 +134,8 @@ static int agree(struct agreement_command *agreement)
         decisions_print(&pairs.decisions, stdout);
     }
     uint32_t holding = decisions_holding(&pairs.decisions, NULL);
-    bool alarmed = agreement->gate && table.frozen + table.sounding + holding > 0;
+    bool alarmed = agreement->gate && (table.frozen + table.sounding + holding > 0 ||
+                                       (agreement->tiers && refuses_tier(&table)));
     bool drifts = agreement->gate_health && alarm_count > 0;
     code = code == 0 && (alarmed || drifts) ? 1 : code;
     free(alarms);
@@ -133,7 +157,11 @@ int command_agreement(int argc, char **argv)
         {"--by-day", NULL, "each slice day by day (UTC), the newest 90 days that have pairs",
          .flag = &agreement.by_day},
         {"--before", "DATE", "days before this one, such as 2026-11-27", .text = &agreement.before},
-        {"--gate", NULL, "exit 1 when a slice is frozen, or a rate of flags sounds",
+        {"--tiers", NULL,
+         "a model by fewer steps of its sampler, or drawn, beside all of them, where both answered "
+         "(docs/interactive.md)",
+         .flag = &agreement.tiers},
+        {"--gate", NULL, "exit 1 when a slice is frozen, a rate of flags sounds or a tier is below",
          .flag = &agreement.gate},
         {"--gate-health", NULL, "exit 1 when a measure of health drifts",
          .flag = &agreement.gate_health},
@@ -147,6 +175,11 @@ int command_agreement(int argc, char **argv)
         CLI_ROWS(rows, 0, 0),
     };
     CLI_PARSE(&command, argc, argv, NULL, NULL);
+    if (agreement.tiers && (agreement.by_day || agreement.gate_health)) {
+        struct error error;
+        error_set(&error, STATUS_USAGE, "--tiers: expected neither --by-day nor --gate-health");
+        return cli_fail(&error);
+    }
     return agree(&agreement);
 }
 

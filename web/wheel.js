@@ -15,7 +15,7 @@
   const STEER_S = 0.35;  // from straight to full
 
   const byId = (id) => document.getElementById(id);
-  const key = location.hash.slice(1);
+  const [key, asked] = location.hash.slice(1).split("/"); // the server's, and the name of a kept session, if any
   const style = getComputedStyle(document.body);
   const colours = new Proxy({}, { get: (_, name) => style.getPropertyValue(`--p-${String(name)}`).trim() || "#888" });
 
@@ -27,7 +27,8 @@
   let frame = null;   // the newest
   let begun = null;   // what the server said of the session; null: its frames are not ours yet
   let next = null;    // drive that was asked for; the one before goes on until the server says "begun"
-  let turn = 0;       // of begin(): an answer to an earlier one comes too late
+  let taking = false; // a kept session was asked for, whose scenario is not known before "begun"
+  let turn = 0;       // of begin() and takeUp(): an answer to an earlier one comes too late
   let ticks = 0;
   let lates = 0;
   let steer = 0;
@@ -157,18 +158,35 @@
 
   // ---- orders ----
 
+  const timing = () => ({ rate: Number(byId("rate").value), deadline_ms: 100 });
+
+  // The scenario's drive without rollouts; null: it is not to be had, or something else was asked for meanwhile.
+  const fetchDrive = async (id) => {
+    const mine = turn;
+    const answer = await fetch(`v1/scenario?key=${key}&scenario=${encodeURIComponent(id)}`);
+    const text = await answer.text();
+    if (mine !== turn) return null;
+    if (!answer.ok) { tell(text, "bad"); return null; }
+    return SwerveDrive.read(JSON.parse(text));
+  };
+
   const begin = async () => {
     const id = byId("scenario").value;
     const seed = Number(byId("seed").value) || 0;
-    const mine = ++turn;
-    next = null;
+    turn += 1;
+    next = null; taking = false;
     tell(`Fetching ${id}.`);
-    const answer = await fetch(`v1/scenario?key=${key}&scenario=${encodeURIComponent(id)}`);
-    const text = await answer.text();
-    if (mine !== turn) return;
-    if (!answer.ok) { tell(text, "bad"); return; }
-    next = SwerveDrive.read(JSON.parse(text));
-    send({ type: "begin", scenario: id, seed, rate: Number(byId("rate").value), deadline_ms: 100 });
+    const read = await fetchDrive(id);
+    if (!read) return;
+    next = read;
+    send({ type: "begin", scenario: id, seed, ...timing() });
+  };
+
+  const takeUp = (name) => {
+    turn += 1;
+    next = null; taking = true;
+    tell(`Taking up ${name}.`);
+    send({ type: "begin", resume: name, ...timing() });
   };
 
   const go = () => { if (frame && frame.paused) send({ type: "go" }); };
@@ -247,11 +265,16 @@
       return option;
     }));
     byId("link").textContent = `${hello.world} world`;
-    begin();
+    byId("keeping").hidden = !hello.keeps;
+    if (asked) takeUp(asked);
+    else begin();
   };
 
-  const onBegun = (message) => {
+  const onBegun = async (message) => {
+    const taken = taking;
     frame = null; begun = null;
+    byId("session").value = message.session;
+    if (taken) next = await fetchDrive(message.scenario);
     if (!next || message.scenario !== next.document.scenario) return; // another is asked for already
     begun = message;
     drive = next;
@@ -260,6 +283,10 @@
     ghost = null; ticks = 0; lates = 0; steer = 0;
     byId("command").hidden = true;
     tell(PRESS);
+    if (taken) {
+      byId("scenario").value = message.scenario;
+      send({ type: "pause" }); // is answered with the frame at which it stands: the one before came too early
+    }
   };
 
   const onSaved = (saved) => {
@@ -299,6 +326,7 @@
   byId("back").onclick = () => back(BACK_TICKS, false);
   byId("fork").onclick = () => back(BACK_TICKS, true);
   byId("again").onclick = () => back(FROM_START, false);
+  byId("keeping").onsubmit = (event) => { event.preventDefault(); takeUp(byId("session").value); };
   byId("saving").onsubmit = (event) => { event.preventDefault(); send({ type: "save", name: byId("name").value }); };
   setInterval(control, CONTROL_MS);
   connect();

@@ -98,7 +98,7 @@ static enum status look(struct drive *drive, struct error *error)
 
 /* The version's row of a slice, with the result that is worst over its teachers; NULL: none. */
 static const struct table_row *find_row(const struct drive *drive, const struct trust_slice *slice,
-                                        struct model_slice *worst)
+                                        struct table_judgement *worst)
 {
     const struct model_slices slices = {.table = &drive->table,
                                         .policy = drive->options->policy,
@@ -109,7 +109,7 @@ static const struct table_row *find_row(const struct drive *drive, const struct 
         const struct table_row *row = &drive->table.rows[i];
         if (model_slices_is_of(row, slices.version) &&
             trust_slice_equal(&row->verdict.slice, slice)) {
-            struct model_slice judged = model_slices_judge(&slices, row);
+            struct table_judgement judged = model_slices_judge(&slices, row);
             if (found == NULL || judged.result != GATE_PASSED) {
                 found = row;
                 *worst = judged;
@@ -182,7 +182,7 @@ static uint32_t pick(const struct drive *drive, const struct trust_slice *slice,
 /* Draws that a slice lacks yet, were all to agree; -1: no number will do. */
 static int64_t lacking(const struct drive *drive, const struct trust_slice *slice)
 {
-    struct model_slice judged;
+    struct table_judgement judged;
     const struct table_row *row = find_row(drive, slice, &judged);
     int64_t most = 0;
     for (uint32_t i = 0; row != NULL && i < GATE_PROPERTIES; i++) {
@@ -209,7 +209,7 @@ static uint32_t choose(const struct drive *drive, uint32_t *picked, struct trust
     *end = MODEL_DRIVE_PASSED;
     for (uint32_t i = 0; i < drive->reach.count; i++) {
         const struct trust_slice *slice = &drive->reach.rows[i].slice;
-        struct model_slice judged = {.result = GATE_NOT_SHOWN};
+        struct table_judgement judged = {.result = GATE_NOT_SHOWN};
         if (!drive->reach.rows[i].decides) {
             continue;
         }

@@ -87,14 +87,12 @@ static void judge_row(struct evaluation *evaluation, const struct table_row *row
 {
     char name[TRUST_SLICE_TEXT_BYTES];
     const struct model_slices judged = slices_of(evaluation);
-    const struct model_slice verdict = model_slices_judge(&judged, row);
+    const struct table_judgement verdict = model_slices_judge(&judged, row);
     trust_slice_text(&row->verdict.slice, name);
     evaluation->slices++;
-    if (verdict.decides || verdict.result == GATE_BELOW) {
-        evaluation->verdicts++;
-        if (verdict.result != GATE_PASSED) {
-            note_missed(evaluation, name, gate_result_names[verdict.result]);
-        }
+    evaluation->verdicts += verdict.decides || verdict.result == GATE_BELOW;
+    if (table_refuses(&verdict)) {
+        note_missed(evaluation, name, gate_result_names[verdict.result]);
     }
     json_array_append_new(slices, model_slices_json(&judged, row, &verdict));
     if (!evaluation->options->json) {

@@ -42,26 +42,13 @@ static uint32_t reported(const struct model_slices *slices)
     return count;
 }
 
-struct model_slice model_slices_judge(const struct model_slices *slices,
-                                      const struct table_row *row)
+struct table_judgement model_slices_judge(const struct model_slices *slices,
+                                          const struct table_row *row)
 {
     const struct table_row *other = incumbent_row(slices, row);
-    struct gate_bands bands = trust_gate_bands(slices->policy);
-    struct gate_agreement slice = {
-        .safety_critical = row->verdict.slice.safety_critical,
-        .optimistic = row->optimistic,
-        .incumbent = other != NULL ? other->measure[GATE_VERDICT].value : (double)NAN,
-    };
-    struct model_slice judged = {.decides = trust_decides(slices->policy, &row->verdict.slice),
-                                 .incumbent = slice.incumbent};
-    memcpy(slice.measure, row->measure, sizeof slice.measure);
-    if (!judged.decides) {
-        bands.below *= reported(slices);
-    }
-    judged.result = gate_judge(&bands, &slice, &judged.property);
-    judged.band = gate_band(&bands, judged.property, slice.safety_critical);
-    judged.needed = looks_needed(row->measure[judged.property].value, judged.band);
-    return judged;
+    return table_judge(slices->policy, row,
+                       other != NULL ? other->measure[GATE_VERDICT].value : (double)NAN,
+                       reported(slices));
 }
 
 static json_t *measures_json(const struct model_slices *slices, const struct table_row *row)
@@ -79,7 +66,7 @@ static json_t *measures_json(const struct model_slices *slices, const struct tab
 }
 
 json_t *model_slices_json(const struct model_slices *slices, const struct table_row *row,
-                          const struct model_slice *judged)
+                          const struct table_judgement *judged)
 {
     char name[TRUST_SLICE_TEXT_BYTES];
     const struct gate_measure *measure = &row->measure[judged->property];
@@ -95,7 +82,8 @@ json_t *model_slices_json(const struct model_slices *slices, const struct table_
                      json_finite_new(judged->incumbent), "measures", measures_json(slices, row));
 }
 
-void model_slices_print(const struct table_row *row, const struct model_slice *judged, FILE *stream)
+void model_slices_print(const struct table_row *row, const struct table_judgement *judged,
+                        FILE *stream)
 {
     char name[TRUST_SLICE_TEXT_BYTES];
     const struct gate_measure *measure = &row->measure[judged->property];

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/session/session_server.h"
+#include "report/trust/table.h"
 #include "store/server/server.h"
 #include "worker/models/precision.h"
 
@@ -32,6 +33,8 @@ struct session_command {
     const char *precision;
     const char *steps;
     const char *previous;
+    const char *agreement;
+    const char *policy;
     int64_t threads;
     int64_t seats;
     bool allow_remote;
@@ -181,6 +184,69 @@ static void close_models(struct models *models, const struct interactive_options
     models_close(models);
 }
 
+/* ---- hardware ---- */
+
+/* Rows of the model's tiers; `judged` has room for all rows. */
+static uint32_t judge_tiers(const struct table *table, const char *model_hash,
+                            struct interactive_judged *judged)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct table_row *row = &table->rows[i];
+        const struct gate_measure *measure = &row->measure[row->judgement.property];
+        if (strcmp(row->student.hash, model_hash) == 0) {
+            struct interactive_judged *one = &judged[count++];
+            *one = (struct interactive_judged){.slice = row->verdict.slice,
+                                               .refused = table_refuses(&row->judgement),
+                                               .result = gate_result_names[row->judgement.result],
+                                               .agreement = measure->value,
+                                               .scenarios = measure->draws,
+                                               .band = row->judgement.band};
+            snprintf(one->sampler, sizeof one->sampler, "%s", row->student.sampler);
+        }
+    }
+    return count;
+}
+
+/* Verdicts by tier of the store that --agreement names; *judged is the caller's to free. */
+static enum status read_agreement(const struct session_command *command,
+                                  struct interactive_options *out,
+                                  struct interactive_judged **judged, struct error *error)
+{
+    struct store *store = NULL;
+    struct pairs pairs = {0};
+    struct table table = {0};
+    if (command->agreement == NULL || out->model == NULL) {
+        return command->agreement == NULL && command->policy == NULL
+                   ? STATUS_OK
+                   : error_set(error, STATUS_USAGE,
+                               "--policy is of --agreement, which is of a learned world");
+    }
+    struct trust_policy *policy = malloc(sizeof *policy);
+    TRY(memory_check(policy, error, "session: out of memory"));
+    *policy = trust_policy_default();
+    enum status status =
+        command->policy != NULL ? trust_policy_load(command->policy, policy, error) : STATUS_OK;
+    THEN(status, cli_store_open(command->agreement, &store, error));
+    THEN(status, pairs_read_tiers(store, &pairs, error));
+    THEN(status, table_make_judged(&pairs, policy, &table, error));
+    if (status == STATUS_OK) {
+        *judged = calloc((size_t)table.count + 1, sizeof **judged);
+        status = memory_check(*judged, error, "session: out of memory");
+    }
+    if (status == STATUS_OK) {
+        out->judged_count = judge_tiers(&table, out->model->hash, *judged);
+        out->judged = *judged;
+    }
+    if (store != NULL) {
+        store->ops->close(store);
+    }
+    table_finish(&table);
+    pairs_finish(&pairs);
+    free(policy);
+    return status;
+}
+
 /* ---- serving ---- */
 
 /* Ticks by tier: how many, how many late, and below what half, 95 and 99 in a hundred waited and
@@ -229,6 +295,7 @@ static enum status serve(const struct session_command *command, const char *suit
     struct tcp_place place;
     int fd;
     struct models *models = NULL;
+    struct interactive_judged *judged = NULL;
     struct interactive_options options = {
         .suite = suite,
         .world = command->world,
@@ -239,6 +306,7 @@ static enum status serve(const struct session_command *command, const char *suit
     const struct logger logger = {STDERR_FILENO, command->verbose ? LOG_DEBUG : LOG_WARNING,
                                   "swerve session"};
     enum status status = open_model(command, &models, &options, error);
+    THEN(status, read_agreement(command, &options, &judged, error));
     THEN(status, interactive_open(&options, &pool, error));
     THEN(status, make_folder("--save", command->folder, error));
     if (status == STATUS_OK && command->keep != NULL) {
@@ -250,6 +318,7 @@ static enum status serve(const struct session_command *command, const char *suit
         .models = command->models,
         .previous = command->previous,
         .folder = command->folder,
+        .keeps = command->keep != NULL,
     };
     THEN(status, listen_at(command, &fd, &place, error));
     THEN(status, session_server_start(fd, &talk, &logger, &server, error));
@@ -262,6 +331,7 @@ static enum status serve(const struct session_command *command, const char *suit
         tell_counts(pool);
     }
     interactive_close(pool);
+    free(judged);
     close_models(models, &options);
     return status;
 }
@@ -304,6 +374,11 @@ int command_session(int argc, char **argv)
          "of the same folder, which takes over for a tick where the promoted one is too slow",
          .text = &command.previous},
         {"--threads", "N", "that share a tick (1)", .number = &command.threads},
+        {"--agreement", "STORE",
+         "with verdicts by all steps and by fewer, without which hardware is shown frames by all "
+         "steps alone",
+         .text = &command.agreement},
+        {"--policy", "FILE", "its bands (docs/trust.md)", .text = &command.policy},
     };
     const struct cli_command session = {
         "session",

@@ -75,8 +75,9 @@ static json_t *tiers_of(const struct talk *talk)
 void talk_attach(struct talk *talk, struct wire *wire)
 {
     talk->wire = wire;
-    say(talk, json_pack("{s:s,s:s,s:o,s:o}", "type", "hello", "world", talk->options.world, "tiers",
-                        tiers_of(talk), "scenarios", scenarios_of(talk)));
+    say(talk,
+        json_pack("{s:s,s:s,s:b,s:o,s:o}", "type", "hello", "world", talk->options.world, "keeps",
+                  talk->options.keeps, "tiers", tiers_of(talk), "scenarios", scenarios_of(talk)));
 }
 
 static json_t *agents_of(const struct scene *scene)
@@ -191,6 +192,7 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
     TRY(json_member_number(message, "deadline_ms", false, 1, 1000, &wish.limit_ms, error));
     TRY(json_member_integer(message, "steps_least", false, 0, LIMIT_SAMPLER_STEPS, &least, error));
     TRY(json_member_bool(message, "model_alone", false, &wish.model_alone, error));
+    TRY(json_member_bool(message, "hardware", false, &wish.hardware, error));
     wish.seed = (uint64_t)seed;
     wish.steps_least = (uint32_t)least;
     TRY(interactive_sit(talk->options.pool, &wish, &listener, &talk->seat, error));
@@ -391,7 +393,7 @@ static enum status save(struct talk *talk, const struct json_cursor *message, st
 
 /* ---- one message ---- */
 
-enum { ORDER_MEMBERS_MAX = 8 };
+enum { ORDER_MEMBERS_MAX = 9 };
 
 static const char *const order_names[] = {"begin", "act",     "go",    "pause",
                                           "back",  "outcome", "ticks", "save"};
@@ -403,7 +405,8 @@ static const struct {
     bool begins; /* a session; the others want one */
 } orders[] = {
     {begin,
-     {"type", "scenario", "seed", "rate", "deadline_ms", "steps_least", "model_alone", "resume"},
+     {"type", "scenario", "seed", "rate", "deadline_ms", "steps_least", "model_alone", "hardware",
+      "resume"},
      true},
     {act, {"type", "accel", "steer"}, false},
     {go, {"type"}, false},

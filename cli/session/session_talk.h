@@ -16,6 +16,7 @@ struct talk_options {
     const char *models;   /* folder that was named for them; NULL: none */
     const char *previous; /* name of the model that takes over; NULL: none */
     const char *folder;   /* that saved scenarios are written to */
+    bool keeps;           /* sessions, which can be taken up */
 };
 
 /* The wire's messages are to be given to talk_message() with the talk as context; it is set before

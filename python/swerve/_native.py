@@ -23,6 +23,8 @@ EGO = ("x_m", "y_m", "heading_rad", "speed_mps", "accel_mps2", "lat_accel_mps2",
 ROUTE_SHAPE = (32, 7)
 BEV_SHAPE = (4, 192, 96)
 CAMERA_SHAPE = (3, 64, 96, 3)
+CONTROLS = 5  # of a log's row: target_mps2, roll_lataccel_mps2, v_ego_mps, a_ego_mps2, steer
+MODELS = ("student", "teacher", "tinyphysics")  # worlds that are made of a model
 _OUTCOME_BYTES = 16384
 _ERROR_BYTES = 1024
 _FOLDERS_ABOVE = 4  # the program in which its library is looked for, as in base/file.h
@@ -36,6 +38,15 @@ class _Config(ctypes.Structure):
         ("wants", ctypes.c_uint32),
         ("world", ctypes.c_char_p),
         ("suite", ctypes.c_char_p),
+    ]
+
+
+class _Model(ctypes.Structure):
+    _fields_ = [
+        ("models", ctypes.c_char_p),
+        ("layout", ctypes.c_char_p),
+        ("precision", ctypes.c_char_p),
+        ("skip_steps", ctypes.c_uint32),
     ]
 
 
@@ -123,6 +134,9 @@ def _library():
         ("open", ctypes.c_int, (ctypes.POINTER(_Config), ctypes.POINTER(pointer), *text)),
         ("open_sensors", ctypes.c_int,
          (ctypes.POINTER(_Config), ctypes.c_char_p, u64, ctypes.POINTER(pointer), *text)),
+        ("open_model", ctypes.c_int,
+         (ctypes.POINTER(_Config), ctypes.POINTER(_Model), ctypes.POINTER(pointer), *text)),
+        ("controls", ctypes.POINTER(ctypes.c_double), (pointer, u32, ctypes.POINTER(u32))),
         ("sensors", u32, (pointer, u32, ctypes.POINTER(_Sensor))),
         ("close", None, (pointer,)),
         ("scenarios", u32, (pointer,)),
@@ -170,6 +184,33 @@ def suite_path(name):
                 if (place / (name + ending)).is_file():
                     return str(place / (name + ending))
     return name
+
+
+def _models_path():
+    """Folder of the models that the program would take; None: it is for the library to say where none are."""
+    if os.environ.get("SWERVE_MODELS"):
+        return None
+    program = pathlib.Path(_program.program()).resolve()
+    for folder in list(program.parents)[:_FOLDERS_ABOVE]:
+        for place in (folder / "engine/models", folder / "share/swerve/models"):
+            if place.is_dir():
+                return str(place)
+    return None
+
+
+def _model(world, wanted):
+    """The _Model that a world is made of: `wanted` is a dict of its members, or None; None: of none."""
+    if world not in MODELS:
+        if wanted is not None:
+            raise ValueError(f"model: expected none of the world {world}")
+        return None
+    members = {"models": _models_path(), "layout": None, "precision": None, "skip_steps": 0}
+    strange = set(wanted or ()) - set(members)
+    if strange:
+        raise ValueError(f"model: expected {', '.join(members)}, found {', '.join(sorted(strange))}")
+    members.update(wanted or {})
+    texts = [None if members[name] is None else os.fsencode(members[name]) for name in ("models", "layout", "precision")]
+    return _Model(*texts, whole("skip_steps", members["skip_steps"]))
 
 
 def _check(code, text):
@@ -270,9 +311,10 @@ class State:
 class Batch:
     """Environments of one suite. Attributes named as the rows of worker/env/env.h are arrays over its
     memory: they change with every call. choice: sensors of a rig, as planners answer with; `sensors` has
-    an array for each, by id."""
+    an array for each, by id. model: of a world that is made of one. `controls` has the rows of each scenario's
+    log of the controls challenge, from tick 0 on, or None."""
 
-    def __init__(self, suite, count, world="object", threads=1, wants=0, choice=None):
+    def __init__(self, suite, count, world="object", threads=1, wants=0, choice=None, model=None):
         if not 1 <= count <= COUNT_MAX:
             raise ValueError(f"expected 1 to {COUNT_MAX} environments, found {count}")
         self._text = ctypes.create_string_buffer(_ERROR_BYTES)
@@ -281,7 +323,12 @@ class Batch:
         )
         handle = ctypes.c_void_p()
         self.handle = None
-        if choice is None:
+        model = _model(world, model)
+        if model is not None and choice is not None:
+            raise ValueError(f"rig: expected none in the world {world}, which shows the built-in one")
+        if model is not None:
+            self._check(_library().swerve_env_open_model(config, model, handle, self._text, _ERROR_BYTES))
+        elif choice is None:
             self._check(_library().swerve_env_open(config, handle, self._text, _ERROR_BYTES))
         else:
             chosen = json.dumps(choice).encode()
@@ -301,11 +348,14 @@ class Batch:
             size = sensor.height, sensor.width
             shape = (count, 4, *size) if sensor.is_grid else (count, *size, 3)
             self.sensors[sensor.id.decode()] = self._array(sensor.rows, numpy.uint8, shape)
-        self.scenarios, self.horizon_ticks = [], []
+        self.scenarios, self.horizon_ticks, self.controls = [], [], []
         ticks = ctypes.c_uint32()
         for index in range(_library().swerve_env_scenarios(handle)):
             self.scenarios.append(_library().swerve_env_scenario(handle, index, ticks).decode())
             self.horizon_ticks.append(ticks.value)
+            log = _library().swerve_env_controls(handle, index, ticks)
+            rows = numpy.ctypeslib.as_array(log, (ticks.value, CONTROLS)).copy() if ticks.value else None
+            self.controls.append(rows)
 
     def _array(self, address, dtype, shape):
         if address is None:

@@ -7,7 +7,7 @@
     observations, rewards, terminations, truncations, infos = env.step(env.action_space.sample())
     env.fork(0, 1)                      # environment 1 is now an exact copy of environment 0
 
-The drive is that of `swerve run` in the object or replay world: same physics, same sensors, same score,
+The drive is that of `swerve run` in the same world (object, replay, student, teacher or tinyphysics): same physics, same sensors, same score,
 bit for bit. docs/python.md defines observations, actions, reward and ends.
 """
 
@@ -24,9 +24,13 @@ from gymnasium.vector.utils import batch_space
 import swerve_planner
 from swerve import _native
 
-OBSERVATIONS = ("ego", "route", "bev", "cameras")
+OBSERVATIONS = ("ego", "route", "bev", "cameras", "controls")
+_DRAWN = OBSERVATIONS[:4]  # in worlds of scenarios; logs of the controls challenge show "ego" and "controls"
+_PLAN = 51  # rows of a log that "controls" shows: the one that the action is asked for, and 5 s behind it
+_CONTROLS_COST_TICKS = (81, 481)  # whose lateral acceleration costs
 ADVANCE_PER_M = 0.01
 _EGO_FIRST = _native.EGO.index("speed_mps")  # what comes before is the place in the world
+_LATERAL = _native.EGO.index("lat_accel_mps2")
 _SEED_MAX = 2**31
 
 
@@ -34,14 +38,16 @@ def _box(low, high, dtype):
     return spaces.Box(numpy.array(low, dtype), numpy.array(high, dtype), dtype=dtype)
 
 
-def observation_space(parts=OBSERVATIONS):
+def observation_space(parts=_DRAWN):
     """A Dict of "ego" (speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad), "route" (32
-    points ahead in ego's frame), "bev" (the lidar grid) and "cameras" (left, front, right)."""
+    points ahead in ego's frame), "bev" (the lidar grid), "cameras" (left, front, right) and "controls" (of a log of
+    the controls challenge: target_mps2, roll_lataccel_mps2, v_ego_mps, a_ego_mps2 of this tick and 50 behind it)."""
     every = {
         "ego": _box([0, -100, -100, -20, -2], [100, 100, 100, 20, 2], numpy.float32),
         "route": spaces.Box(-1e5, 1e5, _native.ROUTE_SHAPE, numpy.float32),
         "bev": spaces.Box(0, 255, _native.BEV_SHAPE, numpy.uint8),
         "cameras": spaces.Box(0, 255, _native.CAMERA_SHAPE, numpy.uint8),
+        "controls": spaces.Box(-1000, 1000, (_PLAN, _native.CONTROLS - 1), numpy.float32),
     }
     unknown = set(parts) - set(OBSERVATIONS)
     if unknown or not parts:
@@ -59,8 +65,13 @@ def _choice(rig, sensors):
     return {"sensors": list(sensors), "rig": rig}
 
 
-def _parts(observation, rig):
+def _parts(observation, rig, world="object"):
     """Parts of an observation beside the sensors of a rig."""
+    shown = ("ego", "controls") if world == "tinyphysics" else _DRAWN
+    if observation is not None and not set(observation) <= set(shown):
+        raise ValueError(f"observation: expected some of {shown} in the world {world}, found {tuple(observation)}")
+    if observation is None and world == "tinyphysics":
+        return shown
     if observation is None:
         return ("ego", "route", "bev") if rig is None else ("ego", "route")
     if rig is not None and not set(observation) <= {"ego", "route"}:
@@ -68,9 +79,12 @@ def _parts(observation, rig):
     return observation
 
 
-def action_space():
+def action_space(world="object"):
     """accel_mps2 along ego's heading, and steer_rad of the front wheels, left positive: what the
-    vehicle can do. Environments take anything within 50 m/s2 and 2 rad and limit it as `run` does."""
+    vehicle can do. Environments take anything within 50 m/s2 and 2 rad and limit it as `run` does.
+    In the world tinyphysics the second is its steering command, right positive, and the first nothing."""
+    if world == "tinyphysics":
+        return _box([0.0, -2.0], [0.0, 2.0], numpy.float32)
     return _box([-10.0, -0.6], [3.5, 0.6], numpy.float32)
 
 
@@ -81,15 +95,17 @@ class Step:
     contact     True where ego touched something for the first time
     terminated, truncated
     score       0..1, the nuPlan score of a drive that ended in this step; NaN elsewhere
+    cost        of the controls challenge, 0 elsewhere: over a drive its total_cost
     ego, tick   as in the observations; not to be written to
     """
 
-    def __init__(self, batch, terminated, truncated, score):
+    def __init__(self, batch, terminated, truncated, score, cost):
         self.advance_m = batch.advance_m
         self.contact = batch.contact.view(bool)
         self.terminated = terminated
         self.truncated = truncated
         self.score = score
+        self.cost = cost
         self.ego = batch.ego
         self.tick = batch.tick
 
@@ -102,6 +118,11 @@ def default_reward(step):
     if step.truncated.any():
         reward[step.truncated] += step.score[step.truncated]
     return reward
+
+
+def controls_reward(step):
+    """Minus the costs of the controls challenge: the default in the world tinyphysics."""
+    return -step.cost
 
 
 def _picture(bev):
@@ -128,21 +149,48 @@ def _known(options, names):
 class _Drives:
     """Base of the two environments: a batch, who draws which drive, and what is shown of it."""
 
-    def __init__(self, suite, count, world, observation, reward, threads, trace_hash, rig, sensors):
+    def __init__(self, suite, count, world, observation, reward, threads, trace_hash, rig, sensors, model):
         if rig is None and sensors is not None:
             raise ValueError("sensors: expected a rig that has them")
-        self.space = observation_space(_parts(observation, rig))
+        self.space = observation_space(_parts(observation, rig, world))
         wants = _native.BEV * ("bev" in self.space.spaces)
         wants |= _native.CAMERAS * ("cameras" in self.space.spaces) | _native.HASH * trace_hash
-        self.batch = _native.Batch(suite, count, world, threads, wants, rig and _choice(rig, sensors))
+        self.batch = _native.Batch(suite, count, world, threads, wants, rig and _choice(rig, sensors), model)
         seen = {name: spaces.Box(0, 255, rows.shape[1:], numpy.uint8) for name, rows in self.batch.sensors.items()}
         if not {"ego", "route"}.isdisjoint(seen):
             raise ValueError("rig: expected sensors that are not called ego or route, which observations have beside them")
         self.space = spaces.Dict({**self.space.spaces, **seen})
         self.names = numpy.array(self.batch.scenarios, dtype=object)
         self.index = {name: index for index, name in enumerate(self.batch.scenarios)}
-        self.reward = reward or default_reward
+        self.reward = reward or (controls_reward if world == "tinyphysics" else default_reward)
+        self.plans = [None if rows is None else self._plan(rows) for rows in self.batch.controls]
         self.score = numpy.full(count, numpy.nan)
+
+    @staticmethod
+    def _plan(rows):
+        """Rows of a log as they are shown, with the last one repeated behind it."""
+        return numpy.concatenate([rows, numpy.repeat(rows[-1:], _PLAN, axis=0)])[:, :-1].astype(numpy.float32)
+
+    def _plans_now(self):
+        return numpy.stack([self.plans[scenario][tick : tick + _PLAN]
+                            for scenario, tick in zip(self.batch.scenario, self.batch.tick)])
+
+    def _cost(self, before_mps2):
+        """Costs of this step, of drives of logs: `before_mps2` were their lateral accelerations before it."""
+        batch, costs = self.batch, numpy.zeros(self.batch.count)
+        now_mps2 = batch.ego[:, _LATERAL]
+        for index in range(batch.count):
+            rows, tick = batch.controls[batch.scenario[index]], int(batch.tick[index])
+            if rows is None:
+                continue
+            first, end = _CONTROLS_COST_TICKS
+            count = min(end, len(rows) + 1) - first  # tick n shows what became of row n - 1
+            if not first <= tick < first + count or count < 2:
+                continue
+            costs[index] = 5000 * (rows[tick - 1, 0] - now_mps2[index]) ** 2 / count
+            if tick > first:
+                costs[index] += 100 * ((now_mps2[index] - before_mps2[index]) / 0.1) ** 2 / (count - 1)
+        return costs
 
     def _scenario(self, wanted):
         index = self.index.get(wanted, wanted) if isinstance(wanted, str) else _native.whole("scenario", wanted)
@@ -172,6 +220,7 @@ class _Drives:
             "route": lambda: batch.route.copy() if copy else batch.route,
             "bev": lambda: batch.bev.copy() if copy else batch.bev,
             "cameras": lambda: batch.cameras.copy() if copy else batch.cameras,
+            "controls": self._plans_now,
         }
         seen = {name: rows[name]() for name in self.space.spaces if name not in batch.sensors}
         for name, array in batch.sensors.items():
@@ -184,6 +233,7 @@ class _Drives:
         went_on = batch.end == _native.GOES_ON
         if idle is not None:
             went_on &= idle == 0
+        before_mps2 = batch.ego[:, _LATERAL].copy()
         batch.step(idle)
         ended = batch.end != _native.GOES_ON
         truncated = batch.end == _native.HORIZON
@@ -193,7 +243,7 @@ class _Drives:
             outcomes[index] = batch.outcome(int(index))
             self.score[index] = outcomes[index]["metrics"]["score"]
         terminated = ended & ~truncated
-        rewards = self.reward(Step(batch, terminated, truncated, self.score))
+        rewards = self.reward(Step(batch, terminated, truncated, self.score, self._cost(before_mps2)))
         return numpy.where(went_on, rewards, 0.0), terminated, truncated, outcomes
 
     def about(self, index):
@@ -211,8 +261,11 @@ class SwerveVectorEnv(VectorEnv):
     """Many drives, stepped together in C, in one process.
 
     suite           file, name of the library, as swerve.run() takes them
-    world           "object" (agents react) or "replay" (they follow their logs)
-    observation     which of "ego", "route", "bev", "cameras"; None: all but cameras, with a rig ego and route
+    world           "object" (agents react) or "replay" (they follow their logs); "student" or "teacher", whose model
+                    makes what is seen, on the CPU; "tinyphysics", for logs of the controls challenge
+    model           of such a world, a dict of any of: models (folder), layout, precision, skip_steps
+    observation     which of "ego", "route", "bev", "cameras"; None: all but cameras, with a rig ego and route. In
+                    tinyphysics "ego" and "controls"
     rig             file of a rig, or its dict: its sensors are in the observation by id, newest frames
     sensors         which of them, cameras and "bev"; None: every camera. What is not named is not drawn
     reward          a function of a Step; None: default_reward
@@ -242,10 +295,11 @@ class SwerveVectorEnv(VectorEnv):
         render_mode=None,
         rig=None,
         sensors=None,
+        model=None,
     ):
         if render_mode is not None:
             raise ValueError("SwerveVectorEnv draws nothing; SwerveEnv has render_mode rgb_array")
-        self.drives = _Drives(suite, num_envs, world, observation, reward, threads, trace_hash, rig, sensors)
+        self.drives = _Drives(suite, num_envs, world, observation, reward, threads, trace_hash, rig, sensors, model)
         self.batch = self.drives.batch
         self.num_envs = num_envs
         self.copy = copy
@@ -253,7 +307,7 @@ class SwerveVectorEnv(VectorEnv):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.single_observation_space = self.drives.space
-        self.single_action_space = action_space()
+        self.single_action_space = action_space(world)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.scenarios = self.batch.scenarios
@@ -374,6 +428,7 @@ class SwerveEnv(gymnasium.Env):
         render_mode=None,
         rig=None,
         sensors=None,
+        model=None,
     ):
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode: expected rgb_array or None, found {render_mode!r}")
@@ -386,13 +441,14 @@ class SwerveEnv(gymnasium.Env):
             "render_mode": render_mode,
             "rig": rig,
             "sensors": sensors,
+            "model": model,
         }
-        self.drives = _Drives(suite, 1, world, observation, reward, 1, trace_hash, rig, sensors)
+        self.drives = _Drives(suite, 1, world, observation, reward, 1, trace_hash, rig, sensors, model)
         self.batch = self.drives.batch
         if render_mode is not None and "bev" not in self.drives.space.spaces:
             raise ValueError('render_mode rgb_array draws the "bev" of the observation')
         self.observation_space = self.drives.space
-        self.action_space = action_space()
+        self.action_space = action_space(world)
         self.scenarios = self.batch.scenarios
         self.render_mode = render_mode
         self._actions = []
@@ -442,15 +498,19 @@ class SwerveEnv(gymnasium.Env):
         return other
 
 
-def as_planner(policy, observation=None, *, rig=None, sensors=None):
+def as_planner(policy, observation=None, *, rig=None, sensors=None, world="object"):
     """A planner class for swerve.run() from a policy: a function of an observation as SwerveEnv shows it
     with the same arguments that returns an action. Training and judging so see the same."""
     choice = rig and _choice(rig, sensors)
-    names = observation_space(_parts(observation, rig)).spaces
+    names = observation_space(_parts(observation, rig, world)).spaces
 
     class Policy(swerve_planner.Planner):
         name = getattr(policy, "__name__", type(policy).__name__)
         wants = swerve_planner.BEV * ("bev" in names) | swerve_planner.CAMERAS * ("cameras" in names)
+        wants |= swerve_planner.CONTROLS * ("controls" in names)
+
+        def reset(self, episode):
+            self.plan = _Drives._plan(numpy.array([(*row, 0.0) for row in episode.controls])) if episode.controls else None
 
         def act(self, seen):
             rows = {
@@ -462,6 +522,7 @@ def as_planner(policy, observation=None, *, rig=None, sensors=None):
                 ),
                 "bev": lambda: numpy.array(seen.bev),
                 "cameras": lambda: numpy.stack(seen.camera),
+                "controls": lambda: self.plan[seen.tick : seen.tick + _PLAN],
             }
             shown = {name: rows[name]() for name in names}
             if choice:

@@ -137,17 +137,19 @@ class Session:
             if message["type"] == kind:
                 return message
 
-    def begin(self, scenario, seed=0, rate=1.0, deadline_ms=100, steps_least=0, model_alone=False):
+    def begin(self, scenario, seed=0, rate=1.0, deadline_ms=100, steps_least=0, model_alone=False, hardware=False):
         """A new drive, paused at its first frame, which is returned. steps_least: of a learned world's sampler, that
-        each frame is to be made by; 0: one that is drawn will do. model_alone: none by the previous model, nor drawn."""
+        each frame is to be made by; 0: one that is drawn will do. model_alone: none by the previous model, nor drawn.
+        hardware: refused, unless the verdicts of every tier that is accepted are known to be those of all steps."""
         self.send("begin", scenario=scenario, seed=seed, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least,
-                  model_alone=model_alone)
+                  model_alone=model_alone, hardware=hardware)
         return self._begun()
 
-    def resume(self, name, rate=1.0, deadline_ms=100, steps_least=0, model_alone=False):
+    def resume(self, name, rate=1.0, deadline_ms=100, steps_least=0, model_alone=False, hardware=False):
         """Takes up the session of that name (`name` of another Session), which this server or another one kept (--keep).
         Returns the frame at which it stands, paused: the tick after the last one that was driven."""
-        self.send("begin", resume=name, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least, model_alone=model_alone)
+        self.send("begin", resume=name, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least, model_alone=model_alone,
+                  hardware=hardware)
         return self._begun()
 
     def _begun(self):

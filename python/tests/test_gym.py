@@ -159,7 +159,15 @@ class Rules(unittest.TestCase):
         with self.assertRaises(swerve.InputError):
             SwerveEnv("no such suite")
         with self.assertRaises(swerve.UsageError):
-            SwerveEnv("smoke", world="student")
+            SwerveEnv("smoke", world="golden")
+        for arguments in ({"model": {"skip_steps": 1}}, {"world": "student", "model": {"steps": 1}},
+                          {"world": "student", "rig": {"id": "none", "bev": True, "cameras": []}},
+                          {"world": "tinyphysics", "observation": ["bev"]}, {"observation": ["controls"]}):
+            with self.assertRaises(ValueError, msg=arguments):
+                SwerveEnv("smoke", **arguments)
+        for model in ({"skip_steps": 3}, {"precision": "fp8"}, {"layout": "cities"}, {"models": "no such folder"}):
+            with self.assertRaises(swerve.Error, msg=model):
+                SwerveEnv("smoke", world="student", model=model)
         with self.assertRaises(ValueError):
             SwerveEnv("smoke", observation=["lidar"])
         env = SwerveVectorEnv("smoke", 2)
@@ -223,6 +231,29 @@ class Drives(unittest.TestCase):
                 self.assertEqual(outcome[member], expected[member], (name, member))
             self.assertEqual(outcome["metrics"]["score"], expected["score"])
             self.assertEqual(";".join(outcome["reasons"]), expected["reasons"])
+
+    def test_a_learned_drive_is_that_of_run(self):
+        """In a vector, beside another drive, and as a copy from tick 20 on: whatever a model makes has the bits of `run`."""
+        parts = ("ego", "route", "bev", "cameras")
+        for skip in (0, 2):
+            result = swerve.run("smoke", swerve.gym.as_planner(law, parts), world="student", seeds=1, workers=1,
+                                options=["--scenario", "cut_in", "--audit", "off", "--skip-steps", str(skip)])
+            expected = next(o for o in result if o["branch_id"] == "")
+            env = SwerveVectorEnv("smoke", 3, world="student", observation=parts, trace_hash=True, threads=2,
+                                  model={"skip_steps": skip}, autoreset_mode=AutoresetMode.DISABLED)
+            seen, _ = env.reset(options={"scenario": ["cut_in", "ccrs", "ccrs"], "scenario_seed": [1, 1, 2]})
+            self.assertFalse(same(row(seen, 0), row(seen, 1)))
+            for tick in range(expected["ticks"]):
+                if tick == 20:
+                    env.fork(0, [1, 2])
+                    env.restore(env.save(1), 2)
+                    seen = env.observe()
+                    self.assertTrue(same(row(seen, 0), row(seen, 2)))
+                seen, _, terminated, truncated, infos = env.step(numpy.array([law(row(seen, i)) for i in range(3)]))
+            self.assertTrue((terminated | truncated).all())
+            for index in range(3):
+                for member in ("trace_hash", "verdict", "ticks", "sampler", "model_hash"):
+                    self.assertEqual(infos["outcome"][index][member], expected[member], (skip, index, member))
 
     def test_a_drive_by_a_rig_is_that_of_run(self):
         """The same sensors of a rig show the same pixels, and a drive has the hash that `run` records."""

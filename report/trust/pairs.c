@@ -39,7 +39,7 @@ uint64_t pairs_question(const struct outcome *outcome)
 }
 
 /* Question as the store compares it when an audit comes: older rows are compared here. */
-static uint64_t asked_of(const struct outcome *outcome)
+uint64_t pairs_asked(const struct outcome *outcome)
 {
     const struct job_context context = job_context_of_outcome(outcome);
     return job_context_hash(&context, JOB_CONTEXT_ASKED);
@@ -89,7 +89,7 @@ struct pairs_pair pairs_pair_of(const struct outcome *repeat)
         .at_ms = repeat->at_ms,
         .job_id = repeat->audit_of,
         .question = pairs_question(repeat),
-        .asked = asked_of(repeat),
+        .asked = pairs_asked(repeat),
         .unlike = !repeat->shadow && repeat->tier != TIER_TEACHER,
         .seed = repeat->seed,
         .safety_critical = repeat->safety_critical,
@@ -102,9 +102,18 @@ struct pairs_pair pairs_pair_of(const struct outcome *repeat)
     return pair;
 }
 
+struct pairs_pair pairs_pair_of_answer(const struct outcome *answer)
+{
+    struct outcome shadow = *answer;
+    shadow.shadow = true;
+    struct pairs_pair pair = pairs_pair_of(&shadow);
+    pair.job_id = answer->job_id;
+    return pair;
+}
+
 void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *answer)
 {
-    pair->unlike |= asked_of(answer) != pair->asked;
+    pair->unlike |= pairs_asked(answer) != pair->asked;
     if (!pair->unlike) {
         (pair->shadow ? set_teacher : set_student)(pair, answer);
     }

@@ -4,7 +4,7 @@
  * that answer too. In the conditioning `agents` student and teacher are given the same agents, so
  * their agreement says how sensitive the planner is to the drawing; the object world is the arbiter
  * that needs no drawing. What a shadow drove again is paired likewise, with the job's answer in the
- * teacher's place.
+ * teacher's place; so are answers by fewer steps of a sampler, with that by all of them.
  *
  * The store is read once, page by page, and a second time where the object world has answered
  * anything; memory grows with the audited rollouts, and by 96 bytes with each drive of a student.
@@ -49,7 +49,8 @@ struct pairs_pair {
     char slice[6][LIMIT_ID_BYTES];
     bool safety_critical;
     char student_hash[SHA256_HEX_BYTES];
-    char student_sampler[LIMIT_ID_BYTES]; /* without its conditioning: "euler2/bf16" */
+    char student_sampler[LIMIT_ID_BYTES]; /* without its conditioning: "euler2/bf16"; of a tier with
+                                           */
     char teacher_hash[SHA256_HEX_BYTES];
     char teacher_sampler[LIMIT_ID_BYTES]; /* beside a shadow; else "" */
     char answer_sampler[LIMIT_ID_BYTES];  /* the teacher's, beside whom it be */
@@ -57,6 +58,7 @@ struct pairs_pair {
 };
 
 struct pairs {
+    bool tiers; /* of pairs_read_tiers() */
     uint32_t count;
     struct pairs_pair
         *pairs;           /* owned; in the order of audit jobs' outcomes; both sides are there */
@@ -72,6 +74,10 @@ struct pairs_side pairs_side_of(const struct outcome *outcome);
 
 /* A pair of the outcome of an audit or a shadow, without the other side. */
 struct pairs_pair pairs_pair_of(const struct outcome *repeat);
+/* A pair of an answer that is compared as a shadow's is, without the other side. */
+struct pairs_pair pairs_pair_of_answer(const struct outcome *answer);
+/* Number that outcomes have alike which are asked alike, whoever answers. */
+uint64_t pairs_asked(const struct outcome *outcome);
 /* That of the job which it repeats; one of another question makes the pair unlike. */
 void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *answer);
 bool pairs_complete(const struct pairs_pair *pair);
@@ -91,6 +97,10 @@ enum status pairs_lookup_answer(struct pairs_lookup *lookup, struct store *store
 void pairs_lookup_finish(struct pairs_lookup *lookup);
 
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error);
+/* Answers by fewer steps of a sampler, or drawn, as shadows of those of the same model, question
+ * and build by the most steps, wherever a store has both; nothing else. The same question answered
+ * twice counts once, by the newest. */
+enum status pairs_read_tiers(struct store *store, struct pairs *out, struct error *error);
 void pairs_finish(struct pairs *pairs); /* accepts what pairs_read never filled, if zero */
 
 /* Both sides pass or fail. What was in flight counts against the student where they differ, and not

@@ -290,6 +290,43 @@ static void measure_row(const struct group *group, struct table_row *row)
     }
 }
 
+struct table_judgement table_judge(const struct trust_policy *policy, const struct table_row *row,
+                                   double incumbent, uint32_t reported)
+{
+    struct gate_bands bands = trust_gate_bands(policy);
+    struct gate_agreement slice = {
+        .safety_critical = row->verdict.slice.safety_critical,
+        .optimistic = row->optimistic,
+        .incumbent = incumbent,
+    };
+    struct table_judgement judged = {.decides = trust_decides(policy, &row->verdict.slice),
+                                     .incumbent = incumbent};
+    memcpy(slice.measure, row->measure, sizeof slice.measure);
+    if (!judged.decides) {
+        bands.below *= reported;
+    }
+    judged.result = gate_judge(&bands, &slice, &judged.property);
+    judged.band = gate_band(&bands, judged.property, slice.safety_critical);
+    judged.needed = looks_needed(row->measure[judged.property].value, judged.band);
+    return judged;
+}
+
+bool table_refuses(const struct table_judgement *judged)
+{
+    return judged->decides ? judged->result != GATE_PASSED : judged->result == GATE_BELOW;
+}
+
+static void judge_slices(const struct group *group, struct table_row *rows, uint32_t count)
+{
+    uint32_t reported = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        reported += !trust_decides(group->policy, &rows[i].verdict.slice);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        rows[i].judgement = table_judge(group->policy, &rows[i], (double)NAN, reported);
+    }
+}
+
 /* Clusters are logical scenarios, as in every interval. */
 static struct paired_mean mean_of(const struct group *group, const struct trust_slice *slice,
                                   enum table_difference kind)
@@ -433,6 +470,9 @@ static enum status add_group(struct table *table, struct group *group, struct er
                 mean_of(group, &row->verdict.slice, (enum table_difference)kind);
         }
     }
+    if (group->parts != NULL) {
+        judge_slices(group, &table->rows[begin], table->count - begin);
+    }
     return group->first->shadow ? STATUS_OK : judge_rows(table, group, begin, error);
 }
 
@@ -480,7 +520,8 @@ static enum status make_table(const struct pairs *pairs, const struct trust_poli
                               const int64_t *before, bool judged, struct table *out,
                               struct error *error)
 {
-    struct table table = {.missing = pairs->missing, .unlike = pairs->unlike};
+    struct table table = {
+        .tiers = pairs->tiers, .missing = pairs->missing, .unlike = pairs->unlike};
     size_t room = (size_t)pairs->count + 1;
     struct group group = {
         .pairs = pairs,

@@ -33,6 +33,16 @@ struct table_student {
     struct drives_drift drift[SLICE_KIND_COUNT];
 };
 
+/* A slice before the gate (scheduler/gate.h). */
+struct table_judgement {
+    bool decides; /* the gate's verdict rests on it */
+    enum gate_result result;
+    enum gate_property property; /* that it is about */
+    double band;                 /* of that */
+    int64_t needed;              /* draws that its agreement would take; -1: no number will do */
+    double incumbent;            /* agreement of verdicts; NAN: not known */
+};
+
 struct table_row {
     bool shadow; /* `student` is one; `teacher` is whose answers count */
     struct drives_student student;
@@ -55,11 +65,13 @@ struct table_row {
     int64_t student_as_object;
     int64_t teacher_as_object;
     int64_t teacher_wrong;                        /* .. by whom the teacher is not confirmed */
-    struct gate_measure measure[GATE_PROPERTIES]; /* of table_make_judged() */
+    struct gate_measure measure[GATE_PROPERTIES]; /* of table_make_judged(), as the next */
+    struct table_judgement judgement;             /* without an incumbent */
     struct day_table *days;                       /* owned; NULL: not asked for */
 };
 
 struct table {
+    bool tiers; /* rows are of pairs_read_tiers(): `student` is a tier, `teacher` all steps */
     uint32_t count;
     struct table_row *rows; /* owned: by student and teacher, "all" first */
     uint32_t frozen;
@@ -82,6 +94,14 @@ enum status table_make_by_day(const struct pairs *pairs, const struct trust_poli
  * object world is the arbiter: a student that answers as it does agrees. */
 enum status table_make_judged(const struct pairs *pairs, const struct trust_policy *policy,
                               struct table *out, struct error *error);
+/* A row of it beside an incumbent's agreement (NAN: not known). Of a slice that decides nothing,
+ * being below its band takes evidence for as many as there are of its kind, `reported`: of many
+ * that are looked at one seems to be below by chance. */
+struct table_judgement table_judge(const struct trust_policy *policy, const struct table_row *row,
+                                   double incumbent, uint32_t reported);
+/* Whether the gate refuses what was judged: a slice that decides has to pass, of the others one
+ * that is shown to be below its band is refused. */
+bool table_refuses(const struct table_judgement *judged);
 void table_finish(struct table *table);
 
 /* Whether two rows are of one student and one teacher. */

@@ -10,19 +10,21 @@
 #include <math.h>
 #include <string.h>
 
-static void print_models(const struct table_row *row, struct page *page)
+static void print_models(const struct table_row *row, bool tiers, struct page *page)
 {
     FILE *stream = page->out;
     if (row->shadow) {
-        text_print(stream, "\nshadow %.12s (%s), beside %.12s (%s)\n", row->student.hash,
-                   row->student.sampler, row->teacher_hash, row->teacher_sampler);
+        text_print(stream, "\n%s %.12s (%s), beside %.12s (%s)\n", tiers ? "tier" : "shadow",
+                   row->student.hash, row->student.sampler, row->teacher_hash,
+                   row->teacher_sampler);
     } else {
         text_print(stream, "\nstudent %.12s (%s), teacher %.12s\n", row->student.hash,
                    row->student.sampler, row->teacher_hash);
     }
     page_table(page, "",
                "30 slice| #6 pairs|  20 same verdict (95%%)| #6 hit| #6 fault| #7 interv.| #7 "
-               "comfort| #5 opt.| #5 pess.| #7 t. wrong|  monitor");
+               "comfort| #5 opt.| #5 pess.| #7 t. wrong|  %s",
+               tiers ? "gate" : "monitor");
 }
 
 static double percent(const struct table_row *row, enum gate_property property)
@@ -30,7 +32,7 @@ static double percent(const struct table_row *row, enum gate_property property)
     return 100.0 * (double)row->agree[property] / (double)row->pairs;
 }
 
-static void print_row(const struct table_row *row, struct page *page)
+static void print_row(const struct table_row *row, bool tiers, struct page *page)
 {
     char slice[TRUST_SLICE_TEXT_BYTES];
     char moment[DAY_MOMENT_BYTES];
@@ -49,36 +51,40 @@ static void print_row(const struct table_row *row, struct page *page)
         percent(row, GATE_AT_FAULT), percent(row, GATE_INTERVENTION), percent(row, GATE_COMFORT),
         (long long)row->optimistic, (long long)row->pessimistic,
         row->with_object > 0 ? (double)row->teacher_wrong : (double)NAN,
-        row->shadow ? "-" : trust_alarm_names[monitor->alarm], since,
-        row->verdict.frozen ? ", FROZEN to the teacher" : "");
+        tiers         ? gate_result_names[row->judgement.result]
+        : row->shadow ? "-"
+                      : trust_alarm_names[monitor->alarm],
+        since, row->verdict.frozen ? ", FROZEN to the teacher" : "");
 }
 
 /* Differences, and whom the arbiter sides with, of all that two models were asked. */
-static void print_whole(const struct table_row *row, FILE *stream)
+static void print_whole(const struct table_row *row, bool tiers, FILE *stream)
 {
+    const char *shadow = tiers ? "tier" : "shadow";
+    const char *answer = tiers ? "all steps" : "answer";
     static const char *const words[TABLE_DIFFERENCES] = {"nearest agent, m", "progress, m",
                                                          "interventions of the guardian"};
     for (int d = 0; d < TABLE_DIFFERENCES; d++) {
         char mean[PAIRED_TEXT_BYTES];
         if (isfinite(row->difference[d].value)) {
-            text_print(stream, "%s, %s, 95%%: %s\n",
-                       row->shadow ? "answer minus shadow" : "teacher minus student", words[d],
+            text_print(stream, "%s minus %s, %s, 95%%: %s\n", row->shadow ? answer : "teacher",
+                       row->shadow ? shadow : "student", words[d],
                        paired_mean_text(&row->difference[d], mean));
         }
     }
     if (row->shadow) {
         text_print(stream,
-                   "%lld rollouts have no verdict on one side; %lld were flagged in the shadow, "
+                   "%lld rollouts have no verdict on one side; %lld were flagged in the %s, "
                    "%lld in what it repeats\n",
-                   (long long)row->incomplete, (long long)row->student_flagged,
+                   (long long)row->incomplete, (long long)row->student_flagged, shadow,
                    (long long)row->teacher_flagged);
     }
     if (row->with_object > 0) {
         text_print(stream,
                    "of %lld pairs that the object world answered too, it gives the %s's verdict "
                    "in %lld, the %s's in %lld\n",
-                   (long long)row->with_object, row->shadow ? "shadow" : "student",
-                   (long long)row->student_as_object, row->shadow ? "answer" : "teacher",
+                   (long long)row->with_object, row->shadow ? shadow : "student",
+                   (long long)row->student_as_object, row->shadow ? answer : "teacher",
                    (long long)row->teacher_as_object);
     }
 }
@@ -134,22 +140,26 @@ void table_print(const struct table *table, FILE *stream)
     struct page page = {.out = stream};
     const struct table_row *whole = NULL;
     if (table->count == 0) {
-        text_print(stream, "no job was audited: nothing is known of whether the student agrees\n");
+        text_print(stream, table->tiers ? "no question was answered by all steps and by fewer\n"
+                                        : "no job was audited: nothing is known of whether the "
+                                          "student agrees\n");
     }
     for (uint32_t i = 0; i < table->count; i++) {
         const struct table_row *row = &table->rows[i];
         if (whole == NULL || !table_same_models(row, whole)) {
             if (whole != NULL) {
-                print_whole(whole, stream);
+                print_whole(whole, table->tiers, stream);
             }
             whole = row; /* "all" comes first */
-            print_models(row, &page);
+            print_models(row, table->tiers, &page);
         }
-        print_row(row, &page);
+        print_row(row, table->tiers, &page);
     }
     if (whole != NULL) {
-        print_whole(whole, stream);
-        print_legend(stream);
+        print_whole(whole, table->tiers, stream);
+        if (!table->tiers) {
+            print_legend(stream);
+        }
     }
     if (table->missing > 0) {
         text_print(stream,
@@ -256,11 +266,21 @@ static json_t *row_json(const struct table_row *row)
         monitor_json(&row->flags, "flagged"), "frozen", row->verdict.frozen);
 }
 
+static json_t *judgement_json(const struct table_judgement *judged)
+{
+    return json_pack("{s:s, s:b, s:s, s:f}", "result", gate_result_names[judged->result], "decides",
+                     judged->decides, "property", gate_property_names[judged->property], "band",
+                     judged->band);
+}
+
 json_t *table_json(const struct table *table, bool by_day)
 {
     json_t *rows = json_array();
     for (uint32_t i = 0; i < table->count; i++) {
         json_t *row = row_json(&table->rows[i]);
+        if (table->tiers) {
+            json_object_set_new(row, "gate", judgement_json(&table->rows[i].judgement));
+        }
         if (by_day && table->rows[i].days != NULL) {
             table_put_days(row, &table->rows[i], DAY_MAX);
         }

@@ -94,6 +94,44 @@ def costs_and_replays_are_those_of_the_command():
     swerve("check", "--store", "a.db")
 
 
+def environments_are_the_drives_of_run():
+    """All logs side by side, and a copy of the first from tick 50 on, steered by the challenge's PID."""
+    sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts"), "."]
+    os.environ["SWERVE_PROGRAM"] = SWERVE
+    from steering import Controller
+    from swerve import _native, _program
+    pathlib.Path("of_env").mkdir()
+    shutil.copy("made_up.onnx", "of_env/tinyphysics.onnx")
+    batch = _native.Batch("suite.json", LOGS + 1, "tinyphysics", 2, _native.HASH, model={"models": "of_env"})
+    batch.reset(range(LOGS + 1), [*range(LOGS), 0], [1] * LOGS + [7])
+    drivers = [Controller() for _ in range(LOGS + 1)]
+    ticks = batch.horizon_ticks[0]
+    lateral = _native.EGO.index("lat_accel_mps2")
+    for tick in range(ticks):
+        if tick == 50:
+            batch.fork(0, LOGS)
+            drivers[LOGS].__dict__.update(drivers[0].__dict__)
+        for index, driver in enumerate(drivers):
+            rows = batch.controls[batch.scenario[index]]
+            error = rows[tick, 0] - batch.ego[index, lateral]
+            driver.sum += error
+            change, driver.last = error - driver.last, error
+            batch.actions[index] = 0.0, min(2.0, max(-2.0, 0.195 * error + 0.100 * driver.sum - 0.053 * change))
+        batch.step()
+    rows = outcomes("a.db")
+    for index in range(LOGS + 1):
+        outcome, row = batch.outcome(index), rows[index % LOGS]
+        assert outcome["scenario_id"] == row[0] and outcome["trace_hash"] == row[4], (outcome, row)
+        assert outcome["metrics"]["total_cost"] == row[3], (outcome["metrics"], row)
+    for model, text in (({"models": "logs"}, "tinyphysics.onnx"), ({"models": "of_env", "layout": "map"}, "neither layout"),
+                        ({"models": "of_env", "precision": "int8"}, "int8")):
+        try:
+            _native.Batch("suite.json", 1, "tinyphysics", model=model)
+            raise AssertionError(model)
+        except _program.Error as error:
+            assert text in str(error), error
+
+
 def classes_of_the_challenge_steer_unchanged():
     for number, name in enumerate(("steering", "steering:Batched")):
         planner = f"exec:{sys.executable} {ADAPTER} {name}"
@@ -203,7 +241,7 @@ def what_is_written_loads_again():
     assert told.returncode == 2 and "UTF-8" in told.stderr and not os.path.exists(b"caf\xe9.json"), told
 
 
-TESTS = [costs_and_replays_are_those_of_the_command, a_precision_is_a_world_of_its_own,
+TESTS = [costs_and_replays_are_those_of_the_command, environments_are_the_drives_of_run, a_precision_is_a_world_of_its_own,
          classes_of_the_challenge_steer_unchanged, the_exported_file_drives_by_a_runtime_as_natively, other_seeds_draw_anew,
          a_cost_is_a_criterion, logs_and_worlds_go_together, a_directory_of_models_may_hold_it, damaged_scenarios_are_refused,
          what_is_written_loads_again]

@@ -69,7 +69,7 @@ SHELL = ("swerve", "python3", "curl", "scripts/", "pip", "meson", "export", "bui
 SMALL = {"longtail": ["ncap/ccrs.json", "urban/ball_then_child.json", "motorway/debris_couch.json"],
          "ncap": ["ncap/ccrs.json"], "demo": ["ncap/ccrs.json"], "urban": ["urban/ball_then_child.json"]}
 MINE = {"docs/risk.md": "scenarios/exposure_us2004.json", "scenarios/traceability.md": "both.json"}  # what mine.json is there
-STORES = {"jobs.db": "both.db", "mine.db": "both.db", "demo/demo.db": "both.db", "runs.db": "main.db"}
+STORES = {"jobs.db": "both.db", "mine.db": "both.db", "demo/demo.db": "both.db", "runs.db": "main.db", "tiers.db": "main.db"}
 
 
 def commands(page):

@@ -168,6 +168,38 @@ def a_learned_world_says_by_what_its_frames_were_made():
     assert done.returncode != 0 and "at most 2 steps" in done.stderr, done.stderr
 
 
+def hardware_is_shown_what_gives_the_verdicts_of_all_steps():
+    """One scenario shows nothing by the usual bands: they are lowered to what one agreeing pair shows."""
+    for skip in range(3):
+        done = subprocess.run([SWERVE, "run", "wall.json", "--nominal", "--world", "student", "--skip-steps", str(skip), "--audit",
+                               "off", "--store", "tiers.db"], text=True, capture_output=True)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+    low = {"format": "swerve-trust/1", "band": 0.001, "safety_critical_band": 0.001}
+    pathlib.Path("low.json").write_text(json.dumps(low))
+    told = json.loads(subprocess.run([SWERVE, "agreement", "--tiers", "--store", "tiers.db", "--json"], text=True,
+                                     capture_output=True, check=True).stdout)
+    rows = [row for row in told["rows"] if row["slice"] == {}]
+    assert [(row["sampler"], row["teacher_sampler"], row["pairs"], row["gate"]["result"]) for row in rows] == [
+        (f"agents/euler{steps}/bf16", "agents/euler2/bf16", 2, "not shown") for steps in (1, 0)], rows
+    for policy, code in ((), 1), (("--policy", "low.json"), 0):
+        done = subprocess.run([SWERVE, "agreement", "--tiers", "--gate", "--store", "tiers.db", *policy], text=True, capture_output=True)
+        assert done.returncode == code and "tier " in done.stdout, (done.stdout, done.stderr)
+    refused = "tier student of 1 steps is refused to hardware"
+    for options, text in [((), f"{refused}: expected its verdicts beside those of all steps, found none"),
+                          (("--agreement", "tiers.db"), f"{refused}: in slice all 100.0% of its verdicts"),
+                          (("--agreement", "tiers.db", "--policy", "low.json"), None)]:
+        with served("--world", "student", *options) as url, Session(url) as session:
+            session.begin("wall", steps_least=2, deadline_ms=1000, rate=0.1, hardware=True)
+            session.begin("wall", deadline_ms=1000, rate=0.1)  # people
+            try:
+                session.begin("wall", deadline_ms=1000, rate=0.1, hardware=True)
+                assert text is None, text
+            except SessionError as error:
+                assert text and text in str(error), error
+    done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--agreement", "tiers.db"], text=True, capture_output=True)
+    assert done.returncode == 2 and "--agreement" in done.stderr, done.stderr
+
+
 def another_model(path):
     """The shipped student with the last bits of every 16th weight turned: what it makes is as healthy, and is not the same."""
     whole = bytearray((ROOT / "engine/models/student.safetensors").read_bytes())
@@ -455,6 +487,7 @@ def sessions_side_by_side_do_not_meet():
 
 
 TESTS = [a_saved_drive_is_the_same_drive, a_line_that_stopped_goes_on_with_the_planner,
+         hardware_is_shown_what_gives_the_verdicts_of_all_steps,
          ticks_come_in_time_and_say_what_they_cost, a_learned_world_says_by_what_its_frames_were_made,
          the_previous_model_takes_over_and_drives_again, a_session_outlives_its_server,
          a_learned_session_outlives_its_server,

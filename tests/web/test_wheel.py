@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Goal: somebody can drive in a browser: a key sets the scenario going, frames come to the windscreen, the cameras and
-the road from above, going back keeps what was driven when asked to, and what is saved is driven by `swerve run`.
+the road from above, going back keeps what was driven when asked to, what is saved is driven by `swerve run`, and a session
+goes on after its server has died.
 Method: `swerve session serve` and Chromium; keys are held down as fingers do.
 
 Usage: test_wheel.py SWERVE SOURCE_ROOT
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -94,20 +96,56 @@ def it_fits_a_narrow_screen(stage):
         leave(page)
 
 
+def a_kept_session_is_taken_up(stage):
+    """By its name in the address, and in the field."""
+    with served(stage.work, "--keep", "kept") as (server, url):
+        page = Stage(stage.work, stage.browser, url).open("following")
+        hold(page, "ArrowUp", True)
+        until(page, 1.5)
+        hold(page, "ArrowUp", False)
+        name = page.evaluate("document.getElementById('session').value")
+        server.kill()
+        server.wait()
+    stands = ("parseFloat(document.getElementById('time').textContent) >= 1.5 && document.getElementById('go').textContent === 'Go' && "
+              f"document.getElementById('session').value === '{name}' && document.getElementById('scenario').value === 'following'")
+    with served(stage.work, "--keep", "kept") as (_, url):
+        page = stage.browser.page(f"{url}/{name}")
+        page.wait(stands)
+        for canvas in ("windscreen", "scene"):
+            assert page.evaluate(LIT % canvas) > 60, canvas
+        leave(page)
+        again = Stage(stage.work, stage.browser, url).open("cut_in")
+        again.evaluate(f"(() => {{ document.getElementById('session').value = '{'0' * 32}'; document.getElementById('take').click(); }})()")
+        again.wait("document.getElementById('told').textContent.includes('No such file')")  # refused: the drive is still there
+        again.evaluate(f"(() => {{ document.getElementById('session').value = '{name}'; document.getElementById('take').click(); }})()")
+        again.wait(stands)
+        hold(again, "ArrowUp", True)
+        until(again, 2.5)
+        hold(again, "ArrowUp", False)
+        leave(again)
+
+
 def who_has_no_key_is_told_so(stage):
     page = stage.browser.page(stage.url.split("#")[0])
     page.wait("document.getElementById('told').textContent.includes('open the address that it printed')")
 
 
+@contextlib.contextmanager
+def served(work, *options):
+    """A server, and the address that it printed."""
+    server = subprocess.Popen([SWERVE, "session", "serve", str(ROOT / "scenarios/smoke.json"), "--listen", "127.0.0.1:0", *options],
+                              cwd=work, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        yield server, server.stdout.readline().strip()
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def stage():
     with tempfile.TemporaryDirectory(prefix="swerve-wheel-") as work, browser.Browser() as chromium:
-        server = subprocess.Popen([SWERVE, "session", "serve", str(ROOT / "scenarios/smoke.json"), "--listen", "127.0.0.1:0"],
-                                  cwd=work, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        try:
-            yield Stage(pathlib.Path(work), chromium, server.stdout.readline().strip())
-        finally:
-            server.terminate()
-            server.wait()
+        with served(work) as (_, url):
+            yield Stage(pathlib.Path(work), chromium, url)
 
 
-browser.tests([a_key_drives_and_a_drive_is_saved, it_fits_a_narrow_screen, who_has_no_key_is_told_so], stage)
+browser.tests([a_key_drives_and_a_drive_is_saved, a_kept_session_is_taken_up, it_fits_a_narrow_screen, who_has_no_key_is_told_so], stage)

@@ -217,7 +217,7 @@ static struct interactive *open_pool(const struct interactive_options *with,
     struct interactive *pool = NULL;
     struct error error;
     struct interactive_options options = *with;
-    options.suite = road_path;
+    options.suite = with->suite != NULL ? with->suite : road_path;
     options.world = "student";
     options.seats = 2;
     options.clock = clock;
@@ -402,6 +402,180 @@ static void a_way_back_makes_nobody_late(void)
         pthread_mutex_destroy(&seen[i].lock);
     }
     interactive_close(pool);
+}
+
+struct taking_up {
+    struct interactive *pool;
+    struct interactive_wish wish;
+    struct interactive_listener listener;
+    struct seat *seat;
+    enum status status;
+};
+
+static void *take_up(void *context)
+{
+    struct taking_up *taking = context;
+    struct error error;
+    taking->status =
+        interactive_sit(taking->pool, &taking->wish, &taking->listener, &taking->seat, &error);
+    return NULL;
+}
+
+/* Ticks that a seat which returns has left; UINT32_MAX: none returns. */
+static uint32_t left_to_return(struct interactive *pool)
+{
+    uint32_t left = UINT32_MAX;
+    pthread_mutex_lock(&pool->world_lock);
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->place_count; i++) {
+        const struct seat *seat = pool->seats[i];
+        left = seat != NULL && seat->returning ? session_returning(seat->session) : left;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pool->world_lock);
+    return left;
+}
+
+/* A kept session of 25 ticks is taken up while the other's tick is due in 2 ms, must begin within 3
+ * more, and a tick that is gone through takes 5: all 25 wait until that one is served. */
+static void taking_up_makes_nobody_late(void)
+{
+    enum { TICKS = 25 };
+    char folder[] = "/tmp/swerve_kept_XXXXXX";
+    char name[INTERACTIVE_NAME_BYTES];
+    struct still still = {.now_ns = NS_PER_S};
+    struct seen seen[2] = {{.count = 0}, {.count = 0}};
+    struct seat *seat = NULL;
+    struct error error;
+    pthread_t thread;
+    const struct timespec pause = {0, 50 * NS_PER_MS};
+    still.clock = (struct clock){still_now_ns, still_now_ns, still_now_ns, &still};
+    EXPECT(mkdtemp(folder) != NULL);
+    struct interactive *pool = open_pool(&(struct interactive_options){.planted_ms = planted_ms,
+                                                                       .keep = folder,
+                                                                       .suite = long_road_path},
+                                         &still.clock);
+    for (int i = 0; i < 2; i++) {
+        pthread_mutex_init(&seen[i].lock, NULL);
+        clock_condition_init(&seen[i].news);
+    }
+    const struct interactive_wish wish = {.rate = 1, .limit_ms = 34, .steps_least = STEPS};
+    const struct interactive_listener first = {see, fail, &seen[0]};
+    const struct interactive_listener second = {see, fail, &seen[1]};
+    EXPECT_OK(interactive_sit(pool, &wish, &first, &seat, &error), error);
+    snprintf(name, sizeof name, "%s", interactive_name(seat));
+    interactive_pause(seat, false);
+    for (uint32_t tick = 1; tick <= TICKS; tick++) {
+        wait_for_tick(&seen[0], tick);
+        if (tick < TICKS) {
+            atomic_fetch_add(&still.now_ns, 100 * NS_PER_MS);
+        }
+    }
+    interactive_leave(seat);
+    EXPECT_OK(interactive_sit(pool, &wish, &second, &seat, &error), error);
+    interactive_pause(seat, false);
+    wait_for_tick(&seen[1], 1);
+    atomic_fetch_add(&still.now_ns, 98 * NS_PER_MS);
+    seen[0].tick = 0;
+    struct taking_up taking = {.pool = pool, .wish = wish, .listener = first};
+    taking.wish.resume = name;
+    EXPECT_INT(pthread_create(&thread, NULL, take_up, &taking), 0);
+    int64_t begin_ns = clock_monotonic_ns();
+    while (left_to_return(pool) == UINT32_MAX) {
+        EXPECT(clock_monotonic_ns() - begin_ns < 20 * NS_PER_S);
+    }
+    nanosleep(&pause, NULL);
+    EXPECT_INT(left_to_return(pool), TICKS);
+    atomic_fetch_add(&still.now_ns, 2 * NS_PER_MS);
+    wait_for_tick(&seen[1], 2);
+    EXPECT_NEAR(seen[1].frame.wait_ms, 0, 1e-6);
+    EXPECT(!seen[1].frame.late);
+    pthread_join(thread, NULL);
+    EXPECT_INT(taking.status, STATUS_OK);
+    EXPECT_INT(seen[0].tick, TICKS);
+    interactive_leave(seat);
+    interactive_leave(taking.seat);
+    interactive_close(pool);
+    EXPECT(file_remove_tree(folder));
+    for (int i = 0; i < 2; i++) {
+        pthread_cond_destroy(&seen[i].news);
+        pthread_mutex_destroy(&seen[i].lock);
+    }
+}
+
+/* Hardware is refused tiers of which nothing is known, and those that are below their band in a
+ * slice of its scenario; people never. */
+static void hardware_is_refused_what_is_below_its_band(void)
+{
+    static const struct interactive_judged of_one_step = {.sampler = "agents/euler1/bf16",
+                                                          .result = "passed",
+                                                          .agreement = 1,
+                                                          .scenarios = 90,
+                                                          .band = 0.9};
+    struct interactive_judged judged[3] = {of_one_step,
+                                           {.sampler = "agents/euler0/bf16",
+                                            .result = "passed",
+                                            .agreement = 0.97,
+                                            .scenarios = 90,
+                                            .band = 0.9},
+                                           {.sampler = "agents/euler0/bf16",
+                                            .refused = true,
+                                            .result = "below its band",
+                                            .agreement = 0.5,
+                                            .scenarios = 24,
+                                            .band = 0.9}};
+    static const struct {
+        uint32_t judged;   /* rows */
+        const char *slice; /* weather of the last one */
+        uint32_t steps_least;
+        bool previous;
+        const char *text; /* NULL: it sits */
+    } cases[] = {
+        {0, "", 2, true, NULL},
+        {0, "", 1, false,
+         "tier student of 1 steps is refused to hardware: expected its verdicts beside those of "
+         "all "
+         "steps, found none of sampler agents/euler1/bf16"},
+        {1, "", 1, false, NULL},
+        {1, "", 0, false, "found none of sampler agents/euler0/bf16"},
+        {2, "", 0, true, "tier previous of 1 steps is refused to hardware"},
+        {2, "", 0, false, NULL},
+        {3, "rain", 0, false, NULL},
+        {3, "", 1, false, NULL},
+        {3, "", 0, false,
+         "tier drawn of 0 steps is refused to hardware: in slice all 50.0% of its verdicts are "
+         "those of all steps, over 24 scenarios, band 90.0%: below its band"},
+    };
+    struct seen seen = {.count = 0};
+    struct error error;
+    const struct interactive_listener listener = {see, fail, &seen};
+    pthread_mutex_init(&seen.lock, NULL);
+    clock_condition_init(&seen.news);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct seat *seat = NULL;
+        snprintf(judged[2].slice.value[SLICE_WEATHER], LIMIT_ID_BYTES, "%s", cases[i].slice);
+        const struct interactive_options options = {
+            .planted_ms = planted_ms,
+            .judged = judged,
+            .judged_count = cases[i].judged,
+            .way_count = cases[i].previous ? 0 : 3,
+            .ways = {{.steps = 2}, {.steps = 1}, {.steps = 0}},
+        };
+        struct interactive *pool = open_pool(&options, clock_system());
+        struct interactive_wish wish = {
+            .rate = 1, .limit_ms = 1000, .hardware = true, .steps_least = cases[i].steps_least};
+        enum status status = interactive_sit(pool, &wish, &listener, &seat, &error);
+        EXPECT_INT(status, cases[i].text == NULL ? STATUS_OK : STATUS_BAD_INPUT);
+        if (cases[i].text != NULL) {
+            EXPECT_CONTAINS(error.text, cases[i].text);
+            wish.hardware = false;
+            EXPECT_OK(interactive_sit(pool, &wish, &listener, &seat, &error), error);
+        }
+        interactive_leave(seat);
+        interactive_close(pool);
+    }
+    pthread_cond_destroy(&seen.news);
+    pthread_mutex_destroy(&seen.lock);
 }
 
 /* Costs are measured while nobody sits, and then refuse who cannot be served in time. */
@@ -651,6 +825,7 @@ int main(void)
     int code = TEST_RUN(
         TEST(sessions_of_mixed_steps_are_driven_again), TEST(steps_that_there_are_not_are_refused),
         TEST(every_rung_is_reached), TEST(a_way_back_makes_nobody_late),
+        TEST(taking_up_makes_nobody_late), TEST(hardware_is_refused_what_is_below_its_band),
         TEST(costs_are_measured_before_anybody_sits), TEST(ways_that_there_are_not_are_refused),
         TEST(memory_stays_flat_over_many_sessions), TEST(bounds_belong_to_a_kept_session),
         TEST(samplers_are_called_after_their_steps), TEST(samplers_name_the_previous_model),

@@ -1,8 +1,9 @@
 /*
  * The C ABI over environments: checks what comes from outside, steps all drives together.
  *
- * The world is stepped by one thread; acting and looking, which is most of the work, are shared by
- * several. Scenarios are prepared when first driven and kept until the handle is closed.
+ * The world is stepped by one thread (a learned one by its own); acting and looking, which is most
+ * of the work, are shared by several. Scenarios are prepared when first driven and kept until the
+ * handle is closed.
  */
 #include "worker/env/env_internal.h"
 #include "worker/env/env_scene.h"
@@ -55,198 +56,6 @@ const char *swerve_env_revision(void)
     return revision_hash;
 }
 
-/* ---- opening and closing ---- */
-
-static bool allocate(struct swerve_env *env)
-{
-    uint32_t n = env->count;
-    struct env_arrays *rows = &env->rows;
-    env->prepared = calloc(env->suite->entry_count, sizeof(struct prepared *));
-    env->drives = calloc(n, sizeof *env->drives);
-    env->reached = calloc(n, sizeof *env->reached);
-    env->active = calloc(n, 1);
-    rows->actions = calloc(n, 2 * sizeof *rows->actions);
-    rows->ego = calloc(n, SWERVE_ENV_EGO * sizeof *rows->ego);
-    rows->route = calloc(n, sizeof(struct swerve_route_point[SWERVE_ROUTE_POINTS]));
-    rows->advance_m = calloc(n, sizeof *rows->advance_m);
-    rows->contact = calloc(n, 1);
-    rows->end = malloc(n);
-    rows->tick = calloc(n, sizeof *rows->tick);
-    rows->scenario = calloc(n, sizeof *rows->scenario);
-    rows->seed = calloc(n, sizeof *rows->seed);
-    rows->bev = env->wants & SWERVE_WANTS_BEV ? calloc(n, BEV_BYTES) : NULL;
-    rows->cameras =
-        env->wants & SWERVE_WANTS_CAMERAS ? calloc(n, (size_t)CAMERA_COUNT * CAMERA_BYTES) : NULL;
-    if (rows->end != NULL) {
-        memset(rows->end, SWERVE_ENV_EMPTY, n);
-    }
-    return env->prepared && env->drives && env->reached && env->active && rows->actions &&
-           rows->ego && rows->route && rows->advance_m && rows->contact && rows->end &&
-           rows->tick && rows->scenario && rows->seed &&
-           (rows->bev || !(env->wants & SWERVE_WANTS_BEV)) &&
-           (rows->cameras || !(env->wants & SWERVE_WANTS_CAMERAS));
-}
-
-static enum status check_config(const struct swerve_env_config *config, bool learned,
-                                struct error *error)
-{
-    if (config->abi_version != SWERVE_ENV_ABI_VERSION) {
-        return error_set(error, STATUS_USAGE, "environments: expected ABI version %u, found %u",
-                         SWERVE_ENV_ABI_VERSION, config->abi_version);
-    }
-    if (config->count < 1 || config->count > SWERVE_ENV_COUNT_MAX) {
-        return error_set(error, STATUS_USAGE,
-                         "environments: expected a count from 1 to %d, found %u",
-                         SWERVE_ENV_COUNT_MAX, config->count);
-    }
-    if (config->threads > THREADS_MAX) {
-        return error_set(error, STATUS_USAGE, "environments: expected at most %d threads, found %u",
-                         THREADS_MAX, config->threads);
-    }
-    if (config->suite == NULL || (config->world == NULL && !learned)) {
-        return error_set(error, STATUS_USAGE, "environments: expected a world and a suite");
-    }
-    return STATUS_OK;
-}
-
-static enum status choose_world(struct swerve_env *env, const char *name, struct error *error)
-{
-    const struct world_ops *worlds[] = {&world_object_ops, &world_replay_ops};
-    for (size_t i = 0; i < COUNT_OF(worlds); i++) {
-        if (strcmp(worlds[i]->name, name) == 0) {
-            env->ops = worlds[i];
-            const struct world_config config = {.slot_count = env->count};
-            return env->ops->open(&config, &env->world, error);
-        }
-    }
-    return error_set(error, STATUS_USAGE, "environments: expected world object or replay, found %s",
-                     name);
-}
-
-static enum status check_suite(const struct swerve_env *env, struct error *error)
-{
-    for (uint32_t i = 0; i < env->suite->entry_count; i++) {
-        const struct suite_entry *entry = &env->suite->entries[i];
-        if (env->ops->accepts(&entry->document->scenario, error) != STATUS_OK) {
-            return error_prefix(error, "%s", entry->place != NULL ? entry->place : entry->file);
-        }
-    }
-    return env->suite->entry_count > 0
-               ? STATUS_OK
-               : error_set(error, STATUS_BAD_INPUT, "suite %s: has no scenario", env->suite->id);
-}
-
-static enum status open_learned(struct swerve_env *env, const struct env_learned *learned,
-                                struct error *error)
-{
-    const struct models_model *model = learned->model;
-    env->ops = world_ops_for_tier(model->config->tier);
-    env->model = model;
-    env->previous = learned->previous;
-    env->conditioning = learned->conditioning;
-    const struct world_config config = {
-        .slot_count = env->count,
-        .model = model->model,
-        .previous = learned->previous != NULL ? learned->previous->model : NULL,
-        .conditioning = learned->conditioning,
-        .thread_count = learned->threads,
-    };
-    return env->ops->open(&config, &env->world, error);
-}
-
-/* Text of a choice of sensors. */
-struct choice_text {
-    const char *text;
-    size_t bytes;
-};
-
-/* Sensors of a rig, and room for their frames. */
-static enum status open_sensors(struct swerve_env *env, const struct choice_text *choice,
-                                struct error *error)
-{
-    rig_swerve(&env->rig);
-    TRY(rig_choice_decode("sensors", choice->text, choice->bytes, &env->rig, &env->choice, error));
-    for (uint32_t i = 0; i < env->choice.count; i++) {
-        const struct rig_chosen *chosen = &env->choice.sensors[i];
-        if (chosen->kind == RIG_LIDAR || chosen->jpeg_quality > 0) {
-            return error_set(error, STATUS_USAGE,
-                             "environments: expected cameras as plain bytes, or the grid, found %s "
-                             "%s of the rig %s",
-                             chosen->kind == RIG_LIDAR ? "lidar" : "JPEG of camera",
-                             rig_chosen_id(&env->rig, chosen), env->rig.id);
-        }
-    }
-    if (env->choice.count == 0 || env->wants != 0) {
-        return error_set(error, STATUS_USAGE,
-                         "environments: expected sensors of the rig %s, or grid and cameras of the "
-                         "built-in one, found %s",
-                         env->rig.id, env->wants != 0 ? "both" : "none");
-    }
-    TRY(rig_hash(&env->rig, env->rig_hash, error));
-    TRY(sensors_create(&env->rig, &env->choice, env->ops, &env->sensors, error));
-    for (uint32_t i = 0; i < env->choice.count; i++) {
-        env->sensor_rows[i] =
-            calloc(env->count, rig_chosen_bytes(&env->rig, &env->choice.sensors[i]));
-        TRY(memory_check(env->sensor_rows[i], error,
-                         "environments: out of memory for %u frames of %s", env->count,
-                         rig_chosen_id(&env->rig, &env->choice.sensors[i])));
-    }
-    return STATUS_OK;
-}
-
-/* learned NULL: the world that the configuration names; choice NULL: no sensors of a rig. */
-static enum status open_env(const struct swerve_env_config *config,
-                            const struct env_learned *learned, const struct choice_text *choice,
-                            struct swerve_env **out, struct error *error)
-{
-    TRY(check_config(config, learned != NULL, error));
-    struct swerve_env *env = calloc(1, sizeof *env);
-    TRY(memory_check(env, error, "environments: out of memory"));
-    env->count = config->count;
-    env->wants = config->wants & (SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS);
-    env->hashes = (config->wants & SWERVE_ENV_HASH) != 0;
-    enum status status = learned != NULL ? open_learned(env, learned, error)
-                                         : choose_world(env, config->world, error);
-    THEN(status, suite_load(config->suite, &env->suite, error));
-    THEN(status, check_suite(env, error));
-    THEN(status, threads_create(config->threads, &env->threads, error));
-    if (status == STATUS_OK && choice != NULL) {
-        status = open_sensors(env, choice, error);
-    }
-    if (status == STATUS_OK && !allocate(env)) {
-        status =
-            error_set(error, STATUS_NO_MEMORY, "environments: out of memory for %u", config->count);
-    }
-    if (status != STATUS_OK) {
-        swerve_env_close(env);
-        return status;
-    }
-    *out = env;
-    return STATUS_OK;
-}
-
-int swerve_env_open(const struct swerve_env_config *config, struct swerve_env **out,
-                    char *error_text, uint32_t error_bytes)
-{
-    struct error error;
-    locale_t before = env_locale_enter();
-    enum status status = open_env(config, NULL, NULL, out, &error);
-    env_locale_leave(before);
-    return env_answer(status, &error, error_text, error_bytes);
-}
-
-int swerve_env_open_sensors(const struct swerve_env_config *config, const char *choice,
-                            uint64_t bytes, struct swerve_env **out, char *error_text,
-                            uint32_t error_bytes)
-{
-    struct error error;
-    const struct choice_text text = {choice, (size_t)bytes};
-    locale_t before = env_locale_enter();
-    enum status status = open_env(config, NULL, &text, out, &error);
-    env_locale_leave(before);
-    return env_answer(status, &error, error_text, error_bytes);
-}
-
 uint32_t swerve_env_sensors(const struct swerve_env *env, uint32_t index,
                             struct swerve_env_sensor *out)
 {
@@ -258,44 +67,6 @@ uint32_t swerve_env_sensors(const struct swerve_env *env, uint32_t index,
         rig_chosen_size(&env->rig, chosen, &out->width, &out->height);
     }
     return env->choice.count;
-}
-
-enum status env_open_learned(const struct swerve_env_config *config,
-                             const struct env_learned *learned, struct swerve_env **out,
-                             struct error *error)
-{
-    return open_env(config, learned, NULL, out, error);
-}
-
-void swerve_env_close(struct swerve_env *env)
-{
-    if (env == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; env->drives != NULL && i < env->count; i++) {
-        env_drive_drop(env, i);
-    }
-    for (uint32_t i = 0; env->prepared != NULL && i < env->suite->entry_count; i++) {
-        prepared_unref(env->prepared[i]);
-    }
-    if (env->world != NULL) {
-        env->ops->close(env->world);
-    }
-    threads_destroy(env->threads);
-    suite_destroy(env->suite);
-    sensors_destroy(env->sensors);
-    for (uint32_t i = 0; i < RIG_SENSORS_MAX; i++) {
-        free(env->sensor_rows[i]);
-    }
-    struct env_arrays *rows = &env->rows;
-    void *const owned[] = {env->prepared, env->drives,     env->reached,  env->active,
-                           rows->actions, rows->ego,       rows->route,   rows->bev,
-                           rows->cameras, rows->advance_m, rows->contact, rows->end,
-                           rows->tick,    rows->scenario,  rows->seed};
-    for (size_t i = 0; i < COUNT_OF(owned); i++) {
-        free(owned[i]);
-    }
-    free(env);
 }
 
 uint32_t swerve_env_scenarios(const struct swerve_env *env)
@@ -314,6 +85,22 @@ const char *swerve_env_scenario(const struct swerve_env *env, uint32_t index,
         *horizon_ticks = scenario->horizon_ticks;
     }
     return scenario->id;
+}
+
+const double *swerve_env_controls(const struct swerve_env *env, uint32_t index, uint32_t *count)
+{
+    _Static_assert(sizeof(struct controls_row) == SWERVE_ENV_CONTROLS * sizeof(double),
+                   "rows are handed on as they are");
+    const struct controls_log *log =
+        index < env->suite->entry_count
+            ? &env->suite->entries[index].document->scenario.controls.log
+            : NULL;
+    if (log == NULL || log->count <= CONTROLS_CONTEXT) {
+        *count = 0;
+        return NULL;
+    }
+    *count = log->count - CONTROLS_CONTEXT;
+    return &log->rows[CONTROLS_CONTEXT].target_mps2;
 }
 
 void swerve_env_rows(const struct swerve_env *env, struct swerve_env_rows *out)
@@ -447,6 +234,11 @@ int swerve_env_step(struct swerve_env *env, const uint8_t *idle, char *error_tex
 {
     struct error error;
     enum status status = choose_active(env, idle, &error);
+    for (uint32_t i = 0; i < env->count && env->skip_steps > 0; i++) {
+        if (env->active[i]) {
+            THEN(status, env_skip(env, i, env->skip_steps, &error));
+        }
+    }
     if (status != STATUS_OK) {
         return env_answer(status, &error, error_text, error_bytes);
     }

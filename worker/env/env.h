@@ -5,10 +5,10 @@
  * trace hash, of `swerve run` under the same actions. docs/python.md describes the Gymnasium
  * environments that stand on it.
  *
- * One handle holds `count` environments over the scenarios of one suite, in the object or the
- * replay world. What they show lies in arrays with a row per environment, at addresses that stay:
- * nothing is copied. Environments are independent: what one does never depends on the others, on
- * its index or on the number of threads.
+ * One handle holds `count` environments over the scenarios of one suite, in the object, the replay
+ * or a learned world. What they show lies in arrays with a row per environment, at addresses that
+ * stay: nothing is copied. Environments are independent: what one does never depends on the others,
+ * on its index or on the number of threads.
  *
  * Functions that return int give 0, or the number of a status and a terminated sentence in
  * error_text; after a failure nothing has been stepped. One thread at a time may call with a
@@ -44,6 +44,7 @@ enum {
     SWERVE_ENV_BEV_BYTES = 4 * 192 * 96,
     SWERVE_ENV_CAMERA_BYTES = 3 * 64 * 96 * 3,
     SWERVE_ENV_OUTCOME_BYTES = 16384,
+    SWERVE_ENV_CONTROLS = 5, /* target_mps2, roll_lataccel_mps2, v_ego_mps, a_ego_mps2, steer */
 };
 
 enum swerve_env_end {
@@ -94,6 +95,23 @@ SWERVE_ENV_API int swerve_env_open_sensors(const struct swerve_env_config *confi
                                            struct swerve_env **out, char *error_text,
                                            uint32_t error_bytes);
 
+/* A model of which the world is made, on the CPU. */
+struct swerve_env_model {
+    const char *models;    /* folder of models; NULL: as of `swerve --models` */
+    const char *layout;    /* "agents", "map", "none" or "foresee"; NULL: agents */
+    const char *precision; /* "fp32", "bf16" or "int8"; NULL: bf16, of tinyphysics fp32 */
+    uint32_t skip_steps;   /* of its sampler, left out of every step, as of `swerve run` */
+};
+/* The same in a learned world: config->world is "student", "teacher" or "tinyphysics", which is the
+ * simulator of the controls challenge (docs/controls.md), of tinyphysics.onnx of that folder. A
+ * scenario that lasts longer than the model is trusted is refused. The world's products are shared
+ * by config->threads. An action's angle is the simulator's steering command there, and its
+ * acceleration nothing. */
+SWERVE_ENV_API int swerve_env_open_model(const struct swerve_env_config *config,
+                                         const struct swerve_env_model *model,
+                                         struct swerve_env **out, char *error_text,
+                                         uint32_t error_bytes);
+
 /* A chosen sensor; valid until close. rows[count] are its newest frames, written as the other rows
  * are: of a camera [height][width][3], of the grid [4][height][width]. */
 struct swerve_env_sensor {
@@ -114,6 +132,11 @@ SWERVE_ENV_API uint32_t swerve_env_scenarios(const struct swerve_env *env);
 /* Of scenario `index`; borrowed until close. horizon_ticks may be NULL. */
 SWERVE_ENV_API const char *swerve_env_scenario(const struct swerve_env *env, uint32_t index,
                                                uint32_t *horizon_ticks);
+/* Log of scenario `index` where it is one of the controls challenge, rows [*count]
+ * [SWERVE_ENV_CONTROLS] from tick 0 on: what the action at a tick is asked for, and what is logged;
+ * borrowed until close. NULL: another scenario, *count is 0 then. */
+SWERVE_ENV_API const double *swerve_env_controls(const struct swerve_env *env, uint32_t index,
+                                                 uint32_t *count);
 SWERVE_ENV_API void swerve_env_rows(const struct swerve_env *env, struct swerve_env_rows *out);
 
 /* Begins a drive in `count` environments: which[i] drives scenarios[i] with seeds[i] (0 varies

@@ -220,17 +220,18 @@ static bool healthy(const struct swerve_env *env, uint32_t index, const struct s
 {
     struct rollout *rollout = env->drives[index].rollout;
     double statistic[MEASURE_COUNT];
-    bool learned = env->model != NULL;
+    bool learned = env->ops->slot_frame_stats != NULL;
     bool well = health_update(&rollout->health, rollout->job->scenario, scene, !learned, out);
     if (!well || !learned) {
         return well;
     }
     const struct frame_stats *frame_stats = env->ops->slot_frame_stats(env->world, index);
     health_world_measure(&rollout->health.world, frame_stats, statistic);
+    static const struct health_bounds none; /* of a world without pictures nothing is compared */
     const struct models_model *maker =
         is_by_previous(env, &env->drives[index]) ? env->previous : env->model;
-    return health_world_judge(&rollout->health.world, frame_stats, statistic, &maker->bounds,
-                              env->conditioning, out);
+    return health_world_judge(&rollout->health.world, frame_stats, statistic,
+                              maker != NULL ? &maker->bounds : &none, env->conditioning, out);
 }
 
 /* End of the drive at this tick, SWERVE_ENV_GOES_ON: not. */

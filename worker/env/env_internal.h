@@ -5,6 +5,8 @@
 #define SWERVE_WORKER_ENV_ENV_INTERNAL_H
 
 #include "engine/learned/threads.h"
+#include "engine/tinyphysics/tinyphysics_model.h"
+#include "engine/worlds/foreign.h"
 #include "scenarios/scenarios.h"
 #include "schemas/rig/rig_choice.h"
 #include "worker/env/env.h"
@@ -51,6 +53,11 @@ struct swerve_env {
     const struct models_model *model;    /* NULL: of no learned one; borrowed */
     const struct models_model *previous; /* NULL: none */
     enum conditioning conditioning;
+    struct models *models;              /* owned: of swerve_env_open_model(); NULL: none */
+    struct tinyphysics_model *controls; /* owned; NULL: none */
+    struct foreign foreign;             /* its world */
+    uint32_t skip_steps;                /* of the sampler, in every step of all */
+    uint32_t horizon_ticks; /* for which the model is trusted; UINT32_MAX: nobody asks */
     struct threads *threads;
     struct suite *suite;
     struct prepared **prepared; /* [suite->entry_count], NULL: not needed so far */

@@ -167,6 +167,8 @@ enum status interactive_open(const struct interactive_options *options, struct i
     TRY(memory_check(pool, error, "sessions: out of memory"));
     pool->clock = options->clock;
     pool->conditioning = options->conditioning;
+    pool->judged_count = options->judged_count;
+    pool->judged = options->judged;
     snprintf(pool->world, sizeof pool->world, "%s", options->world);
     snprintf(pool->keep, sizeof pool->keep, "%s", options->keep != NULL ? options->keep : "");
     pool->seat_count = options->seats;
@@ -385,28 +387,17 @@ static enum status arrive(struct seat *seat, struct seat *instead, struct error 
     return STATUS_OK;
 }
 
-enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
-                            const struct interactive_listener *listener, struct seat **out,
-                            struct error *error)
+/* Gives a seat its place, and a session in it. */
+static enum status take_place(struct interactive *pool, const struct interactive_wish *wish,
+                              struct interactive_kept *kept, struct seat *seat, struct error *error)
 {
-    uint32_t least = 0;
-    TRY(check_wish(wish, error));
-    TRY(find_least(pool, wish->steps_least, wish->model_alone, &least, error));
-    struct seat *seat = calloc(1, sizeof *seat);
-    TRY(memory_check(seat, error, "session: out of memory"));
-    seat->pool = pool;
-    seat->listener = *listener;
-    seat->paused = true;
-    seat->least = least;
-    seat->period_ns = (int64_t)((double)TICK_NS / wish->rate);
-    seat->limit_ns = (int64_t)(wish->limit_ms * NS_PER_MS);
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
     enum status status = find_place(pool, seat, wish->instead, error);
     pthread_mutex_unlock(&pool->lock);
     session_destroy(pool->trial); /* whose place it may be */
     pool->trial = NULL;
-    THEN(status, interactive_make_session(pool, wish, seat, error));
+    THEN(status, interactive_make_session(pool, wish, kept, seat, error));
     if (status == STATUS_OK) {
         pthread_mutex_lock(&pool->lock);
         pool->seats[seat->place] = seat;
@@ -414,6 +405,34 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
         pthread_mutex_unlock(&pool->lock);
     }
     pthread_mutex_unlock(&pool->world_lock);
+    return status;
+}
+
+enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
+                            const struct interactive_listener *listener, struct seat **out,
+                            struct error *error)
+{
+    uint32_t least = 0;
+    struct interactive_kept kept = {.log = NULL};
+    TRY(check_wish(wish, error));
+    TRY(find_least(pool, wish->steps_least, wish->model_alone, &least, error));
+    if (wish->resume != NULL) {
+        TRY(interactive_open_kept(pool, wish->resume, &kept, error));
+    }
+    struct seat *seat = calloc(1, sizeof *seat);
+    enum status status = memory_check(seat, error, "session: out of memory");
+    if (status == STATUS_OK) {
+        *seat = (struct seat){
+            .pool = pool,
+            .listener = *listener,
+            .paused = true,
+            .least = least,
+            .period_ns = (int64_t)((double)TICK_NS / wish->rate),
+            .limit_ns = (int64_t)(wish->limit_ms * NS_PER_MS),
+        };
+        status = take_place(pool, wish, &kept, seat, error);
+    }
+    interactive_close_kept(&kept);
     if (status != STATUS_OK) {
         free(seat);
         stay(wish->instead);
@@ -423,7 +442,8 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
     if (status != STATUS_OK) {
         interactive_leave(seat);
         stay(wish->instead);
-        return status;
+        return wish->resume != NULL ? error_prefix(error, "%s/%s.session", pool->keep, wish->resume)
+                                    : status;
     }
     *out = seat;
     return STATUS_OK;

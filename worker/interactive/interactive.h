@@ -9,6 +9,9 @@
  * know them. Steps that were left out are kept with the drive, which has the same bits whenever it
  * is driven again.
  *
+ * People are shown frames of any tier. Hardware is shown those of all steps, and of fewer where the
+ * tier's verdicts are known to be those of all steps often enough in every slice of its scenario.
+ *
  * Functions may be called from any thread. Those that take a seat are called by its holder alone,
  * one at a time.
  */
@@ -18,6 +21,7 @@
 #include "base/clock.h"
 #include "scenarios/scenarios.h"
 #include "scheduler/deadline.h"
+#include "store/api/trust.h"
 #include "worker/interactive/session.h"
 #include "worker/interactive/tick_histogram.h"
 #include "worker/models/models.h"
@@ -28,6 +32,17 @@ enum { WINDSCREEN_WIDTH = 640, WINDSCREEN_HEIGHT = 360 };
 struct interactive_way {
     bool previous;  /* by the previous model */
     uint32_t steps; /* of the sampler; 0: drawn, by none */
+};
+
+/* Verdicts by fewer steps of a sampler, or drawn, beside those by all of them, in a slice. */
+struct interactive_judged {
+    char sampler[LIMIT_ID_BYTES]; /* of the model: "agents/euler1/bf16" */
+    struct trust_slice slice;
+    bool refused;       /* to hardware */
+    const char *result; /* why: a word of the gate; borrowed */
+    double agreement;   /* share of scenarios with the same verdict .. */
+    int64_t scenarios;  /* .. of so many */
+    double band;        /* that is asked for */
 };
 
 struct interactive;
@@ -49,6 +64,8 @@ struct interactive_options {
      * many, .., one, of both, and drawn where the conditioning is `agents`. */
     uint32_t way_count;
     struct interactive_way ways[DEADLINE_TIERS_MAX];
+    uint32_t judged_count;
+    const struct interactive_judged *judged; /* borrowed, outlives the pool */
     /* Costs that are believed in place of measured ones, for tests; NULL: they are measured. */
     const double (*planted_ms)[DEADLINE_PARTS]; /* [INTERACTIVE_MODELS] */
 };
@@ -121,6 +138,7 @@ struct interactive_wish {
     double limit_ms; /* from a tick's moment to its deadline, 1 to 1,000 */
     uint32_t
         steps_least;  /* of the sampler, that it accepts; 0: a drawn frame, where there are any */
+    bool hardware;    /* at the wheel: no tier that it accepts may be refused to it */
     bool model_alone; /* nothing below the model's own tiers: not the previous one's, nor drawn */
     struct seat *instead; /* the holder's, which is left once this one is there; NULL: none */
     const char *resume;   /* name of a kept session, which goes on; NULL: a new drive. Scenario and

@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "engine/sensors/raster.h"
+#include "engine/trace/drive_log.h"
 #include "worker/env/env_scene.h"
 #include "worker/interactive/interactive.h"
 
@@ -46,9 +47,11 @@ struct interactive {
     const struct models_model *previous; /* NULL: none */
     enum conditioning conditioning;
     char world[LIMIT_ID_BYTES];
-    char keep[LIMIT_PATH_BYTES];        /* folder of logs; "": none */
-    uint32_t skips[DEADLINE_TIERS_MAX]; /* by tier, as of env_skip() */
-    struct raster_rays *rays;           /* of the windscreen */
+    char keep[LIMIT_PATH_BYTES]; /* folder of logs; "": none */
+    uint32_t judged_count;
+    const struct interactive_judged *judged; /* borrowed */
+    uint32_t skips[DEADLINE_TIERS_MAX];      /* by tier, as of env_skip() */
+    struct raster_rays *rays;                /* of the windscreen */
     uint8_t *windscreen; /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
     const struct clock *clock;
     uint32_t seat_count;
@@ -76,10 +79,30 @@ static inline int64_t interactive_now_ns(const struct interactive *pool)
 
 /* ---- interactive_kept.c ---- */
 
+/* Log of a session that is to be taken up. */
+struct interactive_kept {
+    struct drive_log_head head;
+    struct drive_log *log; /* NULL: none, or a session has it */
+};
+/* Reads and checks the whole file, which takes time: no lock is held. BUSY, NOT_FOUND, BAD_INPUT.
+ */
+enum status interactive_open_kept(const struct interactive *pool, const char *name,
+                                  struct interactive_kept *out, struct error *error);
+void interactive_close_kept(struct interactive_kept *kept);
+
 /* The session of a seat, in its place: new, or out of its log, then with a way to drive again; kept
  * from now on where the pool keeps any. world_lock is held. */
 enum status interactive_make_session(struct interactive *pool, const struct interactive_wish *wish,
-                                     struct seat *seat, struct error *error);
+                                     struct interactive_kept *kept, struct seat *seat,
+                                     struct error *error);
+
+/* ---- interactive_hardware.c ---- */
+
+/* BAD_INPUT: hardware is refused a tier that the wish accepts, in a slice of the seat's scenario.
+ */
+enum status interactive_check_hardware(const struct interactive *pool,
+                                       const struct interactive_wish *wish, const struct seat *seat,
+                                       struct error *error);
 
 /* ---- interactive_thread.c ---- */
 

@@ -4,7 +4,6 @@
  */
 #include "worker/interactive/interactive_internal.h"
 
-#include "engine/trace/drive_log.h"
 #include "worker/models/sampler.h"
 #include "worker/run/revision.h"
 
@@ -124,28 +123,37 @@ static enum status find_drive(const struct interactive *pool, const struct drive
     return compare("health bounds", ours.bounds_hash, head->bounds_hash, error);
 }
 
-static enum status take_up(struct interactive *pool, const char *name, struct seat *seat,
-                           struct error *error)
+enum status interactive_open_kept(const struct interactive *pool, const char *name,
+                                  struct interactive_kept *out, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
-    struct drive_log_head head;
-    struct drive_log *log = NULL;
     TRY(path_of(pool, name, path, error));
-    TRY(drive_log_open(path, &head, &log, error));
-    enum status status = find_drive(pool, &head, seat, error);
+    return drive_log_open(path, &out->head, &out->log, error);
+}
+
+void interactive_close_kept(struct interactive_kept *kept)
+{
+    drive_log_close(kept->log);
+    kept->log = NULL;
+}
+
+static enum status take_up(struct interactive *pool, const struct interactive_wish *wish,
+                           struct interactive_kept *kept, struct seat *seat, struct error *error)
+{
+    enum status status = find_drive(pool, &kept->head, seat, error);
+    THEN(status, interactive_check_hardware(pool, wish, seat, error));
     THEN(status,
          session_create(pool->env, seat->place, seat->scenario, seat->seed, &seat->session, error));
-    if (status != STATUS_OK) {
-        drive_log_close(log);
-        return status;
-    }
+    TRY(status);
+    struct drive_log *log = kept->log;
+    kept->log = NULL;
     status = session_resume(seat->session, log, error);
     if (status != STATUS_OK) {
         session_destroy(seat->session);
         seat->session = NULL;
-        return error_prefix(error, "%s", path);
+        return error_prefix(error, "%s/%s.session", pool->keep, wish->resume);
     }
-    snprintf(seat->name, sizeof seat->name, "%s", name);
+    snprintf(seat->name, sizeof seat->name, "%s", wish->resume);
     return STATUS_OK;
 }
 
@@ -168,13 +176,15 @@ static enum status begin_log(const struct interactive *pool, struct seat *seat, 
 }
 
 enum status interactive_make_session(struct interactive *pool, const struct interactive_wish *wish,
-                                     struct seat *seat, struct error *error)
+                                     struct interactive_kept *kept, struct seat *seat,
+                                     struct error *error)
 {
     if (wish->resume != NULL) {
-        return take_up(pool, wish->resume, seat, error);
+        return take_up(pool, wish, kept, seat, error);
     }
     seat->scenario = wish->scenario;
     seat->seed = wish->seed;
+    TRY(interactive_check_hardware(pool, wish, seat, error));
     TRY(session_create(pool->env, seat->place, seat->scenario, seat->seed, &seat->session, error));
     if (pool->keep[0] == '\0') {
         return STATUS_OK;

@@ -227,7 +227,9 @@ static struct seat *next_back(struct interactive *pool)
             pthread_cond_broadcast(&pool->returned);
             continue;
         }
-        uint32_t tier = tier_of(pool, session_return_skips(seat->session));
+        uint32_t tier = session_retraces(seat->session)
+                            ? pool->deadlines.tier_count - 1
+                            : tier_of(pool, session_return_skips(seat->session));
         if (now_ns >= seat->patience_ns ||
             deadline_room(&pool->deadlines, sessions, count, tier, now_ns)) {
             return seat;

@@ -14,12 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The environments' answer as a status. */
-static enum status answer(int number, const char *text, struct error *error)
-{
-    return number == 0 ? STATUS_OK : error_set(error, (enum status)number, "%s", text);
-}
-
 /* ---- states ---- */
 
 static void drop_states(struct session *session, uint32_t first)
@@ -30,22 +24,6 @@ static void drop_states(struct session *session, uint32_t first)
     if (session->state_count > first) {
         session->state_count = first;
     }
-}
-
-enum status session_keep_state(struct session *session, struct error *error)
-{
-    char text[256];
-    uint32_t tick = session_tick(session);
-    if (tick != session->state_count * SESSION_KEEP_TICKS ||
-        session_end(session) != SWERVE_ENV_GOES_ON) {
-        return STATUS_OK;
-    }
-    struct swerve_env_state **place = &session->states[session->state_count];
-    TRY(answer(swerve_env_save(session->env, session->index, place, text, sizeof text), text,
-               error));
-    session->touches[session->state_count++] = session->touched;
-    session_log_state(session);
-    return STATUS_OK;
 }
 
 /* ---- life ---- */
@@ -74,8 +52,8 @@ enum status session_create(struct swerve_env *env, uint32_t index, uint32_t scen
         status = error_set(error, STATUS_NO_MEMORY, "session: out of memory");
     }
     if (status == STATUS_OK) {
-        status = answer(swerve_env_reset(env, 1, &index, &scenario, &seed, text, sizeof text), text,
-                        error);
+        status = session_answer(
+            swerve_env_reset(env, 1, &index, &scenario, &seed, text, sizeof text), text, error);
     }
     THEN(status, session_keep_state(session, error));
     if (status != STATUS_OK) {
@@ -95,6 +73,7 @@ void session_destroy(struct session *session)
     for (uint32_t i = 0; i < session->left_count; i++) {
         free(session->left[i].driven);
     }
+    past_destroy(session->past);
     drive_log_close(session->log);
     free(session->driven);
     free(session->states);
@@ -113,18 +92,6 @@ void session_forget(struct session *session)
 
 /* ---- driving ---- */
 
-enum status session_set(struct session *session, const struct driven *driven, struct error *error)
-{
-    double *row = session->rows.actions + (size_t)2 * session->index;
-    if (session_end(session) != SWERVE_ENV_GOES_ON) {
-        return error_set(error, STATUS_CONFLICT, "session: this line ended at tick %u: go back",
-                         session_tick(session));
-    }
-    row[0] = driven->action.accel_mps2;
-    row[1] = driven->action.steer_rad;
-    return env_skip(session->env, session->index, driven->skipped, error);
-}
-
 static enum status step(struct session *session, const struct driven *driven, struct error *error)
 {
     char text[256];
@@ -132,7 +99,7 @@ static enum status step(struct session *session, const struct driven *driven, st
     memset(idle, 1, sizeof idle);
     idle[session->index] = 0;
     TRY(session_set(session, driven, error));
-    TRY(answer(swerve_env_step(session->env, idle, text, sizeof text), text, error));
+    TRY(session_answer(swerve_env_step(session->env, idle, text, sizeof text), text, error));
     session->touched = session->touched || session->rows.contact[session->index] != 0;
     return STATUS_OK;
 }
@@ -148,21 +115,6 @@ enum status session_step(struct session *session, const struct action *action, u
     return session_keep_state(session, error);
 }
 
-enum status session_leave_line(struct session *session, uint32_t ticks, struct error *error)
-{
-    if (session->left_count + 1 >= SESSION_LINES_MAX) {
-        return error_set(error, STATUS_LIMIT, "session: expected at most %d lines",
-                         SESSION_LINES_MAX);
-    }
-    struct line *line = &session->left[session->left_count];
-    line->driven = calloc((size_t)ticks + 1, sizeof *line->driven);
-    TRY(memory_check(line->driven, error, "session: out of memory"));
-    memcpy(line->driven, session->driven, ticks * sizeof *line->driven);
-    line->ticks = ticks;
-    session->left_count++;
-    return STATUS_OK;
-}
-
 enum status session_turn(struct session *session, uint32_t ticks, bool keep, struct error *error)
 {
     char text[256];
@@ -174,7 +126,7 @@ enum status session_turn(struct session *session, uint32_t ticks, bool keep, str
     }
     uint32_t at = target / SESSION_KEEP_TICKS;
     at = at < session->state_count ? at : session->state_count - 1;
-    TRY(answer(
+    TRY(session_answer(
         swerve_env_restore(session->env, session->states[at], session->index, text, sizeof text),
         text, error));
     session->touched = session->touches[at];
@@ -196,9 +148,17 @@ uint32_t session_return_skips(const struct session *session)
     return session->driven[session_tick(session)].skipped;
 }
 
+bool session_retraces(const struct session *session)
+{
+    return session->past != NULL;
+}
+
 enum status session_return(struct session *session, struct error *error)
 {
     CHECK(session_returning(session) > 0);
+    if (session->past != NULL) {
+        return session_retrace(session, error);
+    }
     TRY(step(session, &session->driven[session_tick(session)], error));
     return session_keep_state(session, error); /* none is due but in a drive that was resumed */
 }
@@ -212,19 +172,9 @@ enum status session_back(struct session *session, uint32_t ticks, bool keep, str
     return status;
 }
 
-uint32_t session_tick(const struct session *session)
-{
-    return session->rows.tick[session->index];
-}
-
 uint32_t session_lines(const struct session *session)
 {
     return session->left_count + 1;
-}
-
-enum swerve_env_end session_end(const struct session *session)
-{
-    return (enum swerve_env_end)session->rows.end[session->index];
 }
 
 const struct scene *session_scene(const struct session *session)
@@ -258,9 +208,9 @@ enum status session_outcome(const struct session *session, char json[SWERVE_ENV_
                          "session: expected a drive that has ended, found one at tick %u of %u",
                          session_tick(session), session->horizon_ticks);
     }
-    return answer(swerve_env_outcome(session->env, session->index, json, SWERVE_ENV_OUTCOME_BYTES,
-                                     text, sizeof text),
-                  text, error);
+    return session_answer(swerve_env_outcome(session->env, session->index, json,
+                                             SWERVE_ENV_OUTCOME_BYTES, text, sizeof text),
+                          text, error);
 }
 
 /* An intervention "ego_actions" for so many ticks as one may have. */

@@ -40,9 +40,11 @@ void session_destroy(struct session *session); /* accepts NULL */
 void session_keep(struct session *session, struct drive_log *log);
 /* A terminated sentence, or NULL: everything is kept. */
 const char *session_unkept(struct session *session);
-/* The drive of a log that was opened: a session of its scenario and seed becomes it, and keeps it.
- * What was driven behind the last kept state is left to be driven again (session_returning). On
- * failure the log is closed, and the session of no use. BAD_INPUT: it is none of this scenario. */
+/* The drive of a log that was opened: a session of its scenario and seed, at tick 0, is to become
+ * it, and to keep it from then on. The way there is left to be gone (session_returning): through
+ * ticks up to the last kept state, of which nothing is generated, and those behind it again. On
+ * failure, also of a session_return() before it is there, the log is closed and the session of no
+ * use. BAD_INPUT: it is none of this scenario. */
 enum status session_resume(struct session *session, struct drive_log *log, struct error *error);
 /* Forgets the drive, its log included. Accepts NULL. */
 void session_forget(struct session *session);
@@ -61,7 +63,10 @@ enum status session_back(struct session *session, uint32_t ticks, bool keep, str
  * by tick while there are some (session_returning), which are driven as they were. */
 enum status session_turn(struct session *session, uint32_t ticks, bool keep, struct error *error);
 uint32_t session_returning(const struct session *session); /* ticks that are left */
-/* Steps that the next of them leaves out; there is one. */
+/* Whether nothing is generated of the next of them, else the steps that it leaves out; there is
+ * one.
+ */
+bool session_retraces(const struct session *session);
 uint32_t session_return_skips(const struct session *session);
 enum status session_return(struct session *session, struct error *error);
 

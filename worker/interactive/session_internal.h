@@ -14,6 +14,8 @@ struct driven {
     uint8_t skipped; /* steps of the sampler that were left out */
 };
 
+struct past; /* of a log: session_past.c */
+
 struct line {
     uint32_t ticks;
     struct driven *driven; /* [ticks], owned */
@@ -34,12 +36,16 @@ struct session {
     uint32_t state_count;
     uint32_t left_count;
     struct line left[SESSION_LINES_MAX]; /* lines that were left, in that order */
+    struct past *past;                   /* that it goes through, owned; NULL: none */
     struct drive_log *log;               /* NULL: nothing is kept */
     struct error unkept;                 /* why not, where it is to be told */
     bool unkept_told;
 };
 
-/* ---- session.c ---- */
+/* ---- session_line.c ---- */
+
+/* Answer of the environments as a status. */
+enum status session_answer(int number, const char *text, struct error *error);
 
 /* Keeps the state of this tick where one is due and not kept. */
 enum status session_keep_state(struct session *session, struct error *error);
@@ -47,6 +53,12 @@ enum status session_keep_state(struct session *session, struct error *error);
 enum status session_leave_line(struct session *session, uint32_t ticks, struct error *error);
 /* A tick: its row of actions and what it leaves out. */
 enum status session_set(struct session *session, const struct driven *driven, struct error *error);
+
+/* ---- session_past.c ---- */
+
+/* The next tick of the past; behind its last one the session keeps the log, and has no past. */
+enum status session_retrace(struct session *session, struct error *error);
+void past_destroy(struct past *past); /* accepts NULL; closes the log */
 
 /* ---- session_kept.c: nothing without a log ---- */
 

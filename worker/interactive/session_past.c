@@ -14,6 +14,8 @@
 
 /* The line that goes on, as it is read. */
 struct past {
+    struct drive_log *log;          /* owned */
+    uint32_t last;                  /* tick up to which nothing has to be generated */
     struct drive_log_entry *ticks;  /* [horizon_ticks], of each tick of the line */
     struct drive_log_entry *states; /* [horizon_ticks / SESSION_KEEP_TICKS + 1], frames; kind 0:
                                          there are none */
@@ -80,39 +82,55 @@ static enum status read_entry(struct session *session, struct past *past,
 
 /* The frame that is remembered of a tick, out of those of the next kept state; *frame NULL: none
  * is. */
-static enum status frame_of(struct drive_log *log, const struct past *past, uint32_t tick,
-                            uint32_t last, const uint8_t **frame, struct error *error)
+static enum status frame_of(const struct past *past, uint32_t tick, const uint8_t **frame,
+                            struct error *error)
 {
     uint32_t kept = (tick + SESSION_KEEP_TICKS - 1) / SESSION_KEEP_TICKS;
     const struct drive_log_entry *state = &past->states[kept];
     uint32_t back = kept * SESSION_KEEP_TICKS - tick;
     *frame = NULL;
-    if (kept * SESSION_KEEP_TICKS > last || back >= state->frame_count) {
+    if (kept * SESSION_KEEP_TICKS > past->last || back >= state->frame_count) {
         return STATUS_OK;
     }
-    TRY(drive_log_frame(log, state, back, past->frame, error));
+    TRY(drive_log_frame(past->log, state, back, past->frame, error));
     *frame = past->frame;
     return STATUS_OK;
 }
 
-/* Through the ticks of the past up to a kept state. */
-static enum status retrace(struct session *session, struct drive_log *log, const struct past *past,
-                           uint32_t last, struct error *error)
+static enum status retrace_tick(struct session *session, const struct past *past,
+                                struct error *error)
 {
-    for (uint32_t tick = 0; tick < last; tick++) {
-        const struct drive_log_entry *entry = &past->ticks[tick];
-        struct env_past found = {
-            .observation_digest = entry->observation_digest,
-            .world = {.frame_stats = &entry->frame_stats},
-        };
-        if (session_end(session) != SWERVE_ENV_GOES_ON) {
-            return misfit("the end of the drive, found another tick", tick, error);
-        }
-        TRY(frame_of(log, past, tick + 1, last, &found.world.frame, error));
-        TRY(session_set(session, &session->driven[tick], error));
-        TRY(env_retrace(session->env, session->index, &found, error));
-        session->touched = session->touched || session->rows.contact[session->index] != 0;
-        TRY(session_keep_state(session, error));
+    uint32_t tick = session_tick(session);
+    const struct drive_log_entry *entry = &past->ticks[tick];
+    struct env_past found = {
+        .observation_digest = entry->observation_digest,
+        .world = {.frame_stats = &entry->frame_stats},
+    };
+    if (session_end(session) != SWERVE_ENV_GOES_ON) {
+        return misfit("the end of the drive, found another tick", tick, error);
+    }
+    TRY(frame_of(past, tick + 1, &found.world.frame, error));
+    TRY(session_set(session, &session->driven[tick], error));
+    TRY(env_retrace(session->env, session->index, &found, error));
+    session->touched = session->touched || session->rows.contact[session->index] != 0;
+    return session_keep_state(session, error);
+}
+
+/* Behind the last tick of the past. */
+static void end_past(struct session *session)
+{
+    struct past *past = session->past;
+    session->past = NULL;
+    session_keep(session, past->log);
+    past->log = NULL;
+    past_destroy(past);
+}
+
+enum status session_retrace(struct session *session, struct error *error)
+{
+    TRY(retrace_tick(session, session->past, error));
+    if (session_tick(session) == session->past->last) {
+        end_past(session);
     }
     return STATUS_OK;
 }
@@ -132,33 +150,59 @@ static uint32_t last_kept(const struct session *session, const struct past *past
     return kept * SESSION_KEEP_TICKS;
 }
 
-enum status session_resume(struct session *session, struct drive_log *log, struct error *error)
+void past_destroy(struct past *past)
+{
+    if (past != NULL) {
+        drive_log_close(past->log);
+        free(past->ticks);
+        free(past->states);
+        free(past->frame);
+        free(past);
+    }
+}
+
+/* An empty past of this session, with the log, which is closed on failure. */
+static enum status past_create(const struct session *session, struct drive_log *log,
+                               struct past **out, struct error *error)
 {
     size_t kept = session->horizon_ticks / SESSION_KEEP_TICKS + 1;
-    struct drive_log_entry *entry = malloc(sizeof *entry);
-    struct past past = {
-        .ticks = malloc(session->horizon_ticks * sizeof *past.ticks),
-        .states = calloc(kept + 1, sizeof *past.states),
-        .frame = malloc(FRAME_BYTES),
-    };
-    enum status status = STATUS_OK;
-    CHECK(session_tick(session) == 0 && session->log == NULL);
-    if (entry == NULL || past.ticks == NULL || past.states == NULL || past.frame == NULL) {
-        status = error_set(error, STATUS_NO_MEMORY, "session: out of memory");
-    }
-    while (status == STATUS_OK && drive_log_next(log, entry)) {
-        status = read_entry(session, &past, entry, error);
-    }
-    THEN(status, retrace(session, log, &past, last_kept(session, &past), error));
-    if (status == STATUS_OK) {
-        session->target = past.tick_count;
-        session_keep(session, log);
-    } else {
+    struct past *past = calloc(1, sizeof *past);
+    if (past == NULL) {
         drive_log_close(log);
+        return error_set(error, STATUS_NO_MEMORY, "session: out of memory");
+    }
+    past->log = log;
+    past->ticks = malloc(session->horizon_ticks * sizeof *past->ticks);
+    past->states = calloc(kept + 1, sizeof *past->states);
+    past->frame = malloc(FRAME_BYTES);
+    if (past->ticks == NULL || past->states == NULL || past->frame == NULL) {
+        past_destroy(past);
+        return error_set(error, STATUS_NO_MEMORY, "session: out of memory");
+    }
+    *out = past;
+    return STATUS_OK;
+}
+
+enum status session_resume(struct session *session, struct drive_log *log, struct error *error)
+{
+    struct past *past = NULL;
+    CHECK(session_tick(session) == 0 && session->log == NULL && session->past == NULL);
+    TRY(past_create(session, log, &past, error));
+    struct drive_log_entry *entry = malloc(sizeof *entry);
+    enum status status = memory_check(entry, error, "session: out of memory");
+    while (status == STATUS_OK && drive_log_next(log, entry)) {
+        status = read_entry(session, past, entry, error);
     }
     free(entry);
-    free(past.ticks);
-    free(past.states);
-    free(past.frame);
-    return status;
+    if (status != STATUS_OK) {
+        past_destroy(past);
+        return status;
+    }
+    past->last = last_kept(session, past);
+    session->target = past->tick_count;
+    session->past = past;
+    if (past->last == 0) {
+        end_past(session);
+    }
+    return STATUS_OK;
 }

@@ -2,7 +2,8 @@
  * Pairs of a real store, and the gate over pairs. Goal: an audit that does not ask what the job
  * asks that it repeats, or that no teacher answered, is evidence of nothing: a hundred of them
  * freeze nothing, and they are told. Method: honest audits through the embedded store; then rows as
- * an earlier version, which did not compare, may have kept them, written into the file.
+ * an earlier version, which did not compare, may have kept them, written into the file. Tiers of a
+ * sampler, of which one answers otherwise in rain.
  */
 #include "report/trust/follow.h"
 #include "tests/store/conformance/conformance_file.h"
@@ -117,6 +118,91 @@ static void forged_audits_count_nowhere(void)
     }
 }
 
+/* ---- tiers ---- */
+
+enum { SCENES = 80, SAMPLERS = 5 };
+
+/* Each scene by two steps, one and none; the first also by ticks of several, and by one step in a
+ * conditioning in which nobody took two. */
+static void submit_tiers(void)
+{
+    static const char *const samplers[SAMPLERS] = {"agents/euler2/bf16", "agents/euler1/bf16",
+                                                   "agents/euler0/bf16", "agents/euler0-2/bf16",
+                                                   "foresee/euler1/bf16"};
+    static struct job_spec plain;
+    uint32_t count = 0;
+    make_specs("suite", "-", 1);
+    plain = specs[0];
+    for (uint32_t i = 0; i < SCENES; i++) {
+        for (uint32_t k = 0; k < (i == 0 ? SAMPLERS : 3); k++) {
+            struct job_spec *spec = &specs[count++];
+            *spec = plain;
+            spec->seed = i;
+            snprintf(spec->scenario_id, sizeof spec->scenario_id, "scene_%u", (unsigned)i);
+            spec->tier = TIER_STUDENT;
+            strcpy(spec->model_hash, "student");
+            strcpy(spec->sampler, samplers[k]);
+            job_key_make(spec, 0);
+        }
+    }
+    submit_made("suite", 1, count);
+}
+
+/* All pass, but for what is drawn in rain. */
+static void answer_tiers(void)
+{
+    const char *worker;
+    for (uint32_t count = claim_any(&worker, 100); count > 0; count = claim_any(&worker, 100)) {
+        for (uint32_t i = 0; i < count; i++) {
+            const struct job_spec *spec = &leases[i].spec;
+            bool rain = spec->seed % 3 == 0;
+            bool drawn = strcmp(spec->sampler, "agents/euler0/bf16") == 0;
+            make_completion(i, worker, COMPLETION_DONE);
+            fill_outcome(&outcomes[i], spec, rain && drawn ? VERDICT_FAIL : VERDICT_PASS);
+            strcpy(outcomes[i].slice[SLICE_WEATHER], rain ? "rain" : "clear");
+        }
+        complete(count);
+    }
+}
+
+/* Goal: verdicts by fewer steps are compared with those by all, question by question, and the gate
+ * refuses the tier and the slice that differ alone. */
+static void tiers_are_compared_with_all_steps(void)
+{
+    struct pairs pairs = {0};
+    struct table table = {0};
+    const struct trust_policy policy = trust_policy_default();
+    uint32_t refused = 0;
+    uint32_t refused_rain = 0;
+    open_store(true);
+    submit_tiers();
+    answer_tiers();
+    EXPECT_OK(pairs_read_tiers(store, &pairs, &error), error);
+    EXPECT_INT(pairs.count, 2 * SCENES);
+    EXPECT_OK(table_make_judged(&pairs, &policy, &table, &error), error);
+    for (uint32_t i = 0; i < table.count; i++) {
+        const struct table_row *row = &table.rows[i];
+        bool drawn = strcmp(row->student.sampler, "agents/euler0/bf16") == 0;
+        const struct trust_slice *slice = &row->verdict.slice;
+        bool clear = strcmp(slice->value[SLICE_WEATHER], "clear") == 0;
+        bool whole = trust_slice_equal(slice, &(struct trust_slice){.safety_critical = false});
+        EXPECT(drawn || strcmp(row->student.sampler, "agents/euler1/bf16") == 0);
+        EXPECT_TEXT(row->answer_sampler, "agents/euler2/bf16");
+        EXPECT(row->shadow && table.tiers);
+        EXPECT_INT(row->judgement.result == GATE_BELOW, drawn && !clear);
+        EXPECT_INT(table_refuses(&row->judgement), drawn && !clear);
+        EXPECT(!whole || drawn || row->judgement.result == GATE_PASSED);
+        refused += table_refuses(&row->judgement);
+        refused_rain +=
+            table_refuses(&row->judgement) && strcmp(slice->value[SLICE_WEATHER], "rain") == 0;
+    }
+    EXPECT(refused > 1);
+    EXPECT_INT(refused_rain, 1);
+    table_finish(&table);
+    pairs_finish(&pairs);
+    close_store();
+}
+
 /* ---- the gate over pairs ---- */
 
 enum { SCENARIOS = 240, WET = 3 }; /* every third in rain */
@@ -218,6 +304,7 @@ static void what_is_damaged_fails_and_nothing_else(void)
 int main(void)
 {
     return file_begin() ? file_finish(TEST_RUN(TEST(forged_audits_count_nowhere),
+                                               TEST(tiers_are_compared_with_all_steps),
                                                TEST(what_is_damaged_fails_and_nothing_else)))
                         : 1;
 }

@@ -1,0 +1,73 @@
+/*
+ * Hardware at the wheel is shown no frame of a tier whose verdicts are not those of all steps. See
+ * interactive.h.
+ */
+#include "worker/interactive/interactive_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Whether a tier is what its agreement is measured against, or has no model. */
+static bool is_whole(const struct interactive *pool, uint32_t tier)
+{
+    return pool->model == NULL || pool->skips[tier] == 0;
+}
+
+/* Name of the sampler that takes a tier's steps in every tick; "": the previous model's. */
+static void sampler_of(const struct interactive *pool, uint32_t tier, char out[LIMIT_ID_BYTES])
+{
+    uint32_t steps = pool->ticks[tier].steps;
+    out[0] = '\0';
+    if (pool->deadlines.tiers[tier].model != INTERACTIVE_PREVIOUS) {
+        model_sampler_taking(pool->model->model, pool->conditioning, steps, steps, out);
+    }
+}
+
+static enum status check_tier(const struct interactive *pool, const struct slices *slices,
+                              uint32_t tier, struct error *error)
+{
+    char sampler[LIMIT_ID_BYTES];
+    char slice[TRUST_SLICE_TEXT_BYTES];
+    const char *name = pool->ticks[tier].tier;
+    uint32_t steps = pool->ticks[tier].steps;
+    bool known = false;
+    sampler_of(pool, tier, sampler);
+    for (uint32_t i = 0; i < pool->judged_count; i++) {
+        const struct interactive_judged *judged = &pool->judged[i];
+        if (strcmp(judged->sampler, sampler) != 0) {
+            continue;
+        }
+        known = true;
+        if (judged->refused && trust_find_slice(&judged->slice, 1, slices) != NULL) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "session: tier %s of %u steps is refused to hardware: in slice %s "
+                             "%.1f%% of its verdicts are those of all steps, over %lld scenarios, "
+                             "band %.1f%%: %s; ask for more steps at the least",
+                             name, steps, trust_slice_text(&judged->slice, slice),
+                             100.0 * judged->agreement, (long long)judged->scenarios,
+                             100.0 * judged->band, judged->result);
+        }
+    }
+    return known ? STATUS_OK
+                 : error_set(error, STATUS_BAD_INPUT,
+                             "session: tier %s of %u steps is refused to hardware: expected its "
+                             "verdicts beside those of all steps, found none of sampler %s; ask "
+                             "for more steps at the least",
+                             name, steps, sampler[0] != '\0' ? sampler : "of the previous model");
+}
+
+enum status interactive_check_hardware(const struct interactive *pool,
+                                       const struct interactive_wish *wish, const struct seat *seat,
+                                       struct error *error)
+{
+    if (!wish->hardware || seat->scenario >= swerve_env_scenarios(pool->env)) {
+        return STATUS_OK; /* a scenario that there is not is no session's */
+    }
+    const struct slices *slices = &env_document(pool->env, seat->scenario)->scenario.slices;
+    for (uint32_t tier = 0; tier <= seat->least; tier++) {
+        if (!is_whole(pool, tier)) {
+            TRY(check_tier(pool, slices, tier, error));
+        }
+    }
+    return STATUS_OK;
+}
