@@ -10,7 +10,6 @@
 #include "report/draw/draw_video.h"
 #include "report/outcome_text.h"
 
-#include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"

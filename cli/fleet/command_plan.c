@@ -12,7 +12,6 @@
 #include "base/units.h"
 #include "scheduler/audit.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

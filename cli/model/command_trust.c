@@ -7,7 +7,6 @@
 #include "report/trust/decisions.h"
 #include "worker/versions/versions.h"
 
-#include "base/check.h"
 #include "base/text.h"
 #include "schemas/scenario_json.h"
 

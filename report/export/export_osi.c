@@ -10,14 +10,12 @@
 #include "report/export/protobuf.h"
 #include "report/report_drive.h"
 
-#include "base/check.h"
 #include "base/units.h"
 #include "engine/traffic/roadmap.h"
 #include "engine/traffic/signals.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* GroundTruth */
 enum {

@@ -8,8 +8,6 @@
 #include "store/client/http_call.h"
 #include "store/client/http_client_internal.h"
 
-#include <stdio.h>
-
 enum { HEARTBEAT_MS_MAX = 5000 };
 
 static enum status worker_check(const struct store_worker *worker, struct error *error)
