@@ -9,7 +9,6 @@
 #include "cli/label/label_options.h"
 #include "report/compare/compare.h"
 
-#include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "store/api/label_pages.h"
@@ -283,19 +282,12 @@ static enum status run_compare(const struct compare_options *options, const char
 
 static enum status read_margin(struct compare_options *options, struct error *error)
 {
-    char *end;
+    const char *text = options->margin_text;
     options->limits.margin = NAN;
-    if (options->margin_text == NULL) {
-        return STATUS_OK;
-    }
-    options->limits.margin = strtod(options->margin_text, &end);
-    if (end == options->margin_text || *end != '\0' ||
-        !(options->limits.margin >= 0 && options->limits.margin <= 1)) {
-        return error_set(error, STATUS_USAGE,
-                         "--margin: expected a share from 0 to 1, found \"%s\"",
-                         options->margin_text);
-    }
-    return STATUS_OK;
+    return text == NULL || cli_real(text, 0, 1, &options->limits.margin)
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "--margin: expected a share from 0 to 1, found \"%s\"", text);
 }
 
 /* Parts of a comparison that are written and judged; `which`: verbs that have it, NULL: any. */

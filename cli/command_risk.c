@@ -5,10 +5,8 @@
 #include "cli/cli.h"
 #include "report/risk/risk.h"
 
-#include "base/check.h"
 #include "base/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,31 +34,24 @@ static enum status settle(struct risk_options *options, struct error *error)
         return error_set(error, STATUS_USAGE,
                          "risk: expected --exposure FILE, such as exposure_us2004 of the library");
     }
-    for (int e = 0; options->event_text != NULL; e++) {
-        if (e == RISK_EVENT_COUNT) {
-            return error_set(error, STATUS_USAGE,
-                             "--event: expected fail, contact, at_fault, vru_severe or fatal; "
-                             "found %s",
-                             options->event_text);
-        }
-        if (strcmp(risk_event_names[e], options->event_text) == 0) {
-            options->event = (enum risk_event)e;
-            break;
-        }
+    if (options->event_text != NULL) {
+        options->event =
+            (enum risk_event)cli_name(options->event_text, risk_event_names, RISK_EVENT_COUNT);
+    }
+    if (options->event == RISK_EVENT_COUNT) {
+        return error_set(error, STATUS_USAGE,
+                         "--event: expected fail, contact, at_fault, vru_severe or fatal; found %s",
+                         options->event_text);
     }
     if ((options->plan == NULL) != (options->from == NULL)) {
         return error_set(error, STATUS_USAGE,
                          "risk: expected --plan FILE and --from SUITE together");
     }
-    if (options->precision_text != NULL) {
-        char *end;
-        options->precision = strtod(options->precision_text, &end);
-        if (*end != '\0' || !(options->precision >= 0.01 && options->precision <= 10)) {
-            return error_set(error, STATUS_USAGE, "--precision: expected 0.01 to 10, found %s",
-                             options->precision_text);
-        }
-    } else if (options->plan != NULL) {
-        options->precision = PRECISION_DEFAULT;
+    options->precision = options->plan != NULL ? PRECISION_DEFAULT : 0;
+    if (options->precision_text != NULL &&
+        !cli_real(options->precision_text, 0.01, 10, &options->precision)) {
+        return error_set(error, STATUS_USAGE, "--precision: expected 0.01 to 10, found %s",
+                         options->precision_text);
     }
     return STATUS_OK;
 }
