@@ -125,6 +125,13 @@ enum status cli_store_open(const char *given, struct store **store, struct error
     return store_open(url, &config, store, error);
 }
 
+void cli_store_close(struct store *store)
+{
+    if (store != NULL) {
+        store->ops->close(store);
+    }
+}
+
 enum { NAMED_LOOKED_AT = 1000, NAMED_DIGITS = 8 };
 
 /* "NAME-78370180", and "NAME-78370180-2" of jobs that were dead the first time. */

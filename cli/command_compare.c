@@ -258,9 +258,7 @@ static enum status compare_sides(const struct compare_options *options, struct s
     }
     for (int i = 0; i < 2; i++) {
         compare_side_finish(&sides[i].side);
-        if (sides[i].opened != NULL) {
-            sides[i].opened->ops->close(sides[i].opened);
-        }
+        cli_store_close(sides[i].opened);
     }
     free(sides);
     return status;
@@ -274,9 +272,7 @@ static enum status run_compare(const struct compare_options *options, const char
         TRY(cli_store_open(options->store_url, &shared, error));
     }
     enum status status = compare_sides(options, shared, names, error);
-    if (shared != NULL) {
-        shared->ops->close(shared);
-    }
+    cli_store_close(shared);
     return status;
 }
 
@@ -503,8 +499,8 @@ int command_baseline(int argc, char **argv)
                  : compares ? compare_baseline(&options, store, words[1], words[2], &error)
                  : removes  ? remove_baseline(&options, store, words[1], &error)
                             : show_baselines(&options, store, words[1], &error);
-        store->ops->close(store);
     }
+    cli_store_close(store);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }
 
@@ -548,12 +544,10 @@ int command_tag(int argc, char **argv)
                              ? label_name_check("tag", words[1], &error)
                              : error_set(&error, STATUS_USAGE, "tag: expected %s", command.usage);
     THEN(status, cli_store_open(url, &store, &error));
-    if (status == STATUS_OK) {
-        status = cli_suite_id(store, cli_store_url(url), words[2], id, &error);
-        THEN(status, change_tag(store, id, words[1], adds, &error));
-        THEN(status, store->ops->suite_status(store, id, &after, &error));
-        store->ops->close(store);
-    }
+    THEN(status, cli_suite_id(store, cli_store_url(url), words[2], id, &error));
+    THEN(status, change_tag(store, id, words[1], adds, &error));
+    THEN(status, store->ops->suite_status(store, id, &after, &error));
+    cli_store_close(store);
     if (status == STATUS_OK && json) {
         status = cli_write_json(json_pack("{s:s, s:s}", "suite", id, "tags", after.tags), &error);
     } else if (status == STATUS_OK) {

@@ -196,9 +196,7 @@ static enum status close_store(struct datagen_source *source, const char *direct
                                struct error *error)
 {
     char folder[LIMIT_PATH_BYTES];
-    if (source->store != NULL) {
-        source->store->ops->close(source->store);
-    }
+    cli_store_close(source->store);
     snprintf(folder, sizeof folder, "%s/.clips", directory);
     return !complete || source->store_url != NULL || file_remove_tree(folder)
                ? STATUS_OK

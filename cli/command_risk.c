@@ -128,11 +128,8 @@ static enum status load_and_show(const struct risk_options *options, struct stor
     struct risk_study *studies = NULL;
     uint32_t count = 0;
     char found[LIMIT_PATH_BYTES];
-    enum status status = exposure_load(cli_suite_path(options->exposure, found), &file, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = summary_load(store, options->suite, &summary, error);
+    TRY(exposure_load(cli_suite_path(options->exposure, found), &file, error));
+    enum status status = summary_load(store, options->suite, &summary, error);
     if (status == STATUS_OK) {
         status = risk_studies_load(store, &summary, file, &studies, &count, error);
         THEN(status, show(options, &summary, studies, count, json, error));
@@ -189,8 +186,6 @@ int command_risk(int argc, char **argv)
         code = cli_print_json(json_pack("{s:s, s:O}", "suite", options.suite, "studies", json));
     }
     json_decref(json);
-    if (store != NULL) {
-        store->ops->close(store);
-    }
+    cli_store_close(store);
     return code;
 }

@@ -419,10 +419,8 @@ int command_retry(int argc, char **argv)
     enum status status = read_verdicts(&retry, &error);
     THEN(status, read_reasons(&retry, &error));
     THEN(status, cli_store_open(retry.store_url, &retry.store, &error));
-    if (status == STATUS_OK) {
-        status = run_retry(&retry, suite, &error);
-        retry.store->ops->close(retry.store);
-    }
+    THEN(status, run_retry(&retry, suite, &error));
+    cli_store_close(retry.store);
     code = status == STATUS_OK ? tell(&retry) : cli_fail(&error);
     free(retry.jobs);
     free(retry.specs);

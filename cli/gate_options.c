@@ -147,11 +147,7 @@ static enum status read_baseline(struct gate_options *options, struct error *err
         const struct json_cursor top = json_cursor_root(options->baseline, options->earlier);
         status = check_baseline(&top, error);
     }
-    if (status != STATUS_OK) {
-        error_prefix(error, "--gate-baseline");
-        return status;
-    }
-    return STATUS_OK;
+    return status == STATUS_OK ? STATUS_OK : error_prefix(error, "--gate-baseline");
 }
 
 /* A figure that is none would be a gate that is always met. */

@@ -469,9 +469,7 @@ static enum status ask_store(const struct suite_options *options,
         }
         THEN(status, ask_decisions(store, &student, out, error));
     }
-    if (store != NULL) {
-        store->ops->close(store);
-    }
+    cli_store_close(store);
     free(policy);
     if (status != STATUS_OK) {
         free(out->frozen);

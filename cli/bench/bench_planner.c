@@ -76,9 +76,7 @@ static enum status measure(const char *spec, const uint8_t *pixels, struct sampl
             samples->start_ns[mode][repeat] = clock_now_ns(clock) - start_ns;
             THEN(status, drive(planner, pixels, &samples->tick_ns[mode][repeat * TICKS], error));
             planner_close(planner);
-            if (status != STATUS_OK) {
-                return status;
-            }
+            TRY(status);
         }
     }
     return STATUS_OK;

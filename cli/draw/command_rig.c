@@ -69,9 +69,7 @@ static enum status draw_outcome(const struct rig_command *command, const struct 
     THEN(status, cli_outcome_find(store, command->outcome, outcome, error));
     THEN(status,
          draw_rig_tick(rig, store, outcome, (uint32_t)command->tick, command->output, error));
-    if (store != NULL) {
-        store->ops->close(store);
-    }
+    cli_store_close(store);
     free(outcome);
     return status;
 }

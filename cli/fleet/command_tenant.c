@@ -214,10 +214,8 @@ int command_tenant(int argc, char **argv)
         return cli_fail(&error);
     }
     enum status status = cli_store_open(options.store_url, &store, &error);
-    if (status == STATUS_OK) {
-        status = setting ? set(store, &options, arguments[1], &error)
-                         : list(store, options.json, &error);
-        store->ops->close(store);
-    }
+    THEN(status,
+         setting ? set(store, &options, arguments[1], &error) : list(store, options.json, &error));
+    cli_store_close(store);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

@@ -272,8 +272,6 @@ int command_trust(int argc, char **argv)
     CLI_PARSE(&command, argc, argv, arguments, NULL);
     enum status status = cli_store_open(trust.store_url, &trust.store, &error);
     THEN(status, act(&trust, arguments, &command, &error));
-    if (trust.store != NULL) {
-        trust.store->ops->close(trust.store);
-    }
+    cli_store_close(trust.store);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

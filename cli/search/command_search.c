@@ -64,9 +64,7 @@ static void finish(struct search_run *run)
     }
     free(run->logicals);
     range_set_destroy(run->set);
-    if (run->store != NULL) {
-        run->store->ops->close(run->store);
-    }
+    cli_store_close(run->store);
 }
 
 /* The bulk pool stays from one round to the next; the teacher's begins with its first job. */

@@ -397,10 +397,7 @@ enum status check_money(struct check *check, struct error *error)
         check_cost(check, &attempts);
     }
     enum status status = query_end(&attempts, &why);
-    status = check_statement(check, "attempts", status, &why, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(check_statement(check, "attempts", status, &why, error));
     struct query accounts = query_begin(check->db, STATEMENT_CHECK_ACCOUNTS);
     while (query_row(&accounts)) {
         check_account(check, &accounts);
