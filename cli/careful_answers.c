@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static enum status ask(struct report_careful *careful, const struct scenario *scenario,
                        const struct outcome *failure, struct careful *out, struct error *error)

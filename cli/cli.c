@@ -125,6 +125,13 @@ enum status cli_store_open(const char *given, struct store **store, struct error
     return store_open(url, &config, store, error);
 }
 
+void cli_store_close(struct store *store)
+{
+    if (store != NULL) {
+        store->ops->close(store);
+    }
+}
+
 enum { NAMED_LOOKED_AT = 1000, NAMED_DIGITS = 8 };
 
 /* "NAME-78370180", and "NAME-78370180-2" of jobs that were dead the first time. */
@@ -284,14 +291,9 @@ enum status cli_world_choice(const char *name, enum world_choice *out, struct er
         *out = WORLD_GOLDEN;
         return STATUS_OK;
     }
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *out = (enum world_choice)i;
-            return STATUS_OK;
-        }
-    }
-    if (world_spec_is(name)) {
-        *out = WORLD_STUDENT;
+    size_t choice = cli_name(name, names, COUNT_OF(names));
+    if (choice < COUNT_OF(names) || world_spec_is(name)) {
+        *out = choice < COUNT_OF(names) ? (enum world_choice)choice : WORLD_STUDENT;
         return STATUS_OK;
     }
     return error_set(
@@ -313,14 +315,9 @@ enum status cli_parse_id(const char *text, int64_t *out, struct error *error)
 
 enum status cli_parse_share(const char *option, const char *text, double *out, struct error *error)
 {
-    char *end;
-    double value = strtod(text, &end);
-
-    if (end == text || *end != '\0' || !(value >= 0.0 && value <= 1.0)) {
-        return error_set(error, STATUS_USAGE, "%s: expected 0 to 1, found \"%s\"", option, text);
-    }
-    *out = value;
-    return STATUS_OK;
+    return cli_real(text, 0.0, 1.0, out)
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE, "%s: expected 0 to 1, found \"%s\"", option, text);
 }
 
 /* ---- the library ---- */

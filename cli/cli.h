@@ -53,6 +53,9 @@ enum status cli_store_path(const char *given, const char **out, struct error *er
  * so that a mistyped one does not become an empty store. */
 enum status cli_store_open(const char *given, struct store **store, struct error *error);
 
+/* NULL: nothing is open. */
+void cli_store_close(struct store *store);
+
 /* The file of the library that was named: itself, or where there is none one of the library of that
  * name, with or without ".json", which lies with the sources or beside an installed binary
  * (../share/swerve/scenarios). A folder without a JSON file hides none: scripts/demo leaves one

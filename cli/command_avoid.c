@@ -14,7 +14,6 @@
 #include "worker/versions/versions.h"
 
 #include "base/array.h"
-#include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
 

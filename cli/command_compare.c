@@ -9,7 +9,6 @@
 #include "cli/label/label_options.h"
 #include "report/compare/compare.h"
 
-#include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "store/api/label_pages.h"
@@ -259,9 +258,7 @@ static enum status compare_sides(const struct compare_options *options, struct s
     }
     for (int i = 0; i < 2; i++) {
         compare_side_finish(&sides[i].side);
-        if (sides[i].opened != NULL) {
-            sides[i].opened->ops->close(sides[i].opened);
-        }
+        cli_store_close(sides[i].opened);
     }
     free(sides);
     return status;
@@ -275,27 +272,18 @@ static enum status run_compare(const struct compare_options *options, const char
         TRY(cli_store_open(options->store_url, &shared, error));
     }
     enum status status = compare_sides(options, shared, names, error);
-    if (shared != NULL) {
-        shared->ops->close(shared);
-    }
+    cli_store_close(shared);
     return status;
 }
 
 static enum status read_margin(struct compare_options *options, struct error *error)
 {
-    char *end;
+    const char *text = options->margin_text;
     options->limits.margin = NAN;
-    if (options->margin_text == NULL) {
-        return STATUS_OK;
-    }
-    options->limits.margin = strtod(options->margin_text, &end);
-    if (end == options->margin_text || *end != '\0' ||
-        !(options->limits.margin >= 0 && options->limits.margin <= 1)) {
-        return error_set(error, STATUS_USAGE,
-                         "--margin: expected a share from 0 to 1, found \"%s\"",
-                         options->margin_text);
-    }
-    return STATUS_OK;
+    return text == NULL || cli_real(text, 0, 1, &options->limits.margin)
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "--margin: expected a share from 0 to 1, found \"%s\"", text);
 }
 
 /* Parts of a comparison that are written and judged; `which`: verbs that have it, NULL: any. */
@@ -511,8 +499,8 @@ int command_baseline(int argc, char **argv)
                  : compares ? compare_baseline(&options, store, words[1], words[2], &error)
                  : removes  ? remove_baseline(&options, store, words[1], &error)
                             : show_baselines(&options, store, words[1], &error);
-        store->ops->close(store);
     }
+    cli_store_close(store);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }
 
@@ -556,12 +544,10 @@ int command_tag(int argc, char **argv)
                              ? label_name_check("tag", words[1], &error)
                              : error_set(&error, STATUS_USAGE, "tag: expected %s", command.usage);
     THEN(status, cli_store_open(url, &store, &error));
-    if (status == STATUS_OK) {
-        status = cli_suite_id(store, cli_store_url(url), words[2], id, &error);
-        THEN(status, change_tag(store, id, words[1], adds, &error));
-        THEN(status, store->ops->suite_status(store, id, &after, &error));
-        store->ops->close(store);
-    }
+    THEN(status, cli_suite_id(store, cli_store_url(url), words[2], id, &error));
+    THEN(status, change_tag(store, id, words[1], adds, &error));
+    THEN(status, store->ops->suite_status(store, id, &after, &error));
+    cli_store_close(store);
     if (status == STATUS_OK && json) {
         status = cli_write_json(json_pack("{s:s, s:s}", "suite", id, "tags", after.tags), &error);
     } else if (status == STATUS_OK) {

@@ -4,8 +4,6 @@
 #include "cli/cli.h"
 #include "report/correlate/correlate.h"
 
-#include "base/check.h"
-
 #include <stdio.h>
 
 enum { CORRELATE_FILES_MAX = 256 };

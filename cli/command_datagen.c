@@ -31,38 +31,21 @@ static void print_shard(const char *path, uint32_t clips)
 
 static enum status parse_fraction(const char *text, double *out, struct error *error)
 {
-    char *end;
-    errno = 0;
-    double value = strtod(text, &end);
-    if (errno != 0 || end == text || *end != '\0' || !(value >= 0.0 && value <= 1.0)) {
-        return error_set(error, STATUS_USAGE,
-                         "--held-out: expected a number from 0 to 1, found \"%s\"", text);
-    }
-    *out = value;
-    return STATUS_OK;
+    return cli_real(text, 0.0, 1.0, out)
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "--held-out: expected a number from 0 to 1, found \"%s\"", text);
 }
 
 static enum status parse_part(const char *text, enum datagen_part *out, struct error *error)
 {
     static const char *const names[] = {"all", "train", "held-out"};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *out = (enum datagen_part)i;
-            return STATUS_OK;
-        }
+    size_t part = cli_name(text, names, COUNT_OF(names));
+    if (part == COUNT_OF(names)) {
+        return error_set(error, STATUS_USAGE,
+                         "--only: expected all, train or held-out, found \"%s\"", text);
     }
-    return error_set(error, STATUS_USAGE, "--only: expected all, train or held-out, found \"%s\"",
-                     text);
-}
-
-static enum status check_number(const char *name, int64_t value, int64_t high, uint32_t *out,
-                                struct error *error)
-{
-    if (value < 1 || value > high) {
-        return error_set(error, STATUS_USAGE, "%s: expected 1 to %lld, found %lld", name,
-                         (long long)high, (long long)value);
-    }
-    *out = (uint32_t)value;
+    *out = (enum datagen_part)part;
     return STATUS_OK;
 }
 
@@ -213,9 +196,7 @@ static enum status close_store(struct datagen_source *source, const char *direct
                                struct error *error)
 {
     char folder[LIMIT_PATH_BYTES];
-    if (source->store != NULL) {
-        source->store->ops->close(source->store);
-    }
+    cli_store_close(source->store);
     snprintf(folder, sizeof folder, "%s/.clips", directory);
     return !complete || source->store_url != NULL || file_remove_tree(folder)
                ? STATUS_OK
@@ -284,17 +265,25 @@ static int generate(struct datagen_options *options, struct datagen_source *sour
     return 0;
 }
 
+static enum status check_sizes(int64_t clips, int64_t frames, int64_t shard_clips,
+                               struct error *error)
+{
+    const struct cli_bounds bounds[] = {
+        {"--clips", clips, 1, DATAGEN_CLIPS_MAX},
+        {"--frames", frames, 1, DATAGEN_FRAMES_MAX},
+        {"--shard-clips", shard_clips, 1, DATAGEN_SHARD_CLIPS_MAX},
+    };
+    return cli_bounds_check(bounds, COUNT_OF(bounds), error);
+}
+
 static enum status settle(struct datagen_source *source, struct confinement_options *confinement,
                           struct error *error)
 {
-    if (source->threads < 1 || source->threads > 64) {
-        return error_set(error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
-                         (long long)source->threads);
-    }
-    if (source->workers < 0 || source->workers > POOL_WORKERS_MAX) {
-        return error_set(error, STATUS_USAGE, "--workers: expected 0 to %d, found %lld",
-                         POOL_WORKERS_MAX, (long long)source->workers);
-    }
+    const struct cli_bounds bounds[] = {
+        {"--threads", source->threads, 1, 64},
+        {"--workers", source->workers, 0, POOL_WORKERS_MAX},
+    };
+    TRY(cli_bounds_check(bounds, COUNT_OF(bounds), error));
     return confinement_options_settle(confinement,
                                       source->store_url != NULL ? source->store_url : "",
                                       &source->confinement, error);
@@ -356,6 +345,9 @@ int command_datagen(int argc, char **argv)
     struct error error;
     struct datagen_options options = {
         .directory = directory,
+        .clips = (uint32_t)clips,
+        .frames = (uint32_t)frames,
+        .shard_clips = (uint32_t)shard_clips,
         .seed = (uint64_t)seed,
         .planner_count = planners.count,
         .shard_done = json ? NULL : print_shard,
@@ -365,10 +357,7 @@ int command_datagen(int argc, char **argv)
                              ? error_set(&error, STATUS_USAGE, "datagen: -o DIR is missing")
                              : parse_fraction(held_out, &options.held_out, &error);
     THEN(status, parse_part(only, &options.part, &error));
-    THEN(status, check_number("--clips", clips, DATAGEN_CLIPS_MAX, &options.clips, &error));
-    THEN(status, check_number("--frames", frames, DATAGEN_FRAMES_MAX, &options.frames, &error));
-    THEN(status, check_number("--shard-clips", shard_clips, DATAGEN_SHARD_CLIPS_MAX,
-                              &options.shard_clips, &error));
+    THEN(status, check_sizes(clips, frames, shard_clips, &error));
     THEN(status, settle(&source, &confinement, &error));
     source.interrupted = cli_catch_interrupts();
     return status != STATUS_OK ? cli_fail(&error) : generate(&options, &source, path, json);

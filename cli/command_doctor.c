@@ -7,6 +7,7 @@
 #include "worker/planner/planner.h"
 #include "worker/run/revision.h"
 
+#include "base/array.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -24,13 +25,6 @@
 #include <unistd.h>
 
 enum { FSYNC_SAMPLES = 31 };
-
-static int compare_times(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
 
 /* Median time of a 4 KiB write and fdatasync in `directory`, ns; -1 with errno when it cannot. */
 static int64_t fsync_p50_ns(const char *directory)
@@ -55,7 +49,7 @@ static int64_t fsync_p50_ns(const char *directory)
     if (!good) {
         return -1;
     }
-    qsort(samples, FSYNC_SAMPLES, sizeof *samples, compare_times);
+    qsort(samples, FSYNC_SAMPLES, sizeof *samples, array_compare_int64);
     return samples[FSYNC_SAMPLES / 2];
 }
 

@@ -5,15 +5,11 @@
 #include "report/dossier/dossier.h"
 #include "worker/run/revision.h"
 
-#include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 struct dossier_options {
     const char *path;

@@ -28,9 +28,8 @@ struct price_command {
 
 static enum status parse_usd(const char *text, int64_t *uusd, struct error *error)
 {
-    char *end;
-    double usd = strtod(text, &end);
-    if (end == text || *end != '\0' || !(usd >= 0.0 && usd <= USD_PER_HOUR_MAX)) {
+    double usd = 0.0;
+    if (!cli_real(text, 0.0, USD_PER_HOUR_MAX, &usd)) {
         return error_set(error, STATUS_USAGE,
                          "price: expected dollars per device-hour from 0 to %.0f, found \"%s\"",
                          USD_PER_HOUR_MAX, text);

@@ -18,7 +18,6 @@
 #include "worker/run/runner_open.h"
 #include "worker/versions/versions.h"
 
-#include "base/check.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "schemas/job_context.h"
@@ -571,15 +570,11 @@ static enum status check_choice(uint32_t outcomes, bool all, int64_t slots, int6
         return error_set(error, STATUS_USAGE, "replay: expected one OUTCOME or --all, found %s",
                          all ? "both" : "neither");
     }
-    if (slots < 1 || slots > LIMIT_SLOTS) {
-        return error_set(error, STATUS_USAGE, "replay: --slots: expected 1 to %d, found %lld",
-                         LIMIT_SLOTS, (long long)slots);
-    }
-    if (threads < 1 || threads > THREADS_MAX) {
-        return error_set(error, STATUS_USAGE, "replay: --threads: expected 1 to %d, found %lld",
-                         THREADS_MAX, (long long)threads);
-    }
-    return STATUS_OK;
+    const struct cli_bounds bounds[] = {
+        {"replay: --slots", slots, 1, LIMIT_SLOTS},
+        {"replay: --threads", threads, 1, THREADS_MAX},
+    };
+    return cli_bounds_check(bounds, COUNT_OF(bounds), error);
 }
 
 int command_replay(int argc, char **argv)

@@ -5,10 +5,8 @@
 #include "cli/cli.h"
 #include "report/risk/risk.h"
 
-#include "base/check.h"
 #include "base/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,31 +34,24 @@ static enum status settle(struct risk_options *options, struct error *error)
         return error_set(error, STATUS_USAGE,
                          "risk: expected --exposure FILE, such as exposure_us2004 of the library");
     }
-    for (int e = 0; options->event_text != NULL; e++) {
-        if (e == RISK_EVENT_COUNT) {
-            return error_set(error, STATUS_USAGE,
-                             "--event: expected fail, contact, at_fault, vru_severe or fatal; "
-                             "found %s",
-                             options->event_text);
-        }
-        if (strcmp(risk_event_names[e], options->event_text) == 0) {
-            options->event = (enum risk_event)e;
-            break;
-        }
+    if (options->event_text != NULL) {
+        options->event =
+            (enum risk_event)cli_name(options->event_text, risk_event_names, RISK_EVENT_COUNT);
+    }
+    if (options->event == RISK_EVENT_COUNT) {
+        return error_set(error, STATUS_USAGE,
+                         "--event: expected fail, contact, at_fault, vru_severe or fatal; found %s",
+                         options->event_text);
     }
     if ((options->plan == NULL) != (options->from == NULL)) {
         return error_set(error, STATUS_USAGE,
                          "risk: expected --plan FILE and --from SUITE together");
     }
-    if (options->precision_text != NULL) {
-        char *end;
-        options->precision = strtod(options->precision_text, &end);
-        if (*end != '\0' || !(options->precision >= 0.01 && options->precision <= 10)) {
-            return error_set(error, STATUS_USAGE, "--precision: expected 0.01 to 10, found %s",
-                             options->precision_text);
-        }
-    } else if (options->plan != NULL) {
-        options->precision = PRECISION_DEFAULT;
+    options->precision = options->plan != NULL ? PRECISION_DEFAULT : 0;
+    if (options->precision_text != NULL &&
+        !cli_real(options->precision_text, 0.01, 10, &options->precision)) {
+        return error_set(error, STATUS_USAGE, "--precision: expected 0.01 to 10, found %s",
+                         options->precision_text);
     }
     return STATUS_OK;
 }
@@ -137,11 +128,8 @@ static enum status load_and_show(const struct risk_options *options, struct stor
     struct risk_study *studies = NULL;
     uint32_t count = 0;
     char found[LIMIT_PATH_BYTES];
-    enum status status = exposure_load(cli_suite_path(options->exposure, found), &file, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = summary_load(store, options->suite, &summary, error);
+    TRY(exposure_load(cli_suite_path(options->exposure, found), &file, error));
+    enum status status = summary_load(store, options->suite, &summary, error);
     if (status == STATUS_OK) {
         status = risk_studies_load(store, &summary, file, &studies, &count, error);
         THEN(status, show(options, &summary, studies, count, json, error));
@@ -198,8 +186,6 @@ int command_risk(int argc, char **argv)
         code = cli_print_json(json_pack("{s:s, s:O}", "suite", options.suite, "studies", json));
     }
     json_decref(json);
-    if (store != NULL) {
-        store->ops->close(store);
-    }
+    cli_store_close(store);
     return code;
 }

@@ -11,7 +11,6 @@
 #include "cli/notify/notify.h"
 #include "cli/serving/serving.h"
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"

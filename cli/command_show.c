@@ -10,7 +10,6 @@
 #include "report/draw/draw_video.h"
 #include "report/outcome_text.h"
 
-#include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -355,12 +354,10 @@ int command_show(int argc, char **argv)
         status = cli_parse_id(argument, &id, &error);
     }
     THEN(status, cli_store_open(show.store_url, &show.store, &error));
-    if (status == STATUS_OK) {
-        status = show.all
+    THEN(status, show.all
                      ? store_outcomes_each(show.store, show.suite, print_outcome, &show, &error)
-                     : show_one(&show, id, &error);
-        show.store->ops->close(show.store);
-    }
+                     : show_one(&show, id, &error));
+    cli_store_close(show.store);
     /* Who took what they wanted and left, as head does, is no error. */
     return status == STATUS_OK || show.reader_left ? 0 : cli_fail(&error);
 }

@@ -569,10 +569,8 @@ static int with_store(const struct suite_query *query,
     struct error error;
     struct store *store = NULL;
     enum status status = cli_store_open(query->store_url, &store, &error);
-    if (status == STATUS_OK) {
-        status = act(query, store, &error);
-        store->ops->close(store);
-    }
+    THEN(status, act(query, store, &error));
+    cli_store_close(store);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }
 

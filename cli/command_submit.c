@@ -12,7 +12,7 @@
 #include "cli/suite_options.h"
 #include "worker/submission/submission.h"
 
-#include "base/check.h"
+#include "base/array.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -137,7 +137,6 @@ struct retry {
     char suite[LIMIT_ID_BYTES];
     int64_t *jobs; /* ids, ascending, each once; owned */
     uint32_t job_count;
-    uint32_t job_capacity;
     struct job_spec *specs; /* [job_count], owned */
 };
 
@@ -145,10 +144,7 @@ static enum status read_verdicts(struct retry *retry, struct error *error)
 {
     for (uint32_t i = 0; i < retry->verdict_names.count; i++) {
         const char *name = retry->verdict_names.values[i];
-        uint32_t v = 0;
-        while (v < VERDICT_COUNT && strcmp(verdict_names[v], name) != 0) {
-            v++;
-        }
+        size_t v = cli_name(name, verdict_names, VERDICT_COUNT);
         if (strcmp(name, "dead") == 0) {
             retry->dead = true;
         } else if (v < VERDICT_COUNT) {
@@ -167,10 +163,7 @@ static enum status read_reasons(struct retry *retry, struct error *error)
 {
     for (uint32_t i = 0; i < retry->reason_names.count; i++) {
         const char *name = retry->reason_names.values[i];
-        uint32_t bit = 0;
-        while (bit < REASON_BIT_COUNT && strcmp(reason_names[bit], name) != 0) {
-            bit++;
-        }
+        size_t bit = cli_name(name, reason_names, REASON_BIT_COUNT);
         if (bit == REASON_BIT_COUNT) {
             return error_set(error, STATUS_USAGE,
                              "--reason: expected a reason as `swerve show` names it, found "
@@ -192,13 +185,7 @@ static enum status read_reasons(struct retry *retry, struct error *error)
 
 static enum status choose(struct retry *retry, int64_t job, struct error *error)
 {
-    if (retry->job_count == retry->job_capacity) {
-        uint32_t capacity = retry->job_capacity > 0 ? 2 * retry->job_capacity : 256;
-        int64_t *jobs = realloc(retry->jobs, capacity * sizeof *jobs);
-        TRY(memory_check(jobs, error, "retry: out of memory"));
-        retry->jobs = jobs;
-        retry->job_capacity = capacity;
-    }
+    TRY(array_room(&retry->jobs, retry->job_count, sizeof *retry->jobs, error));
     retry->jobs[retry->job_count++] = job;
     return STATUS_OK;
 }
@@ -250,13 +237,6 @@ static enum status choose_dead(struct retry *retry, struct error *error)
     return status;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static enum status choose_jobs(struct retry *retry, struct error *error)
 {
     for (int v = 0; v < VERDICT_COUNT; v++) {
@@ -274,7 +254,7 @@ static void sort_jobs(struct retry *retry)
 {
     uint32_t kept = 0;
     if (retry->job_count > 0) {
-        qsort(retry->jobs, retry->job_count, sizeof *retry->jobs, by_id);
+        qsort(retry->jobs, retry->job_count, sizeof *retry->jobs, array_compare_int64);
     }
     for (uint32_t i = 0; i < retry->job_count; i++) {
         if (i == 0 || retry->jobs[i] != retry->jobs[i - 1]) {
@@ -439,10 +419,8 @@ int command_retry(int argc, char **argv)
     enum status status = read_verdicts(&retry, &error);
     THEN(status, read_reasons(&retry, &error));
     THEN(status, cli_store_open(retry.store_url, &retry.store, &error));
-    if (status == STATUS_OK) {
-        status = run_retry(&retry, suite, &error);
-        retry.store->ops->close(retry.store);
-    }
+    THEN(status, run_retry(&retry, suite, &error));
+    cli_store_close(retry.store);
     code = status == STATUS_OK ? tell(&retry) : cli_fail(&error);
     free(retry.jobs);
     free(retry.specs);

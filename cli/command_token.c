@@ -4,7 +4,6 @@
  */
 #include "cli/cli.h"
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -18,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SECONDS_PER_DAY = 86400, DAYS_USUAL = 90, DAYS_MAX = 36500 };
@@ -71,15 +69,12 @@ static enum status fill_token(const struct token_options *options, const char *n
                               struct token *token, struct error *error)
 {
     memset(token, 0, sizeof *token);
-    int role = 0;
-    while (role < TOKEN_ROLE_COUNT &&
-           (options->role == NULL || strcmp(options->role, token_role_names[role]) != 0)) {
-        role++;
-    }
+    const char *name_of_role = options->role != NULL ? options->role : "";
+    size_t role = cli_name(name_of_role, token_role_names, TOKEN_ROLE_COUNT);
     if (role == TOKEN_ROLE_COUNT) {
         return error_set(error, STATUS_USAGE,
                          "--role: expected read, submit, worker or admin, found \"%s\"",
-                         options->role != NULL ? options->role : "");
+                         name_of_role);
     }
     const char *pool = options->pool != NULL ? options->pool : "";
     const char *tenant = options->tenant != NULL ? options->tenant : "";

@@ -4,11 +4,9 @@
 #include "cli/cli.h"
 #include "report/traceability/traceability.h"
 
-#include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

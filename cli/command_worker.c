@@ -15,7 +15,6 @@
 #include "worker/versions/versions.h"
 #include "worker/world/world_source.h"
 
-#include "base/check.h"
 #include "base/text.h"
 #include "engine/learned/device.h"
 #include "store/api/store_url.h"
@@ -207,18 +206,12 @@ static int parse(int argc, char **argv, struct worker_options *options, bool *he
 static enum status check_options(const struct worker_options *options, struct device *device,
                                  struct error *error)
 {
-    if (device_choose(options->device, device, error) != STATUS_OK) {
-        return error->status;
-    }
-    if (options->slots < 1 || options->slots > LIMIT_SLOTS) {
-        return error_set(error, STATUS_USAGE, "--slots: expected 1 to %d, found %lld", LIMIT_SLOTS,
-                         (long long)options->slots);
-    }
-    if (options->threads < 1 || options->threads > 64) {
-        return error_set(error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
-                         (long long)options->threads);
-    }
-    return STATUS_OK;
+    const struct cli_bounds bounds[] = {
+        {"--slots", options->slots, 1, LIMIT_SLOTS},
+        {"--threads", options->threads, 1, 64},
+    };
+    TRY(device_choose(options->device, device, error));
+    return cli_bounds_check(bounds, COUNT_OF(bounds), error);
 }
 
 /* Streams, signals and the parent, if there is to be one. *orphan: it has ended already. */

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Whether others put jobs there: a server's store, and one in PostgreSQL, which servers hand on. */
 static bool is_shared(const char *url)
@@ -26,25 +25,14 @@ enum status confinement_options_settle(struct confinement_options *options, cons
     const char *level = options->level != NULL ? options->level
                         : environment != NULL  ? environment
                                                : "auto";
-    const struct {
-        const char *name;
-        int64_t value;
-        int64_t min;
-        int64_t max;
-    } numbers[] = {
+    const struct cli_bounds bounds[] = {
         {"--planner-memory-mib", options->memory_mib, 16, INT64_C(1) << 30},
         {"--planner-start-ms", options->start_ms, 1, INT64_C(86400000)},
         {"--planner-processes", options->processes, 1, 1 << 20},
         {"--planner-tmp-mib", options->tmp_mib, 1, INT64_C(1) << 30},
         {"--planner-sensors-mib", options->sensors_mib, 1, 1 << 12},
     };
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        if (numbers[i].value < numbers[i].min || numbers[i].value > numbers[i].max) {
-            return error_set(error, STATUS_USAGE, "%s: expected %lld to %lld, found %lld",
-                             numbers[i].name, (long long)numbers[i].min, (long long)numbers[i].max,
-                             (long long)numbers[i].value);
-        }
-    }
+    TRY(cli_bounds_check(bounds, COUNT_OF(bounds), error));
     bool shared = is_shared(store_url);
     bool sandbox = strcmp(level, "on") == 0;
     if (strcmp(level, "auto") == 0) {

@@ -147,11 +147,7 @@ static enum status read_baseline(struct gate_options *options, struct error *err
         const struct json_cursor top = json_cursor_root(options->baseline, options->earlier);
         status = check_baseline(&top, error);
     }
-    if (status != STATUS_OK) {
-        error_prefix(error, "--gate-baseline");
-        return status;
-    }
-    return STATUS_OK;
+    return status == STATUS_OK ? STATUS_OK : error_prefix(error, "--gate-baseline");
 }
 
 /* A figure that is none would be a gate that is always met. */
@@ -255,18 +251,6 @@ static void miss(struct judging *judging, const char *format, ...)
         judging->failed;
 }
 
-static const struct summary_row *find_row(const struct summary *summary, const char *group,
-                                          const char *value)
-{
-    for (uint32_t i = 0; i < summary->row_count; i++) {
-        if (strcmp(summary->rows[i].group, group) == 0 &&
-            strcmp(summary->rows[i].value, value) == 0) {
-            return &summary->rows[i];
-        }
-    }
-    return NULL;
-}
-
 /* ", planner NAME" of a row with several; else "". */
 static const char *planner_text(const struct summary_row *row, const struct summary_part *part,
                                 char out[LIMIT_SPEC_BYTES + 16])
@@ -281,7 +265,7 @@ static void judge_slices(const struct gate_options *options, const struct summar
 {
     for (uint32_t i = 0; i < options->slice_texts.count; i++) {
         const struct gate_slice *slice = &options->slices[i];
-        const struct summary_row *row = find_row(summary, slice->group, slice->value);
+        const struct summary_row *row = summary_row_find(summary, slice->group, slice->value);
         const struct summary_part *lowest = row != NULL ? summary_row_lowest(row) : NULL;
         double rate = lowest != NULL ? rate_estimate(&lowest->rate).value : (double)NAN;
         char planner[LIMIT_SPEC_BYTES + 16];
@@ -375,7 +359,7 @@ static void judge_baseline(const struct gate_options *options, const struct summ
         json_object_foreach (values, value, row) {
             char name[LIMIT_SPEC_BYTES];
             snprintf(name, sizeof name, "%.60s=%.200s", group, value);
-            judge_row(options, name, find_row(summary, group, value), row, judging);
+            judge_row(options, name, summary_row_find(summary, group, value), row, judging);
         }
     }
 }

@@ -57,14 +57,13 @@ static enum status choose_backend(const struct suite_options *options,
 
 static enum status parse_beyond(const char *name, enum route_beyond *out, struct error *error)
 {
-    for (int i = 0; i < ROUTE_BEYOND_COUNT; i++) {
-        if (strcmp(name, route_beyond_names[i]) == 0) {
-            *out = (enum route_beyond)i;
-            return STATUS_OK;
-        }
+    size_t beyond = cli_name(name, route_beyond_names, ROUTE_BEYOND_COUNT);
+    if (beyond == ROUTE_BEYOND_COUNT) {
+        return error_set(error, STATUS_USAGE,
+                         "--horizon: expected refuse, clip or route, found \"%s\"", name);
     }
-    return error_set(error, STATUS_USAGE, "--horizon: expected refuse, clip or route, found \"%s\"",
-                     name);
+    *out = (enum route_beyond)beyond;
+    return STATUS_OK;
 }
 
 /* The user's own worlds among the models. */
@@ -270,23 +269,13 @@ static enum status check_goldens(struct models *models, struct submission *submi
 
 static enum status check_numbers(const struct suite_options *options, struct error *error)
 {
-    const struct {
-        const char *name;
-        int64_t value, least, most;
-    } rows[] = {
+    const struct cli_bounds bounds[] = {
         {"--seeds", options->seeds == SEEDS_NOT_GIVEN ? 1 : options->seeds, 1, LIMIT_SEEDS},
         {"--attempts", options->attempts, 1, 100},
         {"--weight", options->weight, 1, 100},
         {"--skip-steps", options->skip_steps, 0, LIMIT_SAMPLER_STEPS},
     };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        if (rows[i].value < rows[i].least || rows[i].value > rows[i].most) {
-            return error_set(error, STATUS_USAGE, "%s: expected %lld to %lld, found %lld",
-                             rows[i].name, (long long)rows[i].least, (long long)rows[i].most,
-                             (long long)rows[i].value);
-        }
-    }
-    return STATUS_OK;
+    return cli_bounds_check(bounds, COUNT_OF(bounds), error);
 }
 
 /* The planner with what stands between it and the car. */
@@ -480,9 +469,7 @@ static enum status ask_store(const struct suite_options *options,
         }
         THEN(status, ask_decisions(store, &student, out, error));
     }
-    if (store != NULL) {
-        store->ops->close(store);
-    }
+    cli_store_close(store);
     free(policy);
     if (status != STATUS_OK) {
         free(out->frozen);

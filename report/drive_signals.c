@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 void drive_signals_line(const struct map *map, const struct traffic_signal *signal, uint32_t k,
                         struct vec2 line[2])

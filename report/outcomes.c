@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/text.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,6 @@
  */
 #include "report/report_internal.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const char *const who[CAREFUL_MODELS] = {"A careful driver", "The fuzzy safety model"};
 
 static void one(struct html *html, const struct scenario *scenario, enum careful_model model,

@@ -10,7 +10,6 @@
 #include "report/report_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void embed(struct report *report, const struct report_job *job, const struct json_text *text)
 {

@@ -3,7 +3,6 @@
  */
 #include "report/report_internal.h"
 
-#include "base/check.h"
 #include "base/units.h"
 #include "schemas/scenario_json.h"
 

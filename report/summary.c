@@ -44,11 +44,9 @@ static int compare_rows(const void *a, const void *b)
 
 static struct summary_row *find_row(struct summary *summary, const char *group, const char *value)
 {
-    for (uint32_t i = 0; i < summary->row_count; i++) {
-        if (strcmp(summary->rows[i].group, group) == 0 &&
-            strcmp(summary->rows[i].value, value) == 0) {
-            return &summary->rows[i];
-        }
+    const struct summary_row *found = summary_row_find(summary, group, value);
+    if (found != NULL) {
+        return &summary->rows[found - summary->rows];
     }
     if (array_room(&summary->rows, summary->row_count, sizeof *summary->rows, NULL) != STATUS_OK) {
         return NULL;
@@ -385,15 +383,21 @@ double summary_miles(const struct summary_row *row)
     return (double)row->work.metres_mm / (double)MM_PER_M / M_PER_MILE;
 }
 
-const struct summary_row *summary_tier(const struct summary *summary, enum tier tier)
+const struct summary_row *summary_row_find(const struct summary *summary, const char *group,
+                                           const char *value)
 {
     for (uint32_t i = 0; i < summary->row_count; i++) {
         const struct summary_row *row = &summary->rows[i];
-        if (strcmp(row->group, "tier") == 0 && strcmp(row->value, tier_names[tier]) == 0) {
+        if (strcmp(row->group, group) == 0 && strcmp(row->value, value) == 0) {
             return row;
         }
     }
     return NULL;
+}
+
+const struct summary_row *summary_tier(const struct summary *summary, enum tier tier)
+{
+    return summary_row_find(summary, "tier", tier_names[tier]);
 }
 
 const char *summary_plural(int64_t count)

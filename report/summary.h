@@ -308,7 +308,9 @@ void summary_add_work(struct summary_work *work, const struct kept_outcome *outc
  * their device time at its peak, which stands in the outcome; NAN where none has one. */
 double summary_mfu(const struct summary_work *work);
 
-/* The row of a tier, or NULL. */
+/* The row of a group's value ("weather", "rain"), that of a tier; NULL: there is none. */
+const struct summary_row *summary_row_find(const struct summary *summary, const char *group,
+                                           const char *value);
 const struct summary_row *summary_tier(const struct summary *summary, enum tier tier);
 
 /* Whether a health check fired in this rollout itself: not in the main line that it shares to its

@@ -6,7 +6,6 @@
  * on it; what happens on roads is a question of exposures (docs/risk.md).
  */
 #include "base/text.h"
-#include "base/units.h"
 #include "report/summary.h"
 #include "schemas/field/field.h"
 #include "schemas/json_record.h"

@@ -57,6 +57,36 @@ bool cli_number(const char *text, int64_t *out)
     return true;
 }
 
+bool cli_real(const char *text, double least, double most, double *out)
+{
+    char *end;
+    double value = strtod(text, &end);
+    bool good = end != text && *end == '\0' && value >= least && value <= most;
+    *out = good ? value : *out;
+    return good;
+}
+
+size_t cli_name(const char *name, const char *const *names, size_t count)
+{
+    size_t i = 0;
+    while (i < count && strcmp(names[i], name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+enum status cli_bounds_check(const struct cli_bounds *bounds, size_t count, struct error *error)
+{
+    for (const struct cli_bounds *at = bounds; at < bounds + count; at++) {
+        if (at->found < at->least || at->found > at->most) {
+            return error_set(error, STATUS_USAGE, "%s: expected %lld to %lld, found %lld",
+                             at->option, (long long)at->least, (long long)at->most,
+                             (long long)at->found);
+        }
+    }
+    return STATUS_OK;
+}
+
 /* One line of what is wrong and one of what is right; all options only where somebody asks. */
 static int usage_error(const struct cli_command *command, const char *what, const char *which)
 {

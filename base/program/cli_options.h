@@ -8,6 +8,7 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { CLI_TEXTS_MAX = 64 };
@@ -67,6 +68,21 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
 
 /* A whole number from 0 to 10^12 in decimal; false: the text is none. */
 bool cli_number(const char *text, int64_t *out);
+
+/* A number from `least` to `most`, the whole of the text; false: it is none, *out is as it was. */
+bool cli_real(const char *text, double least, double most, double *out);
+
+/* Place of the name among `count`; `count`: it is none of them. */
+size_t cli_name(const char *name, const char *const *names, size_t count);
+
+/* A number that an option gave, and its bounds, inclusive. */
+struct cli_bounds {
+    const char *option;
+    int64_t found, least, most;
+};
+
+/* USAGE: the first that is out of its bounds. */
+enum status cli_bounds_check(const struct cli_bounds *bounds, size_t count, struct error *error);
 
 /* "swerve: <text>" on stderr; returns the exit code of the error's status. */
 int cli_fail(const struct error *error);

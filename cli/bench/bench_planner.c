@@ -4,6 +4,7 @@
  */
 #include "cli/bench/bench.h"
 
+#include "base/array.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "schemas/observation.h"
@@ -19,16 +20,9 @@ struct samples {
     int64_t tick_ns[MODES][REPEATS * TICKS];
 };
 
-static int compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static double quantile_us(int64_t *values, size_t count, double fraction)
 {
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof *values, array_compare_int64);
     return (double)values[(size_t)((double)(count - 1) * fraction)] / 1e3;
 }
 
@@ -82,9 +76,7 @@ static enum status measure(const char *spec, const uint8_t *pixels, struct sampl
             samples->start_ns[mode][repeat] = clock_now_ns(clock) - start_ns;
             THEN(status, drive(planner, pixels, &samples->tick_ns[mode][repeat * TICKS], error));
             planner_close(planner);
-            if (status != STATUS_OK) {
-                return status;
-            }
+            TRY(status);
         }
     }
     return STATUS_OK;

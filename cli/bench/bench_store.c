@@ -4,6 +4,7 @@
 #include "cli/bench/bench.h"
 
 #include "base/check.h"
+#include "base/program/cli_options.h"
 #include "base/units.h"
 #include "schemas/limits.h"
 #include "store/bench/bench.h"
@@ -112,18 +113,12 @@ enum status bench_store(const struct bench_store_options *options, struct bench_
     uint32_t fleets[FLEETS_MAX];
     uint32_t fleet_count = 0;
     _Static_assert(FLEETS_MAX * FLEET_ROWS + 8 <= BENCH_RESULTS_MAX, "all rows fit");
-    if (options->batch < 1 || options->batch > LIMIT_CLAIM_JOBS) {
-        return error_set(error, STATUS_USAGE, "--batch: expected 1 to %d, found %lld",
-                         LIMIT_CLAIM_JOBS, (long long)options->batch);
-    }
-    if (options->fleet_jobs < 0 || options->fleet_jobs > FLEET_JOBS_MAX) {
-        return error_set(error, STATUS_USAGE, "--fleet-jobs: expected 0 to %d, found %lld",
-                         FLEET_JOBS_MAX, (long long)options->fleet_jobs);
-    }
-    if (options->servers < 1 || options->servers > STORE_BENCH_SERVERS_MAX) {
-        return error_set(error, STATUS_USAGE, "--servers: expected 1 to %d, found %lld",
-                         STORE_BENCH_SERVERS_MAX, (long long)options->servers);
-    }
+    const struct cli_bounds bounds[] = {
+        {"--batch", options->batch, 1, LIMIT_CLAIM_JOBS},
+        {"--fleet-jobs", options->fleet_jobs, 0, FLEET_JOBS_MAX},
+        {"--servers", options->servers, 1, STORE_BENCH_SERVERS_MAX},
+    };
+    TRY(cli_bounds_check(bounds, COUNT_OF(bounds), error));
     TRY(parse_fleets(options->workers, fleets, &fleet_count, error));
     if (options->jobs > 0) {
         TRY(bench_batches(options, report, error));

@@ -6,7 +6,6 @@
 #include "engine/bench/machine.h"
 #include "engine/tinyphysics/tinyphysics_device.h"
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -133,28 +132,25 @@ static enum status settle(struct controls_command *controls, struct error *error
         return error_set(error, STATUS_USAGE, "controls: expected --threads 1 to %d, found %lld",
                          THREADS_MAX, (long long)controls->threads);
     }
-    controls->precision = NN_FP32;
-    while (strcmp(controls->precision_name, nn_precision_names[controls->precision]) != 0) {
-        if (++controls->precision > NN_BF16) {
-            return error_set(error, STATUS_USAGE,
-                             "controls: expected --precision fp32 or bf16, found \"%s\"",
-                             controls->precision_name);
-        }
+    controls->precision =
+        (enum nn_precision)cli_name(controls->precision_name, nn_precision_names, NN_BF16 + 1);
+    if (controls->precision > NN_BF16) {
+        return error_set(error, STATUS_USAGE,
+                         "controls: expected --precision fp32 or bf16, found \"%s\"",
+                         controls->precision_name);
     }
     TRY(device_choose(controls->device_name, &controls->device, error));
     if (controls->device.ops != NULL && controls->precision != NN_FP32) {
         return error_set(error, STATUS_USAGE, "controls: --device %s drives in fp32 alone",
                          controls->device_name);
     }
-    for (int i = 0; i < TINYPHYSICS_CONTROLLER_COUNT; i++) {
-        if (strcmp(controls->controller_name, tinyphysics_controller_names[i]) == 0) {
-            controls->controller = (enum tinyphysics_controller)i;
-            return STATUS_OK;
-        }
-    }
-    return error_set(error, STATUS_USAGE,
-                     "controls: expected --controller pid or zero, found \"%s\"",
-                     controls->controller_name);
+    controls->controller = (enum tinyphysics_controller)cli_name(
+        controls->controller_name, tinyphysics_controller_names, TINYPHYSICS_CONTROLLER_COUNT);
+    return controls->controller < TINYPHYSICS_CONTROLLER_COUNT
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "controls: expected --controller pid or zero, found \"%s\"",
+                           controls->controller_name);
 }
 
 static void release(struct controls_command *controls)

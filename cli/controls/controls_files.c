@@ -4,7 +4,6 @@
 #include "cli/controls/controls_files.h"
 
 #include "base/array.h"
-#include "base/check.h"
 #include "base/file.h"
 
 #include <dirent.h>

@@ -8,7 +8,6 @@
 #include "cli/cli.h"
 #include "cli/controls/controls_files.h"
 
-#include "base/check.h"
 #include "base/dmath.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -162,7 +161,6 @@ static enum status import_log(struct import_controls *import, const char *path, 
 static enum status settle(struct import_controls *import, struct error *error)
 {
     const size_t bytes = import->out != NULL ? strlen(import->out) : 0;
-    char *end = NULL;
     if (bytes < 6 || bytes >= LIMIT_PATH_BYTES || strcmp(import->out + bytes - 5, ".json") != 0) {
         return error_set(error, STATUS_USAGE, "import controls: expected -o OUT.json, found \"%s\"",
                          bytes > 0 ? import->out : "");
@@ -174,15 +172,10 @@ static enum status settle(struct import_controls *import, struct error *error)
                          "import controls: -o: expected a name in UTF-8, found \"%s\"",
                          import->out);
     }
-    if (import->cost != NULL) {
-        import->cost_max = strtod(import->cost, &end);
-        if (end == import->cost || *end != '\0' ||
-            !(import->cost_max >= 0.0 && import->cost_max <= 1e9)) {
-            return error_set(error, STATUS_USAGE,
-                             "import controls: --cost: expected a number of 0 to 1e9, found "
-                             "\"%s\"",
-                             import->cost);
-        }
+    if (import->cost != NULL && !cli_real(import->cost, 0.0, 1e9, &import->cost_max)) {
+        return error_set(error, STATUS_USAGE,
+                         "import controls: --cost: expected a number of 0 to 1e9, found \"%s\"",
+                         import->cost);
     }
     snprintf(import->folder, sizeof import->folder, "%.*s", (int)bytes - 5, import->out);
     const char *slash = strrchr(import->folder, '/');

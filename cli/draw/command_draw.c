@@ -6,13 +6,11 @@
 #include "report/draw/draw_scenario.h"
 #include "report/draw/painter.h"
 
-#include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "scenarios/scenarios.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static enum status write_picture(const struct scenario *scenario, const char *path,
                                  struct error *error)

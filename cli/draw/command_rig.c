@@ -1,7 +1,6 @@
 /*
  * swerve rig: the sensors that a rig.json declares, checked, told and looked through.
  */
-#include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
@@ -70,9 +69,7 @@ static enum status draw_outcome(const struct rig_command *command, const struct 
     THEN(status, cli_outcome_find(store, command->outcome, outcome, error));
     THEN(status,
          draw_rig_tick(rig, store, outcome, (uint32_t)command->tick, command->output, error));
-    if (store != NULL) {
-        store->ops->close(store);
-    }
+    cli_store_close(store);
     free(outcome);
     return status;
 }
@@ -116,14 +113,9 @@ static enum status print_nuscenes(const struct rig_command *command, const char 
                                   struct rig *rig, struct error *error)
 {
     double rear_axle_m = RIG_NUSCENES_AXLE_M;
-    char *end = NULL;
-    if (command->rear_axle != NULL) {
-        rear_axle_m = strtod(command->rear_axle, &end);
-        if (end == command->rear_axle || *end != '\0' || !(rear_axle_m >= 0.0) ||
-            rear_axle_m > 10.0) {
-            return error_set(error, STATUS_USAGE, "--rear-axle: expected 0 to 10 m, found \"%s\"",
-                             command->rear_axle);
-        }
+    if (command->rear_axle != NULL && !cli_real(command->rear_axle, 0.0, 10.0, &rear_axle_m)) {
+        return error_set(error, STATUS_USAGE, "--rear-axle: expected 0 to 10 m, found \"%s\"",
+                         command->rear_axle);
     }
     TRY(rig_nuscenes_read(folder, command->sample, rear_axle_m, rig, error));
     TRY(draw_rig_check(folder, rig, NULL, error));

@@ -6,7 +6,6 @@
  */
 #include "cli/cli.h"
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"

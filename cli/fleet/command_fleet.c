@@ -4,7 +4,6 @@
 #include "cli/cli.h"
 #include "cli/fleet/fleet.h"
 
-#include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "store/api/store_url.h"

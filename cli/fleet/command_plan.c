@@ -12,7 +12,6 @@
 #include "base/units.h"
 #include "scheduler/audit.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,9 +80,7 @@ static enum status read_rates(struct plan_command *plan, struct error *error)
         status = error_set(error, STATUS_STORE, "plan: this store does not tell its rates");
     }
     THEN(status, store->ops->demand(store, rows, STORE_DEMAND_ROWS_MAX, &count, error));
-    if (store != NULL) {
-        store->ops->close(store);
-    }
+    cli_store_close(store);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         rollouts[rows[i].tier] += (double)rows[i].rollouts_seen;
         ns[rows[i].tier] += (double)rows[i].tick_ns * (double)rows[i].rollouts_seen;

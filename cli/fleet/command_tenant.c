@@ -4,7 +4,6 @@
 #include "cli/cli.h"
 #include "report/summary.h"
 
-#include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -131,12 +130,11 @@ static void take_named(void *context, const struct tenant *tenant)
 static enum status parse_usd(const char *option, const char *text, int64_t *uusd,
                              struct error *error)
 {
-    char *end;
+    double usd = 0.0;
     if (text == NULL) {
         return STATUS_OK;
     }
-    double usd = strtod(text, &end);
-    if (end == text || *end != '\0' || !(usd >= 0.0 && usd <= USD_MAX)) {
+    if (!cli_real(text, 0.0, USD_MAX, &usd)) {
         return error_set(error, STATUS_USAGE,
                          "%s: expected dollars from 0 (no limit) to %.0f, found \"%s\"", option,
                          USD_MAX, text);
@@ -216,10 +214,8 @@ int command_tenant(int argc, char **argv)
         return cli_fail(&error);
     }
     enum status status = cli_store_open(options.store_url, &store, &error);
-    if (status == STATUS_OK) {
-        status = setting ? set(store, &options, arguments[1], &error)
-                         : list(store, options.json, &error);
-        store->ops->close(store);
-    }
+    THEN(status,
+         setting ? set(store, &options, arguments[1], &error) : list(store, options.json, &error));
+    cli_store_close(store);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

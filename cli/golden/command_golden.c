@@ -511,8 +511,6 @@ int command_golden(int argc, char **argv)
     golden.interrupted = cli_catch_interrupts();
     code = act(&golden, &command, arguments);
     models_close(golden.models);
-    if (golden.store != NULL) {
-        golden.store->ops->close(golden.store);
-    }
+    cli_store_close(golden.store);
     return code;
 }

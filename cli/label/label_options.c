@@ -4,7 +4,6 @@
 #include "cli/label/label_options.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum status label_send(struct store *store, const char *suite_id, enum label_kind kind,
                        const char *text, struct error *error)

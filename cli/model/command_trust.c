@@ -7,7 +7,6 @@
 #include "report/trust/decisions.h"
 #include "worker/versions/versions.h"
 
-#include "base/check.h"
 #include "base/text.h"
 #include "schemas/scenario_json.h"
 
@@ -273,8 +272,6 @@ int command_trust(int argc, char **argv)
     CLI_PARSE(&command, argc, argv, arguments, NULL);
     enum status status = cli_store_open(trust.store_url, &trust.store, &error);
     THEN(status, act(&trust, arguments, &command, &error));
-    if (trust.store != NULL) {
-        trust.store->ops->close(trust.store);
-    }
+    cli_store_close(trust.store);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/pool.h"
 #include "cli/watch/watch.h"
@@ -446,10 +445,8 @@ static enum status run_verb(const struct model_store_command *command, struct st
 enum status model_store_run(const struct model_store_command *command, struct error *error)
 {
     struct store *store = NULL;
-    if (command->days < 1 || command->days > DAYS_MAX) {
-        return error_set(error, STATUS_USAGE, "--days: expected 1 to %d, found %lld", DAYS_MAX,
-                         (long long)command->days);
-    }
+    const struct cli_bounds days = {"--days", command->days, 1, DAYS_MAX};
+    TRY(cli_bounds_check(&days, 1, error));
     if (command->jobs < 1 || command->workers < 1 || command->workers > POOL_WORKERS_MAX) {
         return error_set(error, STATUS_USAGE,
                          "evaluate: expected --jobs of at least 1 and --workers 1 to %d",

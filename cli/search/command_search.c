@@ -64,9 +64,7 @@ static void finish(struct search_run *run)
     }
     free(run->logicals);
     range_set_destroy(run->set);
-    if (run->store != NULL) {
-        run->store->ops->close(run->store);
-    }
+    cli_store_close(run->store);
 }
 
 /* The bulk pool stays from one round to the next; the teacher's begins with its first job. */
@@ -109,22 +107,13 @@ static enum status search(struct search_run *run, const char *given, struct erro
 
 static enum status check_options(struct search_options *options, struct error *error)
 {
-    const struct {
-        const char *name;
-        int64_t value, least, most;
-    } rows[] = {
+    const struct cli_bounds bounds[] = {
         {"--budget", options->budget, SHARE_MIN, BUDGET_MAX},
         {"--resolution", options->resolution, 2, RESOLUTION_MAX},
         {"--workers", options->workers, 1, POOL_WORKERS_MAX},
         {"--slots", options->slots, 1, LIMIT_SLOTS},
     };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        if (rows[i].value < rows[i].least || rows[i].value > rows[i].most) {
-            return error_set(error, STATUS_USAGE, "%s: expected %lld to %lld, found %lld",
-                             rows[i].name, (long long)rows[i].least, (long long)rows[i].most,
-                             (long long)rows[i].value);
-        }
-    }
+    TRY(cli_bounds_check(bounds, COUNT_OF(bounds), error));
     if (options->draw != NULL) {
         bool svg;
         TRY(painter_kind("--draw", options->draw, &svg, error));

@@ -5,7 +5,6 @@
 #include "cli/search/search_run.h"
 
 #include "base/array.h"
-#include "base/check.h"
 #include "store/api/progress.h"
 
 #include <math.h>

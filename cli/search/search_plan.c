@@ -12,7 +12,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Shares of a logical scenario's budget. */
 #define SAMPLE_SHARE 0.3

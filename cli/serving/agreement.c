@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { STEP_OUTCOMES = 4000, STUDENTS_MAX = 100, DRIFTS_MAX = 200, PAUSE_TIMES = 9 };
 

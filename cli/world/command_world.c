@@ -2,7 +2,6 @@
  * swerve world: what a world model of the user's says of itself, and whether it keeps its word. The
  * shipped models can be asked as well: `swerve world check student`.
  */
-#include "base/check.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"

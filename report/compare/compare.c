@@ -3,7 +3,6 @@
  */
 #include "report/compare/compare.h"
 
-#include "base/check.h"
 #include "schemas/scenario_id.h"
 #include "schemas/scenario_json.h"
 

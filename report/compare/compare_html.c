@@ -9,7 +9,6 @@
 #include "base/file.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { CARDS_MAX = 24, STRIP_FRAMES = 6, STRIP_TICKS = 50, PAGE_BYTES_MAX = 6 << 20 };
 

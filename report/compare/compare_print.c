@@ -8,7 +8,6 @@
 #include "schemas/json_record.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { LISTED_MAX = 40 };
 

@@ -10,7 +10,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TWO_PI 6.283185307179586
 /* A wheelbase is that share of a car's length: ego's own, 2.8 m of 4.8 m. */

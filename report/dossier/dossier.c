@@ -6,9 +6,6 @@
 #include "base/embedded.h"
 #include "report/page/page.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { NAMED_MAX = 40 };
 
 extern const struct embedded_text credibility_texts[];

@@ -76,18 +76,16 @@ static bool far(const struct draw_view *view, struct vec2 a, struct vec2 b)
            fmax(a.y_m, b.y_m) < view->center.y_m - reach;
 }
 
-/* The borders of a lane at point i, in metres. */
-static void borders(const struct lane *lane, uint32_t i, struct vec2 *left, struct vec2 *right)
+struct vec2 draw_lane_border(const struct lane *lane, uint32_t point, double side)
 {
     const struct vec2 *line = lane->centre_line;
-    struct vec2 a = line[i > 0 ? i - 1 : 0];
-    struct vec2 b = line[i + 1 < lane->point_count ? i + 1 : i];
-    double length = hypot(b.x_m - a.x_m, b.y_m - a.y_m);
-    double shift = length > 0 ? lane->width_m[i] / 2 / length : 0;
-    double x = -(b.y_m - a.y_m) * shift;
-    double y = (b.x_m - a.x_m) * shift;
-    *left = (struct vec2){line[i].x_m + x, line[i].y_m + y};
-    *right = (struct vec2){line[i].x_m - x, line[i].y_m - y};
+    uint32_t a = point > 0 ? point - 1 : 0;
+    uint32_t b = point + 1 < lane->point_count ? point + 1 : point;
+    double x_m = line[b].x_m - line[a].x_m;
+    double y_m = line[b].y_m - line[a].y_m;
+    double length_m = hypot(x_m, y_m);
+    double shift = length_m > 0 ? side * lane->width_m[point] / 2 / length_m : 0;
+    return (struct vec2){line[point].x_m - y_m * shift, line[point].y_m + x_m * shift};
 }
 
 static void draw_lane(struct painter *painter, const struct draw_view *view,
@@ -99,10 +97,9 @@ static void draw_lane(struct painter *painter, const struct draw_view *view,
         if (far(view, lane->centre_line[i], lane->centre_line[i + 1])) {
             continue;
         }
-        borders(lane, i, &corner[0], &corner[3]);
-        borders(lane, i + 1, &corner[1], &corner[2]);
-        for (int k = 0; k < 4; k++) {
-            corner[k] = draw_view_point(view, corner[k]);
+        for (uint32_t k = 0; k < 4; k++) { /* left, left ahead, right ahead, right */
+            struct vec2 border = draw_lane_border(lane, k % 3 == 0 ? i : i + 1, k < 2 ? 1 : -1);
+            corner[k] = draw_view_point(view, border);
         }
         if (surface_pass) {
             painter_polygon(painter, corner, 4, lane_colours[lane->kind]);

@@ -27,6 +27,9 @@ extern const struct colour draw_ground, draw_ink, draw_soft, draw_ego, draw_goal
 /* Of an agent: road users that are easily hurt in red, vehicles grey, things brown. */
 struct colour draw_agent_colour(enum agent_kind kind);
 
+/* A point of a lane's left (side 1) or right (-1) border: its centre line moved to that side. */
+struct vec2 draw_lane_border(const struct lane *lane, uint32_t point, double side);
+
 void draw_map(struct painter *painter, const struct draw_view *view, const struct map *map);
 /* The stop lines of its signals, in the colours of their lights[signal_count]; one that is not
  * known (TRAFFIC_LIGHT_COUNT) is left out. */

@@ -3,7 +3,6 @@
  */
 #include "report/draw/draw_sensors.h"
 
-#include "base/check.h"
 #include "base/units.h"
 #include "engine/rigs/frames.h"
 

@@ -5,7 +5,6 @@
 #include "report/export/export.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,16 +52,4 @@ enum status export_drive_open(struct report_drive *drive, struct store *store,
 {
     TRY(report_drive_open(drive, store, outcome->scenario_hash, outcome->artifact_hash, error));
     return report_drive_recorded(drive, outcome, rollout, error);
-}
-
-struct vec2 export_lane_border(const struct lane *lane, uint32_t point, double side)
-{
-    const struct vec2 *line = lane->centre_line;
-    uint32_t a = point > 0 ? point - 1 : 0;
-    uint32_t b = point + 1 < lane->point_count ? point + 1 : point;
-    double x_m = line[b].x_m - line[a].x_m;
-    double y_m = line[b].y_m - line[a].y_m;
-    double length_m = hypot(x_m, y_m);
-    double shift = length_m > 0 ? side * lane->width_m[point] / 2 / length_m : 0;
-    return (struct vec2){line[point].x_m - y_m * shift, line[point].y_m + x_m * shift};
 }

@@ -82,7 +82,4 @@ enum status export_stream_check(const struct export_request *request, struct err
 enum status export_drive_open(struct report_drive *drive, struct store *store,
                               const struct outcome *outcome, int32_t *rollout, struct error *error);
 
-/* A point of a lane's left (side 1) or right (-1) border: its centre line moved to that side. */
-struct vec2 export_lane_border(const struct lane *lane, uint32_t point, double side);
-
 #endif

@@ -3,6 +3,7 @@
  * ground. Time starts at 0 with the scenario.
  */
 #include "base/png/png_encode.h"
+#include "report/draw/draw_scene.h"
 #include "report/export/export.h"
 #include "report/export/export_mcap_rig.h"
 #include "report/export/mcap.h"
@@ -46,11 +47,11 @@ static const struct {
     [TOPIC_BEV] = {"/bev", "foxglove.CompressedImage"},
 };
 
-struct colour {
+struct tint {
     double r, g, b;
 };
 
-static const struct colour agent_colours[AGENT_KIND_COUNT] = {
+static const struct tint agent_colours[AGENT_KIND_COUNT] = {
     [AGENT_CAR] = {0.30, 0.55, 0.85},        [AGENT_VAN] = {0.30, 0.55, 0.85},
     [AGENT_TRUCK] = {0.45, 0.40, 0.75},      [AGENT_BUS] = {0.45, 0.40, 0.75},
     [AGENT_MOTORCYCLE] = {0.90, 0.55, 0.15}, [AGENT_CYCLIST] = {0.90, 0.55, 0.15},
@@ -88,7 +89,7 @@ static void put_time(FILE *out, const char *name, uint32_t tick)
             tick_ns(tick) / 1000000000, tick_ns(tick) % 1000000000);
 }
 
-/* Opens a message. False: memory ran out. */
+/* Opens a message, which send() closes. False: memory ran out. */
 static bool begin(struct drive *drive)
 {
     free(drive->text);
@@ -109,6 +110,16 @@ static void send(struct drive *drive, enum topic topic)
     }
 }
 
+/* The same of one that begins with the time of the tick. */
+static bool begin_stamped(struct drive *drive)
+{
+    if (begin(drive)) {
+        fputs("{", drive->message);
+        put_time(drive->message, "timestamp", drive->tick);
+    }
+    return drive->message != NULL;
+}
+
 static void put_pose(FILE *out, const struct pose *pose, double z_m)
 {
     fprintf(out,
@@ -117,7 +128,7 @@ static void put_pose(FILE *out, const struct pose *pose, double z_m)
             pose->x_m, pose->y_m, z_m, sin(pose->heading_rad / 2), cos(pose->heading_rad / 2));
 }
 
-static void put_colour(FILE *out, struct colour colour)
+static void put_colour(FILE *out, struct tint colour)
 {
     fprintf(out, "\"color\":{\"r\":%.2f,\"g\":%.2f,\"b\":%.2f,\"a\":1}", colour.r, colour.g,
             colour.b);
@@ -137,7 +148,7 @@ static void put_entity(const struct drive *drive, const char *id)
 }
 
 static void put_box(const struct drive *drive, const char *id, const struct pose *pose,
-                    const double size_m[3], struct colour colour)
+                    const double size_m[3], struct tint colour)
 {
     FILE *out = drive->message;
     put_entity(drive, id);
@@ -156,11 +167,11 @@ static void put_border(FILE *out, const struct lane *lane, double side)
     put_pose(out, &origin, 0);
     fputs(",\"thickness\":0.12,\"scale_invariant\":false,\"points\":[", out);
     for (uint32_t i = 0; i < lane->point_count; i++) {
-        struct vec2 point = export_lane_border(lane, i, side);
+        struct vec2 point = draw_lane_border(lane, i, side);
         fprintf(out, "%s{\"x\":%.9g,\"y\":%.9g,\"z\":0}", i > 0 ? "," : "", point.x_m, point.y_m);
     }
     fputs("],", out);
-    put_colour(out, (struct colour){0.75, 0.75, 0.75});
+    put_colour(out, (struct tint){0.75, 0.75, 0.75});
     fputs(",\"colors\":[],\"indices\":[]}", out);
 }
 
@@ -199,7 +210,7 @@ static void send_scene(struct drive *drive, const struct scene *scene, bool firs
         drive->present[i] = scene->agents[i].present;
     }
     fputs("],\"entities\":[", out);
-    put_box(drive, "ego", &scene->ego.pose, ego_m, (struct colour){0.15, 0.65, 0.35});
+    put_box(drive, "ego", &scene->ego.pose, ego_m, (struct tint){0.15, 0.65, 0.35});
     if (first) {
         fputs(",", out);
         put_map(drive);
@@ -222,8 +233,8 @@ static void send_scene(struct drive *drive, const struct scene *scene, bool firs
 static void send_plan(struct drive *drive, const struct trace_tick *at)
 {
     static const struct pose origin;
-    static const struct colour intended = {0.14, 0.38, 0.79};
-    static const struct colour perceived = {0.95, 0.75, 0.15};
+    static const struct tint intended = {0.14, 0.38, 0.79};
+    static const struct tint perceived = {0.95, 0.75, 0.15};
     struct trace_plan_view plan;
     if (!trace_reader_plan(&drive->from.reader, drive->rollout, drive->tick, &plan) ||
         !begin(drive)) {
@@ -261,24 +272,18 @@ static void send_plan(struct drive *drive, const struct trace_tick *at)
 
 static void send_ego(struct drive *drive, const struct scene *scene, const struct trace_tick *at)
 {
-    if (!begin(drive)) {
+    if (!begin_stamped(drive)) {
         return;
     }
-    FILE *out = drive->message;
-    fputs("{", out);
-    put_time(out, "timestamp", drive->tick);
-    fprintf(out,
+    fprintf(drive->message,
             ",\"parent_frame_id\":\"map\",\"child_frame_id\":\"ego\",\"translation\":{\"x\":%.9g,"
             "\"y\":%.9g,\"z\":0},\"rotation\":{\"x\":0,\"y\":0,\"z\":%.9g,\"w\":%.9g}}",
             at->x_m, at->y_m, sin(at->heading_rad / 2), cos(at->heading_rad / 2));
     send(drive, TOPIC_TF);
-    if (!begin(drive)) {
+    if (!begin_stamped(drive)) {
         return;
     }
-    out = drive->message;
-    fputs("{", out);
-    put_time(out, "timestamp", drive->tick);
-    fprintf(out,
+    fprintf(drive->message,
             ",\"tick\":%u,\"speed_mps\":%.9g,\"accel_mps2\":%.9g,\"lat_accel_mps2\":%.9g,"
             "\"yaw_rate_rps\":%.9g,\"steer_rad\":%.9g,\"action_accel_mps2\":%.9g,"
             "\"action_steer_rad\":%.9g,\"friction\":%.9g,\"visibility_m\":%.9g,\"guardian\":%s}",
@@ -294,13 +299,11 @@ static void send_event(struct drive *drive, int level, const char *text)
     json_t *message = json_string(text);
     char *quoted = message != NULL ? json_dumps(message, JSON_ENCODE_ANY) : NULL;
     json_decref(message);
-    if (quoted == NULL || !begin(drive)) {
+    if (quoted == NULL || !begin_stamped(drive)) {
         drive->memory = true;
         free(quoted);
         return;
     }
-    fputs("{", drive->message);
-    put_time(drive->message, "timestamp", drive->tick);
     fprintf(drive->message,
             ",\"level\":%d,\"message\":%s,\"name\":\"swerve\",\"file\":\"\","
             "\"line\":0}",
@@ -326,9 +329,7 @@ static void send_picture(struct drive *drive, enum topic topic, const uint8_t *r
         return;
     }
     base64_encode(png, bytes, base64);
-    if (begin(drive)) {
-        fputs("{", drive->message);
-        put_time(drive->message, "timestamp", drive->tick);
+    if (begin_stamped(drive)) {
         fprintf(drive->message, ",\"frame_id\":\"ego\",\"data\":\"%s\",\"format\":\"png\"}",
                 base64);
         send(drive, topic);

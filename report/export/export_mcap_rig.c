@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { JPEG_QUALITY = 90, JPEG_HEAD_BYTES = 2048, TOPIC_BYTES = RIG_ID_MAX + 32 };
 

@@ -6,18 +6,17 @@
  * Numbers of fields and enumerations are those of osi_*.proto of the standard. Positions are those
  * of boxes' centres, half their height above the ground, which is level at 0; time starts at 0.
  */
+#include "report/draw/draw_scene.h"
 #include "report/export/export.h"
 #include "report/export/protobuf.h"
 #include "report/report_drive.h"
 
-#include "base/check.h"
 #include "base/units.h"
 #include "engine/traffic/roadmap.h"
 #include "engine/traffic/signals.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* GroundTruth */
 enum {
@@ -142,7 +141,7 @@ static void put_boundary(struct protobuf *out, uint64_t id, const struct lane *l
     size_t at = protobuf_begin(out, TRUTH_LANE_BOUNDARY);
     put_id(out, 1, id);
     for (uint32_t i = 0; i < lane->point_count; i++) {
-        struct vec2 point = export_lane_border(lane, i, side);
+        struct vec2 point = draw_lane_border(lane, i, side);
         size_t line = protobuf_begin(out, BOUNDARY_LINE);
         put_three(out, 1, point.x_m, point.y_m, 0);
         protobuf_double(out, 2, marking == MARKING_NONE ? 0 : 0.12);

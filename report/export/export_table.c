@@ -10,8 +10,6 @@
 #include "schemas/scenario_id.h"
 #include "schemas/scenario_json.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

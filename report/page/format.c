@@ -7,7 +7,6 @@
 #include "base/utf8.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

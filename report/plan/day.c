@@ -12,7 +12,6 @@
 #include "store/api/trust.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

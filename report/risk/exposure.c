@@ -6,7 +6,6 @@
 #include "schemas/json_read.h"
 #include "schemas/scenario_json.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

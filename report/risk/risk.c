@@ -3,6 +3,7 @@
  */
 #include "report/risk/risk.h"
 
+#include "base/array.h"
 #include "schemas/scenario_id.h"
 
 #include <math.h>
@@ -42,11 +43,8 @@ static void logical_name(const struct kept_outcome *outcome, char out[LIMIT_ID_B
 static enum status add_logical(struct risk_study *study, const char *name, uint32_t class_index,
                                double weight, struct error *error)
 {
-    struct risk_logical *grown =
-        realloc(study->logical, ((size_t)study->logical_count + 1) * sizeof *grown);
-    TRY(memory_check(grown, error, "risk: out of memory"));
-    study->logical = grown;
-    struct risk_logical *at = &grown[study->logical_count++];
+    TRY(array_room(&study->logical, study->logical_count, sizeof *study->logical, error));
+    struct risk_logical *at = &study->logical[study->logical_count++];
     *at = (struct risk_logical){.class_index = class_index, .weight = weight};
     snprintf(at->name, sizeof at->name, "%s", name);
     return STATUS_OK;
@@ -54,11 +52,8 @@ static enum status add_logical(struct risk_study *study, const char *name, uint3
 
 static enum status add_foreign(struct risk_study *study, const char *name, struct error *error)
 {
-    char(*grown)[LIMIT_ID_BYTES] =
-        realloc(study->foreign, ((size_t)study->foreign_count + 1) * sizeof *grown);
-    TRY(memory_check(grown, error, "risk: out of memory"));
-    study->foreign = grown;
-    snprintf(grown[study->foreign_count++], LIMIT_ID_BYTES, "%s", name);
+    TRY(array_room(&study->foreign, study->foreign_count, sizeof *study->foreign, error));
+    snprintf(study->foreign[study->foreign_count++], LIMIT_ID_BYTES, "%s", name);
     return STATUS_OK;
 }
 
@@ -140,11 +135,8 @@ static void close_case(struct loading *loading)
 static enum status add_contact(struct loading *loading, const struct risk_contact *contact)
 {
     struct risk_study *study = loading->study;
-    struct risk_contact *grown =
-        realloc(study->contacts, ((size_t)study->contact_count + 1) * sizeof *grown);
-    TRY(memory_check(grown, loading->error, "risk: out of memory"));
-    study->contacts = grown;
-    grown[study->contact_count++] = *contact;
+    TRY(array_room(&study->contacts, study->contact_count, sizeof *contact, loading->error));
+    study->contacts[study->contact_count++] = *contact;
     return STATUS_OK;
 }
 
@@ -314,10 +306,8 @@ static enum status find_studies(const struct summary *summary, const struct expo
             known = belongs(outcome, &(*studies)[s]);
         }
         if (!known) {
-            struct risk_study *grown = realloc(*studies, ((size_t)*count + 1) * sizeof *grown);
-            TRY(memory_check(grown, error, "risk: out of memory"));
-            *studies = grown;
-            grown[(*count)++] = (struct risk_study){
+            TRY(array_room(studies, *count, sizeof **studies, error));
+            (*studies)[(*count)++] = (struct risk_study){
                 .file = file, .planner = outcome->planner, .tier = outcome->tier};
         }
     }

@@ -1,6 +1,7 @@
 /*
  * The matrix: paths through the register that a suite's scenarios name, with what became of them.
  */
+#include "base/array.h"
 #include "report/traceability/traceability.h"
 #include "schemas/scenario_id.h"
 #include "schemas/scenario_json.h"
@@ -164,10 +165,8 @@ static enum status add_path(struct making *making, const uint32_t path[TRACE_KIN
             return STATUS_OK;
         }
     }
-    struct trace_row *grown = realloc(out->rows, ((size_t)out->row_count + 1) * sizeof *grown);
-    TRY(memory_check(grown, making->error, "traceability: out of memory"));
-    out->rows = grown;
-    struct trace_row *row = &grown[out->row_count++];
+    TRY(array_room(&out->rows, out->row_count, sizeof *out->rows, making->error));
+    struct trace_row *row = &out->rows[out->row_count++];
     *row = (struct trace_row){.entry = verdicts->entry};
     memcpy(row->item, path, sizeof row->item);
     add_result(verdicts, reasons, &row->result);

@@ -3,7 +3,6 @@
  */
 #include "report/trust/disagreements.h"
 
-#include "base/check.h"
 #include "base/file.h"
 
 #include <errno.h>

@@ -4,7 +4,6 @@
 #include "report/trust/drives.h"
 
 #include "base/array.h"
-#include "base/check.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -34,11 +33,10 @@ static enum status add_text(struct drives_texts *texts, const char *text, uint16
         *index = (uint16_t)found;
         return STATUS_OK;
     }
-    char(*grown)[SHA256_HEX_BYTES] = realloc(texts->texts, (texts->count + 1) * sizeof *grown);
-    TRY(memory_check(grown, error, "agreement: out of memory"));
-    texts->texts = grown;
-    memset(grown[texts->count], 0, sizeof *grown);
-    memcpy(grown[texts->count], text, strnlen(text, sizeof *grown - 1));
+    TRY(array_room(&texts->texts, texts->count, sizeof *texts->texts, error));
+    char *added = texts->texts[texts->count];
+    memset(added, 0, sizeof *texts->texts);
+    memcpy(added, text, strnlen(text, sizeof *texts->texts - 1));
     *index = (uint16_t)texts->count++;
     return STATUS_OK;
 }
@@ -112,18 +110,7 @@ static struct drives_measures measures_of(const struct outcome *outcome)
 
 enum status drives_add(struct drives *drives, const struct outcome *outcome, struct error *error)
 {
-    if (drives->count == drives->capacity) {
-        uint32_t capacity = drives->capacity > 0 ? 2 * drives->capacity : 1024;
-        struct drives_drive *grown = realloc(drives->drives, capacity * sizeof *grown);
-        TRY(memory_check(grown, error, "agreement: out of memory for %u drives", capacity));
-        drives->drives = grown;
-        if (drives->keeps_measures) {
-            struct drives_measures *more = realloc(drives->measures, capacity * sizeof *more);
-            TRY(memory_check(more, error, "agreement: out of memory for %u drives", capacity));
-            drives->measures = more;
-        }
-        drives->capacity = capacity;
-    }
+    TRY(array_room(&drives->drives, drives->count, sizeof *drives->drives, error));
     struct drives_drive drive = {
         .outcome_id = outcome->id,
         .at_ms = outcome->at_ms,
@@ -135,6 +122,7 @@ enum status drives_add(struct drives *drives, const struct outcome *outcome, str
         TRY(add_text(&drives->values[kind], outcome->slice[kind], &drive.value[kind], error));
     }
     if (drives->keeps_measures) {
+        TRY(array_room(&drives->measures, drives->count, sizeof *drives->measures, error));
         drives->measures[drives->count] = measures_of(outcome);
     }
     drives->drives[drives->count++] = drive;

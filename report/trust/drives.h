@@ -51,7 +51,6 @@ struct drives {
     bool keeps_measures;              /* set before the first drive is added */
     struct drives_measures *measures; /* [count], owned; NULL: they are not kept */
     uint32_t count;
-    uint32_t capacity;           /* of both arrays of drives */
     struct drives_drive *drives; /* owned; ascending outcomes */
     struct drives_texts values[SLICE_KIND_COUNT];
     uint32_t student_count;

@@ -5,11 +5,10 @@
  */
 #include "report/trust/pairs.h"
 
-#include "base/check.h"
+#include "base/array.h"
 #include "base/sha256.h"
 #include "schemas/job_context.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +166,6 @@ void pairs_lookup_finish(struct pairs_lookup *lookup)
 
 struct reading {
     struct pairs out;
-    uint32_t capacity;
     bool arbiter;          /* the object world has answered something */
     uint32_t *by_job;      /* pairs in the order of (job, branch) */
     uint32_t *by_question; /* .. and of questions */
@@ -187,13 +185,7 @@ static enum status add_repeat(void *context, const struct outcome *outcome, stru
         bool main_line = outcome->tier == TIER_STUDENT && outcome->branch_id[0] == '\0';
         return main_line ? drives_add(&out->drives, outcome, error) : STATUS_OK;
     }
-    if (out->count == reading->capacity) {
-        uint32_t capacity = reading->capacity > 0 ? 2 * reading->capacity : 256;
-        struct pairs_pair *grown = realloc(out->pairs, capacity * sizeof *grown);
-        TRY(memory_check(grown, error, "agreement: out of memory for %u pairs", capacity));
-        out->pairs = grown;
-        reading->capacity = capacity;
-    }
+    TRY(array_room(&out->pairs, out->count, sizeof *out->pairs, error));
     out->pairs[out->count++] = pairs_pair_of(outcome);
     return STATUS_OK;
 }

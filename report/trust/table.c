@@ -3,7 +3,7 @@
  */
 #include "report/trust/table.h"
 
-#include "base/check.h"
+#include "base/array.h"
 #include "schemas/scenario_id.h"
 #include "schemas/scenario_json.h"
 
@@ -391,9 +391,7 @@ static enum status add_row(struct table *table, const struct group *group, uint3
     if (!any) {
         return STATUS_OK;
     }
-    struct table_row *grown = realloc(table->rows, (table->count + 1) * sizeof *grown);
-    TRY(memory_check(grown, error, "agreement: out of memory for %u rows", table->count + 1));
-    table->rows = grown;
+    TRY(array_room(&table->rows, table->count, sizeof *table->rows, error));
     struct table_row *row = &table->rows[table->count++];
     *row = (struct table_row){.shadow = group->first->shadow, .verdict = {.slice = *slice}};
     memcpy(row->student.hash, group->first->student_hash, sizeof row->student.hash);

@@ -8,7 +8,6 @@
 #include "schemas/scenario_json.h"
 
 #include <math.h>
-#include <string.h>
 
 static void print_models(const struct table_row *row, bool tiers, struct page *page)
 {

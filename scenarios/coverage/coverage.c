@@ -3,6 +3,7 @@
  */
 #include "scenarios/coverage/coverage.h"
 
+#include "base/array.h"
 #include "schemas/scenario_id.h"
 
 #include <stdio.h>
@@ -125,11 +126,10 @@ static bool add_value(struct coverage_parameter *parameter, const json_t *value)
     if (parameter->distinct == DISTINCT_MAX) {
         return true;
     }
-    void *grown = realloc(parameter->values, (parameter->distinct + 1) * sizeof *parameter->values);
-    if (grown == NULL) {
+    if (array_room(&parameter->values, parameter->distinct, sizeof *parameter->values, NULL) !=
+        STATUS_OK) {
         return false;
     }
-    parameter->values = grown;
     memcpy(parameter->values[parameter->distinct++], text, sizeof text);
     return true;
 }

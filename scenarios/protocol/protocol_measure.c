@@ -4,7 +4,6 @@
  * later in a rollout, which moves an impact by as much as the agent walks in that time.
  */
 #include "base/geom.h"
-#include "base/units.h"
 #include "scenarios/protocol/protocol.h"
 
 #include <math.h>

@@ -6,8 +6,6 @@
 #include "scenarios/resolve.h"
 #include "schemas/scenario_json.h"
 
-#include "base/check.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

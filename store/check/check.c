@@ -100,10 +100,7 @@ enum status check_integrity(struct check *check, struct error *error)
         }
     }
     status = query_end(&pages, &why);
-    status = check_statement(check, "the file's integrity", status, &why, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(check_statement(check, "the file's integrity", status, &why, error));
     struct query keys = query_begin_sql(check->db, "PRAGMA foreign_key_check");
     while (query_row(&keys)) {
         char table[64];

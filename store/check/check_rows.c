@@ -397,10 +397,7 @@ enum status check_money(struct check *check, struct error *error)
         check_cost(check, &attempts);
     }
     enum status status = query_end(&attempts, &why);
-    status = check_statement(check, "attempts", status, &why, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(check_statement(check, "attempts", status, &why, error));
     struct query accounts = query_begin(check->db, STATEMENT_CHECK_ACCOUNTS);
     while (query_row(&accounts)) {
         check_account(check, &accounts);
@@ -417,6 +414,22 @@ enum status check_money(struct check *check, struct error *error)
 
 /* ---- scenarios ---- */
 
+/* Holds the hash in a row (id, hash, body) against that of the body; `what` the row is. */
+static void check_hash(struct check *check, struct query *query, const char *what, const void *body,
+                       size_t bytes)
+{
+    char said[SHA256_HEX_BYTES];
+    char found[SHA256_HEX_BYTES];
+    char place[64];
+    query_column_text(query, 1, said, sizeof said);
+    query_column_overflow(query);
+    sha256_hex(body, bytes, found);
+    if (strcmp(said, found) != 0) {
+        snprintf(place, sizeof place, "%s %" PRId64, what, query_column_int(query, 0));
+        check_fault(check, "scenario", place, "has hash %.64s and a text of hash %s", said, found);
+    }
+}
+
 /* By its hash a map is found for further scenarios. */
 static enum status check_maps(struct check *check, struct error *error)
 {
@@ -424,19 +437,9 @@ static enum status check_maps(struct check *check, struct error *error)
     struct query query = query_begin(check->db, STATEMENT_CHECK_MAPS);
 
     while (query_row(&query)) {
-        char said[SHA256_HEX_BYTES];
-        char found[SHA256_HEX_BYTES];
-        char place[64];
         size_t bytes = 0;
-        query_column_text(&query, 1, said, sizeof said);
-        query_column_overflow(&query);
         const void *body = query_column_blob(&query, 2, &bytes);
-        sha256_hex(body != NULL ? body : "", bytes, found);
-        if (strcmp(said, found) != 0) {
-            snprintf(place, sizeof place, "map %" PRId64, query_column_int(&query, 0));
-            check_fault(check, "scenario", place, "has hash %.64s and a text of hash %s", said,
-                        found);
-        }
+        check_hash(check, &query, "map", body != NULL ? body : "", bytes);
     }
     enum status status = query_end(&query, &why);
     return check_statement(check, "maps", status, &why, error);
@@ -448,24 +451,14 @@ enum status check_scenarios(struct check *check, struct error *error)
     struct query query = query_begin(check->db, STATEMENT_CHECK_SCENARIOS);
 
     while (query_row(&query)) {
-        char said[SHA256_HEX_BYTES];
-        char found[SHA256_HEX_BYTES];
-        char place[64];
         size_t bytes = 0;
-        query_column_text(&query, 1, said, sizeof said);
-        query_column_overflow(&query);
         char *body = record_scenario_body(&query, 2, &bytes);
         if (body == NULL) {
             query_end(&query, NULL);
             return error_set(error, STATUS_NO_MEMORY, "out of memory for a scenario");
         }
-        sha256_hex(body, bytes, found);
+        check_hash(check, &query, "scenario", body, bytes);
         free(body);
-        if (strcmp(said, found) != 0) {
-            snprintf(place, sizeof place, "scenario %" PRId64, query_column_int(&query, 0));
-            check_fault(check, "scenario", place, "has hash %.64s and a text of hash %s", said,
-                        found);
-        }
     }
     enum status status = query_end(&query, &why);
     TRY(check_statement(check, "scenarios", status, &why, error));

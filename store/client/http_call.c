@@ -120,9 +120,7 @@ enum status http_exchange_json(struct http_transport *transport, struct http_cal
     call->reply_max = HTTP_JSON_BYTES_MAX;
     enum status status = perform(transport, call, error);
     free(text);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(status);
     status = json_read_text(call->path, call->reply, call->reply_bytes, root, error);
     free(call->reply);
     return status;

@@ -8,8 +8,6 @@
 #include "store/client/http_call.h"
 #include "store/client/http_client_internal.h"
 
-#include <stdio.h>
-
 enum { HEARTBEAT_MS_MAX = 5000 };
 
 static enum status worker_check(const struct store_worker *worker, struct error *error)
@@ -146,10 +144,7 @@ enum status http_client_claim(struct store *store, const struct store_worker *wo
         .wait_ms = wait_ms > 0 ? wait_ms : 0,
     };
     json_t *body = claim_body(worker, max, call.wait_ms, *claim_id);
-    enum status status = http_exchange_json(client->transport, &call, body, &root, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_exchange_json(client->transport, &call, body, &root, error));
     return decode_beat(&path, root, "leases", &wire_lease, leases, max, count, ttl_ms, claim_id,
                        error);
 }

@@ -106,22 +106,28 @@ static enum status take_trust(struct http_transport *transport, const char *toke
     return token_file_open(token_file, &transport->token, error);
 }
 
+/* Without an address yet; NULL: out of memory. */
+static struct http_transport *transport_begin(void)
+{
+    struct http_transport *transport = calloc(1, sizeof *transport);
+    if (transport != NULL) {
+        pthread_mutex_init(&transport->mutex, NULL);
+        curl_pool_init(&transport->handles);
+        transport->unix_fd = -1;
+    }
+    return transport;
+}
+
 enum status http_transport_create(const char *url, const char *token_file, const char *ca_file,
                                   struct http_transport **out, struct error *error)
 {
     curl_call_init();
-    struct http_transport *transport = calloc(1, sizeof *transport);
+    struct http_transport *transport = transport_begin();
     TRY(memory_check(transport, error, "%s: out of memory", url));
-    pthread_mutex_init(&transport->mutex, NULL);
-    curl_pool_init(&transport->handles);
-    transport->unix_fd = -1;
     enum status status = STATUS_OK;
     if (strncmp(url, "unix:", 5) == 0) {
         transport->unix_path = strdup(url + 5);
-        if (transport->unix_path == NULL) {
-            status = error_set(error, STATUS_NO_MEMORY, "%s: out of memory", url);
-            goto fail;
-        }
+        status = memory_check(transport->unix_path, error, "%s: out of memory", url);
         snprintf(transport->base_url, sizeof transport->base_url, "http://127.0.0.1");
     } else {
         size_t bytes = strlen(url);
@@ -131,29 +137,24 @@ enum status http_transport_create(const char *url, const char *token_file, const
         if (bytes >= sizeof transport->base_url) {
             status = error_set(error, STATUS_LIMIT, "store URL: expected at most %zu bytes",
                                sizeof transport->base_url - 1);
-            goto fail;
+        } else {
+            memcpy(transport->base_url, url, bytes);
+            status = take_trust(transport, token_file, ca_file, error);
         }
-        memcpy(transport->base_url, url, bytes);
-        status = take_trust(transport, token_file, ca_file, error);
-        if (status != STATUS_OK) {
-            goto fail;
-        }
+    }
+    if (status != STATUS_OK) {
+        http_transport_destroy(transport);
+        return status;
     }
     *out = transport;
     return STATUS_OK;
-fail:
-    http_transport_destroy(transport);
-    return status;
 }
 
 enum status http_transport_create_over(const struct http_carrier *carrier,
                                        struct http_transport **out, struct error *error)
 {
-    struct http_transport *transport = calloc(1, sizeof *transport);
+    struct http_transport *transport = transport_begin();
     TRY(memory_check(transport, error, "out of memory for a transport"));
-    pthread_mutex_init(&transport->mutex, NULL);
-    curl_pool_init(&transport->handles);
-    transport->unix_fd = -1;
     transport->carrier = *carrier;
     *out = transport;
     return STATUS_OK;

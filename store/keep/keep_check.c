@@ -9,7 +9,6 @@
 #include "store/postgres/postgres_store.h"
 
 #include <string.h>
-#include <time.h>
 
 static void on_reference(void *context, const char *place, const char *parent)
 {

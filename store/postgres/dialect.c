@@ -9,7 +9,6 @@
 #include "base/check.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

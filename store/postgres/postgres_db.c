@@ -10,8 +10,6 @@
 #include "store/postgres/postgres_db.h"
 
 #include "base/check.h"
-#include "base/units.h"
-#include "schemas/limits.h"
 #include "store/postgres/dialect.h"
 #include "store/postgres/postgres_internal.h"
 #include "store/postgres/postgres_wire.h"

@@ -6,7 +6,6 @@
  */
 #include "store/postgres/postgres_listen.h"
 
-#include "base/check.h"
 #include "store/sql/db.h"
 
 #include <errno.h>

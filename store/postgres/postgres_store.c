@@ -3,7 +3,6 @@
  */
 #include "store/postgres/postgres_store.h"
 
-#include "base/check.h"
 #include "base/sha256.h"
 #include "base/units.h"
 #include "store/api/cache_path.h"

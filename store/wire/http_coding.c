@@ -3,7 +3,6 @@
  */
 #include "store/wire/http_coding.h"
 
-#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 

@@ -5,7 +5,6 @@
  */
 #include "worker/datagen/clip.h"
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/dmath.h"
 #include "base/rng.h"

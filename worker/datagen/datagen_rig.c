@@ -3,7 +3,6 @@
  */
 #include "worker/datagen/datagen_rig.h"
 
-#include "base/check.h"
 #include "engine/rigs/frames.h"
 #include "engine/rigs/scan.h"
 

@@ -286,12 +286,10 @@ static enum status find_kind(struct submission *out, const struct asked *questio
 static enum status clip(struct submission *out, const struct suite_entry *entry, uint32_t ticks,
                         const struct scenario_document **document, struct error *error)
 {
-    struct scenario_document **list =
-        realloc(out->clipped, (out->clipped_count + 1) * sizeof *out->clipped);
-    TRY(memory_check(list, error, "%s: out of memory", entry->file));
-    out->clipped = list;
-    TRY(scenario_clip(entry->file, entry->document, ticks, &list[out->clipped_count], error));
-    *document = list[out->clipped_count++];
+    TRY(array_room(&out->clipped, out->clipped_count, sizeof *out->clipped, error));
+    TRY(scenario_clip(entry->file, entry->document, ticks, &out->clipped[out->clipped_count],
+                      error));
+    *document = out->clipped[out->clipped_count++];
     return STATUS_OK;
 }
 

@@ -39,9 +39,7 @@ static enum status pick_round(struct submission *submission, struct store *store
         if (status == STATUS_NOT_FOUND) {
             return STATUS_OK;
         }
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(status);
         if (now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] == 0 ||
             store_jobs_open(&now) > 0 || *round >= ROUNDS_MAX) {
             return STATUS_OK;

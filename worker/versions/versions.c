@@ -6,11 +6,9 @@
 #include "base/file.h"
 #include "store/api/cache_path.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { VERSIONS_PAGE = 50, HEALTH_BYTES_MAX = 1 << 20 };
