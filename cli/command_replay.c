@@ -47,6 +47,7 @@ struct replay {
     double share;                    /* of outcomes that are driven again; 0: all */
     uint64_t sample_seed;            /* nobody knows before which they are */
     int64_t passed_over;
+    int64_t clips; /* of training data: no drives, and made again by datagen alone */
     bool json;
     const struct planner_confinement *confinement;
     const struct planner_confinement *kept_confinement; /* of files that the store kept */
@@ -296,12 +297,39 @@ static bool is_drawn(const struct replay *replay, const struct outcome *outcome)
     return replay->share == 0.0 || (double)(draw >> 11) * 0x1p-53 < replay->share;
 }
 
+static bool makes_clip(const struct job_spec *spec)
+{
+    return strncmp(spec->makes, JOB_MAKES_CLIP, strlen(JOB_MAKES_CLIP)) == 0;
+}
+
+/* Whether an outcome is of a job that made a clip. */
+static enum status find_clip(const struct replay *replay, const struct outcome *outcome, bool *clip,
+                             struct error *error)
+{
+    *clip = false;
+    if (outcome->audit_of != outcome->job_id) { /* which jobs that make something are */
+        return STATUS_OK;
+    }
+    struct store_job *job = malloc(sizeof *job);
+    TRY(memory_check(job, error, "replay: out of memory"));
+    enum status status = replay->store->ops->job(replay->store, outcome->job_id, job, error);
+    *clip = status == STATUS_OK && makes_clip(&job->spec);
+    free(job);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
 /* Runs a page of outcomes, as many at a time as there are slots. */
 static enum status replay_page(struct replay *replay, const struct outcome *outcomes,
                                uint32_t count, struct error *error)
 {
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        bool clip = false;
+        status = find_clip(replay, &outcomes[i], &clip, error);
+        if (clip || status != STATUS_OK) {
+            replay->clips += clip;
+            continue;
+        }
         if (!is_drawn(replay, &outcomes[i])) {
             replay->passed_over++;
             continue;
@@ -400,7 +428,7 @@ static enum status find_missing(struct replay *replay, const char *suite, struct
             status = STATUS_OK;
             continue;
         }
-        if (status == STATUS_OK && job->state == JOB_DONE &&
+        if (status == STATUS_OK && job->state == JOB_DONE && !makes_clip(&job->spec) &&
             (suite == NULL || strcmp(job->spec.suite_id, suite) == 0)) {
             status = look_for_missing(replay, job, outcomes, error);
             status = status == STATUS_NOT_FOUND ? STATUS_STORE : status;
@@ -437,12 +465,19 @@ static enum status replay_all(struct replay *replay, const char *suite, int64_t 
     if (status == STATUS_OK && outcome_id == 0 && replay->share == 0.0) {
         status = find_missing(replay, suite, error);
     }
+    if (status == STATUS_OK && outcome_id != 0 && replay->clips > 0) {
+        return error_set(error, STATUS_USAGE,
+                         "outcome %lld: a clip of training data, not a drive; swerve datagen "
+                         "makes it again",
+                         (long long)outcome_id);
+    }
     if (status == STATUS_OK && outcome_id != 0 && replay->same + replay->different == 0) {
         return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
                          (long long)outcome_id);
     }
     if (status == STATUS_OK &&
-        replay->same + replay->different + replay->missing + replay->passed_over == 0) {
+        replay->same + replay->different + replay->missing + replay->passed_over + replay->clips ==
+            0) {
         return error_set(error, STATUS_NOT_FOUND,
                          "replay --all: expected outcomes to drive again, found none%s%s",
                          suite != NULL ? " in suite " : " in the store",
@@ -482,12 +517,12 @@ static int finish(struct replay *replay, enum status status, const struct error 
     }
     bool same = replay->different == 0 && replay->missing == 0;
     if (replay->json) {
-        int code = cli_print_json(
-            json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "identical", (json_int_t)replay->same,
-                      "different", (json_int_t)replay->different, "of_another_revision",
-                      (json_int_t)replay->of_others, "missing", (json_int_t)replay->missing,
-                      "passed_over", (json_int_t)replay->passed_over, "outcomes", replay->results,
-                      "missing_outcomes", replay->missing_results));
+        int code = cli_print_json(json_pack(
+            "{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "identical", (json_int_t)replay->same,
+            "different", (json_int_t)replay->different, "of_another_revision",
+            (json_int_t)replay->of_others, "missing", (json_int_t)replay->missing, "passed_over",
+            (json_int_t)replay->passed_over, "clips", (json_int_t)replay->clips, "outcomes",
+            replay->results, "missing_outcomes", replay->missing_results));
         return code != 0 || same ? code : status_exit_code(STATUS_MISMATCH);
     }
     json_decref(replay->results);
@@ -500,6 +535,9 @@ static int finish(struct replay *replay, enum status status, const struct error 
     }
     if (replay->missing > 0) {
         text_print(stdout, ", %" PRId64 " missing", replay->missing);
+    }
+    if (replay->clips > 0) {
+        text_print(stdout, ", %" PRId64 " clips of training data left out", replay->clips);
     }
     text_print(stdout, "\n");
     print_sample(replay);

@@ -341,6 +341,17 @@ static enum status write_file(struct artifacts *artifacts, const char *hash, con
     return artifacts_finish(artifacts, fd, temporary, hash, error);
 }
 
+/* Whether the file of an artifact has its contents, as far as can be told. */
+static bool is_whole(const struct artifacts *artifacts, const char *hash)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    struct error error;
+    enum status status = artifacts_get(artifacts, hash, &data, &bytes, &error);
+    free(data);
+    return status == STATUS_OK || status == STATUS_NO_MEMORY;
+}
+
 enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t bytes,
                           char hash[SHA256_HEX_BYTES], struct error *error)
 {
@@ -360,6 +371,7 @@ enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t 
     if (artifacts->objects == NULL || access(path, F_OK) == 0) {
         TRY(artifacts_exists(artifacts, name, &exists, error));
     }
+    exists = exists && (artifacts->objects != NULL || is_whole(artifacts, name));
     TRY(keep_directory(artifacts, name, directory, error));
     enum status status = STATUS_OK;
     if (exists) {

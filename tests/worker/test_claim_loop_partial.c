@@ -381,35 +381,45 @@ static void so_do_branches_that_run_alone(void)
     play_all("builtin:reference", true, DIES_AFTER, DIES_AFTER);
 }
 
-/* Goal: a finished rollout whose artifact has vanished with its worker is driven again by the next,
- * and the job is done in that attempt. Method: the artifacts of all partial outcomes are removed.
- */
-static void what_has_vanished_is_driven_again(void)
+/* Does something to the files of all artifacts of partial outcomes, and returns how many. */
+static uint32_t spoil(struct shop *shop, const struct order *order, const char *deed)
+{
+    static struct outcome found[OUTCOMES_MAX];
+    struct error error;
+    uint32_t spoilt = 0;
+    for (uint32_t job = 1; job <= order->submission.job_count; job++) {
+        uint32_t count = 0;
+        EXPECT_OK(shop->store->ops->partials(shop->store, job, found, OUTCOMES_MAX, &count, &error),
+                  error);
+        for (uint32_t i = 0; i < count; i++, spoilt++) {
+            char command[256];
+            const bool part = found[i].artifact_hash[0] == '\0';
+            snprintf(command, sizeof command, "find '%s' -name '%s*' %s", shop->directory,
+                     part ? found[i].evidence_hash : found[i].artifact_hash, deed);
+            EXPECT_INT(system(command), 0);
+        }
+    }
+    return spoilt;
+}
+
+static const char *const deeds[] = {"-delete", "-exec truncate -s 9 {} +",
+                                    "-exec sh -c 'printf x | dd of=\"$0\" seek=40 bs=1 "
+                                    "conv=notrunc status=none' {} \\;"};
+
+static void play_spoilt(const char *deed)
 {
     static struct outcome found[OUTCOMES_MAX];
     struct shop shop;
     struct order order;
     struct mortal m;
     struct error error;
-    uint32_t vanished = 0;
     send_suite(&shop, &order, "builtin:reference");
     mortal_init(&m, shop.store);
     m.way = DIES_AFTER;
     m.at = 2;
     EXPECT_INT(work(&m, "first", false), STATUS_STORE);
     EXPECT_OK(shop.store->ops->worker_gone(shop.store, "first", &error), error);
-    for (uint32_t job = 1; job <= order.submission.job_count; job++) {
-        uint32_t count = 0;
-        EXPECT_OK(shop.store->ops->partials(shop.store, job, found, OUTCOMES_MAX, &count, &error),
-                  error);
-        for (uint32_t i = 0; i < count; i++, vanished++) {
-            char command[256];
-            snprintf(command, sizeof command, "find '%s' -name '%s*' -delete", shop.directory,
-                     found[i].artifact_hash);
-            EXPECT_INT(system(command), 0);
-        }
-    }
-    EXPECT(vanished > 0);
+    EXPECT(spoil(&shop, &order, deed) > 0);
     mortal_init(&m, shop.store);
     EXPECT_INT(work(&m, "second", false), STATUS_OK);
     struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
@@ -420,8 +430,20 @@ static void what_has_vanished_is_driven_again(void)
         EXPECT(row.attempts <= 2);
     }
     EXPECT_INT(outcomes_of(&shop, found), order.submission.rollout_count);
+    for (uint32_t i = 0; i < order.submission.rollout_count; i++) {
+        shop_expect_trace(&shop, &found[i]);
+    }
     order_finish(&order);
     shop_close(&shop);
+}
+
+/* Goal: a finished rollout whose artifact has vanished with its worker, or is damaged, is driven
+ * again by the next, and the job is done in that attempt, with whole artifacts. */
+static void what_has_vanished_is_driven_again(void)
+{
+    for (size_t i = 0; i < COUNT_OF(deeds); i++) {
+        play_spoilt(deeds[i]);
+    }
 }
 
 /* Goal: partial outcomes that cannot be a job's, as earlier versions took them from whoever sent
@@ -542,8 +564,9 @@ static uint32_t checkpointed(struct shop *shop, uint32_t job_count, uint32_t *pa
 
 /* Goal: where a worker dies in the middle of a main line in a learned world, another goes on from
  * there to the same outcomes, and generates what is missing alone; where the store has no log of
- * that drive, from the start. Method: workers that die at some partial completions, or hand back
- * what they have; the logs are the right ones, or a trace is said to be one. */
+ * that drive, or a damaged one, from the start. Method: workers that die at some partial
+ * completions, or hand back what they have; the logs are the right ones, or something else is said
+ * to be one, or its file is damaged. */
 static void a_main_line_goes_on_where_it_was(void)
 {
     static struct outcome expected[OUTCOMES_MAX];
@@ -563,7 +586,7 @@ static void a_main_line_goes_on_where_it_was(void)
     EXPECT_INT(count, 3);
     order_finish(&order);
     shop_close(&shop);
-    const int at[] = {1, 6, 4};
+    const int at[] = {1, 6, 4, 4};
     for (size_t i = 0; i < COUNT_OF(at); i++) {
         send_roads(&shop, &order, models);
         mortal_init(&m, shop.store);
@@ -574,11 +597,13 @@ static void a_main_line_goes_on_where_it_was(void)
         EXPECT_OK(shop.store->ops->worker_gone(shop.store, "first", &error), error);
         uint32_t past = 0;
         uint32_t kept = checkpointed(&shop, order.submission.job_count, &past);
-        bool poisoned = i == COUNT_OF(at) - 1;
+        bool poisoned = i >= 2;
         EXPECT(kept > 4);
         mortal_init(&m, shop.store);
         m.models = models;
-        if (poisoned) {
+        if (i == 3) {
+            EXPECT(spoil(&shop, &order, deeds[2]) > 0);
+        } else if (poisoned) {
             EXPECT_OK(shop.store->ops->artifact_put(shop.store, "no log", 6, m.evidence, &error),
                       error);
         }

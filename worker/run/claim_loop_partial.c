@@ -202,8 +202,8 @@ static enum status take_checkpoint(const struct claim_loop *loop, struct job_run
     return status == STATUS_NO_MEMORY ? status : STATUS_OK;
 }
 
-/* Takes out the outcomes that cannot be the job's, and those whose artifact the store has no more.
- */
+/* Takes out the outcomes that cannot be the job's, and those whose artifact the store has no more,
+ * or has damaged. */
 static enum status drop_faulty(struct claim_loop *loop, struct job_run *job,
                                struct outcome *outcomes, uint32_t *count, struct error *error)
 {
@@ -233,10 +233,11 @@ static enum status drop_faulty(struct claim_loop *loop, struct job_run *job,
                       job->lease.job_id, outcomes[i].branch_id, fault);
             continue;
         }
-        if (status == STATUS_NOT_FOUND || status == STATUS_BAD_INPUT) {
+        if (status == STATUS_NOT_FOUND || status == STATUS_BAD_INPUT || status == STATUS_IO) {
             log_event(loop->config->logger, LOG_WARNING,
-                      "job %" PRId64 ": branch \"%s\" was finished before and is driven again: %s",
-                      job->lease.job_id, outcomes[i].branch_id, error->text);
+                      "job %" PRId64 ": branch \"%s\" was %s before and is driven again: %s",
+                      job->lease.job_id, outcomes[i].branch_id, part ? "begun" : "finished",
+                      error->text);
             continue;
         }
         if (status != STATUS_OK) {
