@@ -181,9 +181,12 @@ static enum status separate(struct cr_context *context, struct scenario *scenari
 /* Ego's own recording, as far as ego could drive it, which has no reverse gear. */
 static void take_log(struct cr_context *context, struct ego *ego, const struct agent *agent)
 {
-    bool reverses = recorded_reverses(&agent->trajectory);
-    ego->log = reverses ? (struct trajectory){0} : agent->trajectory;
-    cr_note(context, reverses ? CR_NOTE_EGO_REVERSES : CR_NOTE_EGO_LOG);
+    if (recorded_reverses(&agent->trajectory)) {
+        cr_note(context, CR_NOTE_EGO_REVERSES);
+        return;
+    }
+    ego->log = agent->trajectory;
+    cr_note(context, CR_NOTE_EGO_LOG);
 }
 
 /* Whoever touches ego's log by no more than boxes are too large becomes smaller. */
@@ -198,8 +201,8 @@ static void keep_off_log(struct cr_context *context, struct scenario *scenario)
         stays[1] = stays[0];
         stays[1].t_s = (scenario->horizon_ticks + 1) * TICK_S;
         bool moves = agent->trajectory.point_count > 0;
-        struct recorded other = {moves ? agent->trajectory : (struct trajectory){2, stays},
-                                 agent->length_m, agent->width_m};
+        struct recorded other = {{2, stays}, agent->length_m, agent->width_m};
+        other.drive = moves ? agent->trajectory : other.drive;
         double by_m = recorded_shrink_m(&own, &other);
         if (isnan(by_m)) {
             cr_note(context, CR_NOTE_LOG_TOUCHES);
