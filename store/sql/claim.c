@@ -353,8 +353,7 @@ static enum status take_affine(struct claim_call *call, int64_t prefix, struct e
     return STATUS_OK;
 }
 
-/* What the suite may take is known without a look at its next job: it has no limit, and nobody else
- * leases. */
+/* Takes no look at the suite's next job: there is no limit, and nobody else leases. */
 static bool pays_alone(const struct claim_call *call, const struct turns_account *suite)
 {
     return suite->tenant == 0 && !db_shares(call->tally.db);
