@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,41 +90,39 @@ static bool is_derived(const char *name)
            strcmp(name, "freeze") == 0 || strcmp(name, "in_flight") == 0;
 }
 
-static void digest_both(const struct outcome *outcome, const struct job_spec *spec,
-                        struct digest *out)
-{
-    struct sha256 hash;
-
-    sha256_init(&hash);
-    for (size_t i = 0; i < outcome_record.count; i++) {
-        if (!is_derived(outcome_record.fields[i].name)) {
-            add_field(&hash, &outcome_record.fields[i], outcome);
-        }
-    }
-    sha256_update(&hash, "job", sizeof "job");
-    for (size_t i = 0; i < job_spec_field_list.count; i++) {
-        add_field(&hash, &job_spec_field_list.fields[i], spec);
-    }
-    sha256_final(&hash, out->bytes);
-}
-
 /* Forms of an outcome's digest, the present one first. */
 enum digest_form { FORM_NOW, FORM_TIMELESS, FORM_KEYED, FORM_COUNT };
+
+static void add_outcome(struct sha256 *hash, const struct outcome *outcome, bool timed)
+{
+    for (size_t i = 0; i < outcome_record.count; i++) {
+        const struct json_field *field = &outcome_record.fields[i];
+        bool time = field->offset == offsetof(struct outcome, at_ms);
+        if (!is_derived(field->name) && (timed || !time)) {
+            add_field(hash, field, outcome);
+        }
+    }
+}
 
 static void digest_in_form(const struct outcome *outcome, const struct job_spec *spec,
                            enum digest_form form, struct digest *out)
 {
     struct job_spec kept = *spec;
-    struct outcome shown = *outcome;
+    struct sha256 hash;
 
-    shown.at_ms = form == FORM_NOW ? outcome->at_ms : 0;
     if (form != FORM_KEYED) {
         job_escalation_clear(&kept);
         if (kept.audit_key[0] != '\0') {
             snprintf(kept.audit_key, sizeof kept.audit_key, "audit");
         }
     }
-    digest_both(&shown, &kept, out);
+    sha256_init(&hash);
+    add_outcome(&hash, outcome, form == FORM_NOW);
+    sha256_update(&hash, "job", sizeof "job");
+    for (size_t i = 0; i < job_spec_field_list.count; i++) {
+        add_field(&hash, &job_spec_field_list.fields[i], &kept);
+    }
+    sha256_final(&hash, out->bytes);
 }
 
 void digest_outcome(const struct outcome *outcome, const struct job_spec *spec, struct digest *out)

@@ -67,7 +67,10 @@ static enum status store_round(struct bench *bench, struct error *error)
 /* ---- the other side: the same statements ---- */
 
 /* Of STATEMENT_SUITE_COUNT, but for the digest: id, two counts of jobs and rollouts, five sums. */
-enum { SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5 };
+enum {
+    SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5,
+    SUITE_DIGESTED = SUITE_COUNTS - 1
+};
 
 static void bind_ints(struct query *query, const int64_t *values, size_t count)
 {
@@ -88,13 +91,31 @@ static enum status bare_find(struct db *db, enum statement statement, const char
     return query_end(&query, error);
 }
 
-static enum status bare_count(struct db *db, const int64_t values[SUITE_COUNTS],
-                              struct error *error)
+/* The counters of the suite and of its pool; jobs move between two states. */
+static enum status bare_count(struct db *db, const int64_t values[SUITE_COUNTS], int64_t pool,
+                              enum job_state from, enum job_state to, struct error *error)
 {
+    struct digest digest = {.bytes = {0}};
+    bool digested = values[SUITE_DIGESTED] != 0;
+    if (digested) {
+        struct query get = query_begin(db, STATEMENT_SUITE_DIGEST);
+        query_int(&get, values[0]);
+        if (query_row(&get)) {
+            record_digest_take(&get, &digest);
+        }
+        TRY(query_end(&get, error));
+    }
     struct query query = query_begin(db, STATEMENT_SUITE_COUNT);
     bind_ints(&query, values, SUITE_COUNTS);
-    query_null(&query); /* the digest stays */
-    return query_run(&query, error);
+    if (digested) {
+        query_blob(&query, digest.bytes, sizeof digest.bytes);
+    } else {
+        query_null(&query);
+    }
+    TRY(query_run(&query, error));
+    struct query jobs = query_begin(db, STATEMENT_POOL_COUNT);
+    bind_ints(&jobs, (const int64_t[]){pool, from, values[1 + from], to, values[1 + to]}, 5);
+    return query_run(&jobs, error);
 }
 
 static enum status bare_claim(struct db *db, uint32_t batch, int64_t *ids, int64_t *epochs,
@@ -126,7 +147,8 @@ static enum status bare_claim(struct db *db, uint32_t batch, int64_t *ids, int64
         status = query_run(&claim, error);
     }
     if (status == STATUS_OK) {
-        status = bare_count(db, (const int64_t[SUITE_COUNTS]){1, -(int64_t)found, found}, error);
+        status = bare_count(db, (const int64_t[SUITE_COUNTS]){1, -(int64_t)found, found}, pool,
+                            JOB_QUEUED, JOB_LEASED, error);
     }
     *count = found;
     return status == STATUS_OK ? query_simple(db, STATEMENT_COMMIT, error) : status;
@@ -181,6 +203,12 @@ static enum status bare_money(struct db *db, int64_t count, struct error *error)
     bind_ints(&entry,
               (const int64_t[]){TIER_OBJECT, 0, ATTEMPT_DONE, count, count, count, 0, count}, 8);
     TRY(query_run(&entry, error));
+    struct query total = query_begin(db, STATEMENT_LEDGER_TOTAL_ADD);
+    query_int(&total, 1);
+    query_text(&total, "cpu");
+    bind_ints(&total,
+              (const int64_t[]){TIER_OBJECT, 0, ATTEMPT_DONE, count, count, count, 0, count}, 8);
+    TRY(query_run(&total, error));
     struct query part = query_begin(db, STATEMENT_PROGRESS_COUNT);
     bind_ints(&part, (const int64_t[]){1, 1, TIER_OBJECT, -count, count, 0, count}, 7);
     TRY(query_run(&part, error));
@@ -206,8 +234,9 @@ static enum status bare_complete(struct db *db, const int64_t *ids, const int64_
         TRY(bare_complete_job(db, ids[i], epochs[i], outcome, error));
     }
     TRY(bare_money(db, done, error));
-    const int64_t changes[SUITE_COUNTS] = {1, 0, -done, done, 0, 0, 0, 0, 0, done};
-    TRY(bare_count(db, changes, error));
+    const int64_t changes[SUITE_COUNTS] = {
+        1, 0, -done, done, 0, 0, 0, 0, 0, done, [SUITE_DIGESTED] = done};
+    TRY(bare_count(db, changes, 1, JOB_LEASED, JOB_DONE, error));
     return query_simple(db, STATEMENT_COMMIT, error);
 }
 

@@ -353,6 +353,12 @@ static enum status take_affine(struct claim_call *call, int64_t prefix, struct e
     return STATUS_OK;
 }
 
+/* Takes no look at the suite's next job: there is no limit, and nobody else leases. */
+static bool pays_alone(const struct claim_call *call, const struct turns_account *suite)
+{
+    return suite->tenant == 0 && !db_shares(call->tally.db);
+}
+
 /* The suite whose turn it is; NULL: nothing is claimable. */
 static enum status choose_suite(struct claim_call *call, struct turns_account **chosen,
                                 struct error *error)
@@ -364,7 +370,7 @@ static enum status choose_suite(struct claim_call *call, struct turns_account **
         *chosen = turns_next(turns, call->pool, call->without == NULL);
         return STATUS_OK;
     }
-    if (row != NULL) {
+    if (row != NULL && !pays_alone(call, row)) {
         TRY(head_cost(call, row, error));
         if (row->head_cost > 0 && turns_fits(turns, row, row->head_cost)) {
             *chosen = row;
@@ -384,6 +390,15 @@ static enum status choose_suite(struct claim_call *call, struct turns_account **
     return STATUS_OK;
 }
 
+/* Takes what the suite that is being served can pay for, of one that pays alone. */
+static enum status take_served(struct claim_call *call, int64_t *prefix, struct error *error)
+{
+    struct turns_account *row = call->seen ? NULL : turns_served(&call->store->turns, call->pool);
+    return row != NULL && pays_alone(call, row) && turns_fits(&call->store->turns, row, 1)
+               ? take_run(call, row, prefix, false, error)
+               : STATUS_OK;
+}
+
 static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct error *error)
 {
     int64_t tried = 0;
@@ -396,11 +411,15 @@ static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct er
             continue;
         }
         struct turns_account *row = NULL;
+        uint32_t before = call->count + call->moved;
+        status = take_served(call, prefix, error);
+        if (status != STATUS_OK || call->count + call->moved > before) {
+            continue;
+        }
         status = choose_suite(call, &row, error);
         if (status != STATUS_OK || row == NULL) {
             break;
         }
-        uint32_t before = call->count + call->moved;
         status = take_run(call, row, prefix, false, error);
         /* Beside others the suite's next job may be another one by now, and a dearer one. */
         CHECK(status != STATUS_OK || call->count + call->moved > before ||

@@ -4,7 +4,8 @@
  * Queues: singly linked lists of operations that live on their callers' stacks; the mutex guards
  * the lists, the `finished` flags, `stop` and `writing`, nothing else. Everything below `writer_`
  * runs on the thread that set `writing`: the writer's own, or that of a caller who found nobody
- * writing and nothing queued, which saves two hand-overs. What comes meanwhile is the thread's.
+ * writing, nothing queued and no log to be copied, which saves two hand-overs. What comes meanwhile
+ * is the thread's. It copies the log: a caller who overtook it each time would let the log grow.
  */
 #include "store/sql/group_commit.h"
 
@@ -119,17 +120,27 @@ static size_t take(struct group_commit *group, struct queue *queue, size_t count
 
 /* ---- one transaction ---- */
 
-/* OK: the next transaction may be written, and the last one is where it should be. */
-static enum status writer_intact(struct group_commit *group, struct error *error)
+static enum status writer_usable(const struct group_commit *group, struct error *error)
 {
-    if (db_failed(group->db)) {
-        return error_set(error, STATUS_STORE,
-                         "the store has stopped writing because its disk failed earlier; check the "
-                         "disk and open the store again (what was acknowledged is kept)");
-    }
+    return !db_failed(group->db)
+               ? STATUS_OK
+               : error_set(error, STATUS_STORE,
+                           "the store has stopped writing because its disk failed earlier; check "
+                           "the disk and open the store again (what was acknowledged is kept)");
+}
+
+static enum status writer_look(struct group_commit *group, bool all, struct error *error)
+{
     return group->hooks.intact != NULL
-               ? group->hooks.intact(group->hooks.context, db_wal_pages(group->db), error)
+               ? group->hooks.intact(group->hooks.context, db_wal_pages(group->db), all, error)
                : STATUS_OK;
+}
+
+/* OK: the next transaction may be written, and with `all` the last one is where it should be. */
+static enum status writer_intact(struct group_commit *group, bool all, struct error *error)
+{
+    TRY(writer_usable(group, error));
+    return writer_look(group, all, error);
 }
 
 /* Ends a transaction without keeping it. */
@@ -204,7 +215,7 @@ void group_commit_stats(struct group_commit *group, struct store_stats *out)
 static enum status writer_commit(struct group_commit *group, struct error *error)
 {
     int64_t start_ns = clock_now_ns(clock_system());
-    enum status status = writer_intact(group, error);
+    enum status status = writer_intact(group, false, error);
 
     if (status == STATUS_OK && group->hooks.committing != NULL) {
         status = group->hooks.committing(group->db, group->hooks.context, error);
@@ -215,7 +226,7 @@ static enum status writer_commit(struct group_commit *group, struct error *error
         return status;
     }
     count_commit(group, clock_now_ns(clock_system()) - start_ns);
-    return writer_intact(group, error);
+    return writer_intact(group, true, error);
 }
 
 static enum status run_finish(struct db *db, struct operation *operation, struct error *error)
@@ -236,19 +247,20 @@ static void writer_run_alone(struct group_commit *group, struct operation *opera
 {
     struct error *error = &operation->error;
 
-    operation->status = writer_intact(group, error);
-    if (operation->status == STATUS_OK) {
-        operation->status = writer_begin(group, operation->beside, error);
-    }
-    if (operation->status != STATUS_OK) {
-        return;
-    }
-    operation->status = operation->run(group->db, operation->context, error);
+    operation->status = writer_usable(group, error);
+    THEN(operation->status, writer_begin(group, operation->beside, error));
+    THEN(operation->status, operation->run(group->db, operation->context, error));
     THEN(operation->status, run_finish(group->db, operation, error));
     if (operation->status == STATUS_OK) {
         operation->status = writer_commit(group, error);
-    } else {
-        writer_rollback(group);
+        return;
+    }
+    writer_rollback(group);
+    struct error lost;
+    enum status found = writer_look(group, true, &lost);
+    if (found != STATUS_OK) { /* which is why it failed, or why its answer is of no use */
+        operation->status = found;
+        *error = lost;
     }
 }
 
@@ -385,7 +397,7 @@ static void writer_checkpoint(struct group_commit *group)
         group->checkpoint_pages = step; /* the log was reset */
         return;
     }
-    if (pages < group->checkpoint_pages || writer_intact(group, &error) != STATUS_OK) {
+    if (pages < group->checkpoint_pages || writer_intact(group, true, &error) != STATUS_OK) {
         return;
     }
     group->checkpoint_pages = pages + step;
@@ -614,7 +626,7 @@ static void run_or_wait(struct group_commit *group, struct operation *operation)
 {
     pthread_mutex_lock(&group->mutex);
     CHECK(!group->stop);
-    if (!group->writing && is_idle(group)) {
+    if (!group->writing && is_idle(group) && !group->copies) {
         group->writing = true;
         pthread_mutex_unlock(&group->mutex);
         group->group[0] = operation;

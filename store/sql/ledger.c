@@ -38,7 +38,7 @@ enum status ledger_price(struct db *db, const char *pool, const char *device,
 
     query_text(&query, pool);
     query_text(&query, device);
-    if (query_row(&query)) {
+    if (query_row(&query) && !query_column_is_null(&query, 0)) {
         price = query_column_int(&query, 0);
     }
     TRY(query_end(&query, error));

@@ -51,6 +51,7 @@ struct ownership {
     struct identity parts[PART_COUNT];
     atomic_int lost; /* finding * PART_COUNT + part; 0: nothing was found */
     char path[LIMIT_PATH_BYTES];
+    char names[PART_COUNT][NAME_BYTES]; /* of the parts */
 };
 
 static struct {
@@ -249,6 +250,9 @@ enum status ownership_take(const char *path, struct ownership **out, struct erro
         free(ownership);
         return error_set(error, STATUS_LIMIT, "the store's path is too long");
     }
+    for (enum part part = PART_DATABASE; part < PART_COUNT; part++) {
+        snprintf(ownership->names[part], NAME_BYTES, "%s%s", path, part_suffix[part]);
+    }
     ownership->log_fd = -1;
     pthread_mutex_lock(&owned.mutex);
     enum status status = take(ownership, error);
@@ -294,24 +298,17 @@ int ownership_file(const struct ownership *ownership)
 
 /* ---- watching ---- */
 
-static void name_of(const struct ownership *ownership, enum part part, char out[NAME_BYTES])
-{
-    snprintf(out, NAME_BYTES, "%s%s", ownership->path, part_suffix[part]);
-}
-
 enum status ownership_watch(struct ownership *ownership, struct error *error)
 {
-    char name[NAME_BYTES];
+    const char *name = ownership->names[PART_LOG];
     struct stat info;
 
     for (enum part part = PART_LOG; part < PART_COUNT; part++) {
-        name_of(ownership, part, name);
-        if (stat(name, &info) != 0) {
-            return cannot(name, "find a file of", errno, error);
+        if (stat(ownership->names[part], &info) != 0) {
+            return cannot(ownership->names[part], "find a file of", errno, error);
         }
         ownership->parts[part] = identity_of(&info);
     }
-    name_of(ownership, PART_LOG, name);
     /* SQLite holds no lock on the log itself, so this descriptor can be closed at any time. */
     int fd = open(name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -349,11 +346,9 @@ static bool log_is_whole(struct ownership *ownership, int64_t size, int64_t log_
 
 static enum finding look(struct ownership *ownership, enum part part, int64_t log_bytes)
 {
-    char name[NAME_BYTES];
     struct stat info;
 
-    name_of(ownership, part, name);
-    if (stat(name, &info) != 0) {
+    if (stat(ownership->names[part], &info) != 0) {
         return errno == ENOENT || errno == ENOTDIR ? FOUND_REMOVED : FOUND_NOTHING;
     }
     if (!same(identity_of(&info), ownership->parts[part])) {
@@ -394,4 +389,11 @@ enum status ownership_check(struct ownership *ownership, int64_t log_bytes, stru
     return lost == 0 ? STATUS_OK
                      : say_lost(ownership, (enum finding)(lost / PART_COUNT),
                                 (enum part)(lost % PART_COUNT), error);
+}
+
+bool ownership_log_holds(const struct ownership *ownership, int64_t log_bytes)
+{
+    struct stat info;
+    return ownership->log_fd >= 0 && fstat(ownership->log_fd, &info) == 0 &&
+           info.st_size >= log_bytes;
 }

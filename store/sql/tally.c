@@ -297,7 +297,7 @@ static struct pace_group *pace_group(struct paces *paces, int64_t suite, int64_t
         if (group->suite == suite && group->pool == pool) {
             return group;
         }
-        if (idle == NULL || group->suite == 0) {
+        if (idle == NULL || (group->suite == 0 && idle->suite != 0)) {
             idle = leased_jobs(group) == 0 ? group : idle;
         }
     }

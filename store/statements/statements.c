@@ -429,8 +429,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 
     [STATEMENT_LOG_LOST] = "SELECT COALESCE(SUM(lost), 0) FROM log_losses",
     [STATEMENT_PRICE_GET] =
-        "SELECT price_uusd_per_hour FROM prices WHERE pool IN (?1, '') AND device = ?2"
-        " ORDER BY pool DESC LIMIT 1",
+        "SELECT COALESCE((SELECT price_uusd_per_hour FROM prices WHERE pool = ?1 AND device = ?2),"
+        " (SELECT price_uusd_per_hour FROM prices WHERE pool = '' AND device = ?2))",
     [STATEMENT_PRICE_SET] =
         "INSERT INTO prices (pool, device, price_uusd_per_hour) VALUES (?1, ?2, ?3)"
         " ON CONFLICT (pool, device) DO UPDATE SET price_uusd_per_hour = ?3",

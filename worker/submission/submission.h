@@ -76,7 +76,7 @@ struct submission {
     uint64_t fresh;
 };
 
-enum { SUBMISSION_PAGE = 1000 }; /* jobs at hand, at the most */
+enum { SUBMISSION_PAGE = 4000 }; /* jobs at hand, at the most */
 
 /* Pure but for planner files, whose content is hashed, and for what `trial` does. Fails with
  * everything unsent. The suite has to stay as long as the submission, the options need not. The
