@@ -2,9 +2,11 @@
  * swerve correlate: how far ego's models and reactive traffic go from recorded drives.
  */
 #include "cli/cli.h"
+#include "engine/worlds/tokens.h"
 #include "report/correlate/correlate.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { CORRELATE_FILES_MAX = 256 };
 
@@ -22,11 +24,51 @@ static enum status add_suite(struct correlate *correlate, const char *path, stru
     return status;
 }
 
+static enum status add_suites(struct correlate *correlate, const char **paths, uint32_t count,
+                              struct error *error)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(add_suite(correlate, paths[i], error));
+    }
+    if (correlate->scenes == 0) {
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "%s: expected scenarios with recorded vehicles (ego's \"log\", agents with "
+            "a \"trajectory\"), found none",
+            paths[0]);
+    }
+    return STATUS_OK;
+}
+
+/* The same, with rows written to a file where a path of one is given. */
+static enum status add_with_rows(struct correlate *correlate, const char **paths, uint32_t count,
+                                 const char *rows_path, struct error *error)
+{
+    if (rows_path == NULL) {
+        return add_suites(correlate, paths, count, error);
+    }
+    correlate->rows = fopen(rows_path, "wb");
+    if (correlate->rows == NULL) {
+        return error_set(error, STATUS_IO, "cannot write %s: %s", rows_path, strerror(errno));
+    }
+    enum status status = add_suites(correlate, paths, count, error);
+    if (fclose(correlate->rows) != 0 && status == STATUS_OK) {
+        status = error_set(error, STATUS_IO, "cannot write %s: %s", rows_path, strerror(errno));
+    }
+    return status;
+}
+
 int command_correlate(int argc, char **argv)
 {
     bool json = false;
+    const char *tokens_path = NULL;
+    const char *rows_path = NULL;
     const struct cli_option rows[] = {
         {"--json", NULL, "print one JSON object", .flag = &json},
+        {"--tokens", "FILE", "a network that foresees too, compared (experimental)",
+         .text = &tokens_path},
+        {"--rows", "FILE", "write what such a network learns from (scripts/train/traffic.py)",
+         .text = &rows_path},
     };
     const struct cli_command command = {
         "correlate",
@@ -39,22 +81,19 @@ int command_correlate(int argc, char **argv)
     uint32_t count = 0;
     struct error error;
     CLI_PARSE(&command, argc, argv, paths, &count);
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = add_suite(&correlate, paths[i], &error);
-    }
-    if (status == STATUS_OK && correlate.scenes == 0) {
-        status = error_set(&error, STATUS_BAD_INPUT,
-                           "%s: expected scenarios with recorded vehicles (ego's \"log\", agents "
-                           "with a \"trajectory\"), found none",
-                           paths[0]);
-    }
+    struct tokens *tokens = NULL;
+    enum status status =
+        tokens_path == NULL ? STATUS_OK : tokens_open(tokens_path, &tokens, &error);
+    correlate.tokens = tokens;
+    THEN(status, add_with_rows(&correlate, paths, count, rows_path, &error));
+    int code = 0;
     if (status != STATUS_OK) {
-        return cli_fail(&error);
+        code = cli_fail(&error);
+    } else if (json) {
+        code = cli_print_json(correlate_json(&correlate));
+    } else {
+        correlate_print(&correlate, stdout);
     }
-    if (json) {
-        return cli_print_json(correlate_json(&correlate));
-    }
-    correlate_print(&correlate, stdout);
-    return 0;
+    tokens_close(tokens);
+    return code;
 }

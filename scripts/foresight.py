@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Foresight on drawn maps: vehicles that `foresee` moves, beside what became of them and base lines.
 
-    scripts/foresight.py build/worker/swerve [--scenes N] [--seed N] [--keep FOLDER] [--json]
+    scripts/foresight.py build/worker/swerve [--scenes N] [--seed N] [--keep FOLDER] [--json] [--rows]
+                         [--tokens FILE]
 
 Each scene is a map of its family drawn from a seed (radii, arms, lanes, lights, signs), with 8 to 24
 vehicles whose drivers, routes and speeds are drawn too; one in eight follows a script that brakes or
@@ -357,6 +358,19 @@ def cell(value, signed=False):
                      form.format(value["high"]) + "]"])
 
 
+def token_table(results):
+    print("| family | scenes, movers | 1 s: IDM / tokens, m | 3 s | 5 s | tokens less IDM, 1 s | 3 s | 5 s |")
+    print("|---" * 8 + "|")
+    for name, result in results.items():
+        by = {round(f["horizon_s"]): f["tokens_less_foreseen_m"] for f in result["foresight"]}
+        cells = {model: {round(h["horizon_s"]): h["position_m"] for h in result["models"][model]}
+                 for model in ("foreseen", "tokens")}
+        row = [name, f"{by[3]['scenes']}, {by[3]['windows']:.0f}"]
+        row += [" / ".join(cell(cells[m][h]) for m in cells) for h in (1, 3, 5)]
+        row += [cell(by[h], True) for h in (1, 3, 5)]
+        print("| " + " | ".join(row) + " |")
+
+
 def table(results):
     print("| family | scenes, movers | 1 s: straight / accel. / foreseen, m | 3 s | 5 s | foreseen less "
           "accel., 3 s | 5 s | moving IoU at 3 s: straight / foreseen | more than straight, 3 s | 5 s |")
@@ -381,6 +395,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1000, help="of the first scene (1000)")
     parser.add_argument("--families", default=",".join(FAMILIES), help="with commas (all)")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the scenes")
+    parser.add_argument("--rows", action="store_true",
+                        help="with --keep: files FAMILY.rows for scripts/train/traffic.py, no table")
+    parser.add_argument("--tokens", type=pathlib.Path,
+                        help="a network of that script, beside IDM")
     parser.add_argument("--json", action="store_true", help="correlations in place of the table")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -389,10 +407,18 @@ def main():
         seeds = range(options.seed, options.seed + options.scenes)
         kept = {family: record_family(options.binary, folder, family, seeds)
                 for family in options.families.split(",")}
-        results = {family: json.loads(swerve(options.binary, "correlate", path, "--json"))
+        if options.rows:
+            for family, path in kept.items():
+                swerve(options.binary, "correlate", path, "--json", "--rows", folder / f"{family}.rows")
+            return
+        words = ["--json"] + (["--tokens", options.tokens] if options.tokens else [])
+        results = {family: json.loads(swerve(options.binary, "correlate", path, *words))
                    for family, path in kept.items()}
-        results["all"] = json.loads(swerve(options.binary, "correlate", *kept.values(), "--json"))
-        print(json.dumps(results)) if options.json else table(results)
+        results["all"] = json.loads(swerve(options.binary, "correlate", *kept.values(), *words))
+        if options.json:
+            print(json.dumps(results))
+        else:
+            (token_table if options.tokens else table)(results)
 
 
 if __name__ == "__main__":

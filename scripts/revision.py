@@ -56,6 +56,7 @@ EXCLUDED = {
     "engine/bench/bench*": "measures speed",
     "engine/bench/ranks.*": "measures speed",
     "engine/bench/scale_ranks.*": "measures speed",
+    "engine/worlds/tokens*": "an experiment that only correlate measures: no world drives by it",
     "schemas/careful/": "answers of drives for reports",
     "worker/careful/": "drives of its own, for reports",
     "worker/alpasim/": "serves pictures to other people's simulators",

@@ -221,6 +221,11 @@ enum status foresight_of(struct prepared *prepared, const struct scene *start,
     return STATUS_OK;
 }
 
+const struct traffic_plan *foresight_traffic(const struct foresight *foresight)
+{
+    return foresight->traffic;
+}
+
 /* ---- driving ---- */
 
 void foresee_reset(const struct foresight *foresight, uint64_t seed, struct scene *scene,

@@ -27,12 +27,16 @@
 
 struct prepared;
 struct foresight;
+struct traffic_plan;
 
 /* Foresight of the scenario from its scene at tick 0, the same for all who ask; made by the first
  * of them, from whatever thread, and the prepared scenario's to destroy. */
 enum status foresight_of(struct prepared *prepared, const struct scene *start,
                          const struct foresight **out, struct error *error);
 void foresight_destroy(struct foresight *foresight); /* accepts NULL */
+
+/* Traffic plan that moves its agents; of a scenario of its own, with the same agents by index. */
+const struct traffic_plan *foresight_traffic(const struct foresight *foresight);
 
 /* Fills motion[agent_count] and the scene's agents for tick 0. */
 void foresee_reset(const struct foresight *foresight, uint64_t seed, struct scene *scene,

@@ -21,8 +21,8 @@
 enum { WINDOW_EVERY_TICKS = 10, HORIZON_MOST_TICKS = 50 };
 
 const char *const correlate_names[CORRELATE_MODEL_COUNT] = {
-    "kinematic",        "single_track", "straight",    "traffic",
-    "traffic_straight", "foreseen",     "accelerating"};
+    "kinematic",        "single_track", "straight",     "traffic",
+    "traffic_straight", "foreseen",     "accelerating", "tokens"};
 const double correlate_horizons_s[CORRELATE_HORIZONS] = {1, 2, 3, 5};
 
 /* ---- errors ---- */
@@ -38,6 +38,7 @@ static void close_scene(struct correlate *correlate)
     }
     for (int h = 0; h < CORRELATE_HORIZONS; h++) {
         correlate_error_close(&correlate->foreseen_less_m[h]);
+        correlate_error_close(&correlate->tokens_less_m[h]);
         correlate_error_close(&correlate->moving_iou_more[h]);
         for (int c = 0; c < CORRELATE_CELLS_COUNT; c++) {
             correlate_error_close(&correlate->moving_iou[c][h]);
@@ -50,39 +51,6 @@ static void close_scene(struct correlate *correlate)
 static double wrap(double angle_rad)
 {
     return remainder(angle_rad, TWO_PI);
-}
-
-/* From the first sample on, every tenth of a second, straight between samples. */
-static enum status recording_make(const struct trajectory *trajectory, struct recording *out,
-                                  struct error *error)
-{
-    const struct trajectory_point *points = trajectory->points;
-    uint32_t last = trajectory->point_count - 1;
-    double first_s = fmax(points[0].t_s, 0);
-    uint32_t next = 0;
-    *out = (struct recording){0};
-    if (points[last].t_s <= first_s) {
-        return STATUS_OK;
-    }
-    out->count = (uint32_t)floor((points[last].t_s - first_s) / TICK_S + 1e-6) + 1;
-    out->ticks = calloc(out->count, sizeof *out->ticks);
-    TRY(memory_check(out->ticks, error, "correlate: out of memory"));
-    for (uint32_t k = 0; k < out->count; k++) {
-        double t_s = first_s + k * TICK_S;
-        while (next + 1 < last && points[next + 1].t_s <= t_s) {
-            next++;
-        }
-        const struct trajectory_point *a = &points[next];
-        const struct trajectory_point *b = &points[next + 1 <= last ? next + 1 : last];
-        double share = b->t_s > a->t_s ? fmin((t_s - a->t_s) / (b->t_s - a->t_s), 1) : 0;
-        out->ticks[k] = (struct trajectory_point){
-            .t_s = t_s,
-            .x_m = a->x_m + share * (b->x_m - a->x_m),
-            .y_m = a->y_m + share * (b->y_m - a->y_m),
-            .heading_rad = a->heading_rad + share * wrap(b->heading_rad - a->heading_rad),
-            .speed_mps = a->speed_mps + share * (b->speed_mps - a->speed_mps)};
-    }
-    return STATUS_OK;
 }
 
 static bool moves(const struct recording *recording)
@@ -198,6 +166,8 @@ struct scene_run {
     struct world *world;
     struct traffic_states states;
     struct foreseen *foreseen;
+    struct foreseen *by_tokens; /* NULL: there are none */
+    struct token_rows *rows;    /* NULL: nobody asks for them */
 };
 
 static void note_traffic(struct scene_run *run, uint32_t tick)
@@ -231,6 +201,28 @@ static void compare_traffic(struct correlate *correlate, const struct scene_run 
     }
 }
 
+static enum status begin_foreseen(const struct correlate *correlate, struct scene_run *run,
+                                  const struct scene *start, struct error *error)
+{
+    TRY(foreseen_create(run->prepared, start, NULL, &run->foreseen, error));
+    if (correlate->tokens != NULL) {
+        TRY(foreseen_create(run->prepared, start, correlate->tokens, &run->by_tokens, error));
+    }
+    return correlate->rows == NULL
+               ? STATUS_OK
+               : token_rows_create(run->prepared, start, correlate, &run->rows, error);
+}
+
+/* Tells those who foresee where ego drove. */
+static enum status see(struct scene_run *run, const struct scene *scene, struct error *error)
+{
+    foreseen_see(run->foreseen, scene);
+    if (run->by_tokens != NULL) {
+        foreseen_see(run->by_tokens, scene);
+    }
+    return run->rows == NULL ? STATUS_OK : token_rows_step(run->rows, scene, error);
+}
+
 static enum status run_traffic(struct correlate *correlate, struct scene_run *run,
                                struct error *error)
 {
@@ -242,21 +234,28 @@ static enum status run_traffic(struct correlate *correlate, struct scene_run *ru
     TRY(ops->slot_reset(run->world, 0, run->prepared, 0, error));
     TRY(traffic_states_create(run->scenario, HORIZON_MOST_TICKS + 1, &run->states, error));
     note_traffic(run, 0);
-    TRY(foreseen_create(run->prepared, ops->slot_scene(run->world, 0), &run->foreseen, error));
+    TRY(begin_foreseen(correlate, run, ops->slot_scene(run->world, 0), error));
     for (uint32_t tick = 0; tick < HORIZON_MOST_TICKS; tick++) {
         struct action action = {0};
         if (tick + 1 < run->ego.count) {
             action = input_at(&run->ego, tick, run->scenario->ego.wheelbase_m);
         }
         foreseen_step(run->foreseen);
+        if (run->by_tokens != NULL) {
+            foreseen_step(run->by_tokens);
+        }
         ops->step(run->world, &action, &active);
-        foreseen_see(run->foreseen, ops->slot_scene(run->world, 0));
+        TRY(see(run, ops->slot_scene(run->world, 0), error));
         note_traffic(run, tick + 1);
         int horizon = horizon_at(tick + 1);
         if (horizon >= 0) {
             compare_traffic(correlate, run, horizon, tick + 1);
             TRY(foreseen_compare(run->foreseen, run->scenario, run->agents, horizon, correlate,
                                  error));
+            if (run->by_tokens != NULL) {
+                foreseen_compare_tokens(run->by_tokens, run->foreseen, run->agents, horizon,
+                                        correlate);
+            }
         }
     }
     for (uint32_t i = 0; i < run->scenario->agent_count; i++) {
@@ -319,6 +318,8 @@ enum status correlate_scene(struct correlate *correlate, const struct scenario *
     prepared_unref(run.prepared);
     traffic_states_destroy(&run.states);
     foreseen_destroy(run.foreseen);
+    foreseen_destroy(run.by_tokens);
+    token_rows_destroy(run.rows);
     for (uint32_t i = 0; i < scenario->agent_count; i++) {
         free(run.agents[i].ticks);
     }

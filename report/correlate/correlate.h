@@ -37,6 +37,7 @@ enum correlate_model {
     CORRELATE_TRAFFIC_STRAIGHT,
     CORRELATE_FORESEEN,
     CORRELATE_ACCELERATING, /* base line: constant acceleration and rate of turn */
+    CORRELATE_TOKENS,       /* foreseen by a network; only where there is one */
     CORRELATE_MODEL_COUNT
 };
 
@@ -79,13 +80,19 @@ struct correlate_cell {
     struct correlate_error speed_mps;  /* without sign */
 };
 
+struct tokens; /* engine/worlds/tokens.h */
+
 struct correlate {
+    const struct tokens *tokens; /* borrowed; NULL: none */
+    FILE *rows;          /* borrowed; for training one (scripts/train/traffic.py); or NULL */
     uint32_t scenes;     /* that had something to compare */
     uint32_t recordings; /* vehicles in them that move */
     uint32_t empty;      /* scenarios without a recording */
     struct correlate_cell cells[CORRELATE_MODEL_COUNT][CORRELATE_HORIZONS];
     /* Position error of foreseen vehicles less that of accelerating ones, by vehicle. */
     struct correlate_error foreseen_less_m[CORRELATE_HORIZONS];
+    /* Position error of tokens' vehicles less that of foreseen ones, by vehicle. */
+    struct correlate_error tokens_less_m[CORRELATE_HORIZONS];
     /* Moving IoU, a value per scene; and that of foreseen vehicles less that of straight ones. */
     struct correlate_error moving_iou[CORRELATE_CELLS_COUNT][CORRELATE_HORIZONS];
     struct correlate_error moving_iou_more[CORRELATE_HORIZONS];

@@ -14,6 +14,7 @@
 
 struct foreseen {
     const struct foresight *foresight;
+    struct token_traffic *traffic; /* owned; NULL: default drivers */
     struct scene scene;
     struct agent_motion motion[LIMIT_AGENTS];
 };
@@ -25,30 +26,77 @@ struct cells {
     uint64_t *keys; /* owned */
 };
 
+enum status recording_make(const struct trajectory *trajectory, struct recording *out,
+                           struct error *error)
+{
+    const struct trajectory_point *points = trajectory->points;
+    uint32_t last = trajectory->point_count - 1;
+    double first_s = fmax(points[0].t_s, 0);
+    uint32_t next = 0;
+    *out = (struct recording){0};
+    if (points[last].t_s <= first_s) {
+        return STATUS_OK;
+    }
+    out->count = (uint32_t)floor((points[last].t_s - first_s) / TICK_S + 1e-6) + 1;
+    out->ticks = calloc(out->count, sizeof *out->ticks);
+    TRY(memory_check(out->ticks, error, "correlate: out of memory"));
+    for (uint32_t k = 0; k < out->count; k++) {
+        double t_s = first_s + k * TICK_S;
+        while (next + 1 < last && points[next + 1].t_s <= t_s) {
+            next++;
+        }
+        const struct trajectory_point *a = &points[next];
+        const struct trajectory_point *b = &points[next + 1 <= last ? next + 1 : last];
+        double share = b->t_s > a->t_s ? fmin((t_s - a->t_s) / (b->t_s - a->t_s), 1) : 0;
+        out->ticks[k] = (struct trajectory_point){
+            .t_s = t_s,
+            .x_m = a->x_m + share * (b->x_m - a->x_m),
+            .y_m = a->y_m + share * (b->y_m - a->y_m),
+            .heading_rad =
+                a->heading_rad + share * remainder(b->heading_rad - a->heading_rad, 2.0 * PI_RAD),
+            .speed_mps = a->speed_mps + share * (b->speed_mps - a->speed_mps)};
+    }
+    return STATUS_OK;
+}
+
 enum status foreseen_create(struct prepared *prepared, const struct scene *start,
-                            struct foreseen **out, struct error *error)
+                            const struct tokens *tokens, struct foreseen **out, struct error *error)
 {
     struct foreseen *self = calloc(1, sizeof *self);
     TRY(memory_check(self, error, "correlate: out of memory"));
     self->scene = *start;
     enum status status = foresight_of(prepared, start, &self->foresight, error);
+    if (status == STATUS_OK && tokens != NULL) {
+        self->traffic = malloc(sizeof *self->traffic);
+        status = memory_check(self->traffic, error, "correlate: out of memory");
+    }
     if (status != STATUS_OK) {
-        free(self);
+        foreseen_destroy(self);
         return status;
     }
     foresee_reset(self->foresight, 0, &self->scene, self->motion);
+    if (self->traffic != NULL) {
+        token_traffic_reset(self->traffic, tokens, self->foresight);
+    }
     *out = self;
     return STATUS_OK;
 }
 
 void foreseen_destroy(struct foreseen *foreseen)
 {
-    free(foreseen);
+    if (foreseen != NULL) {
+        free(foreseen->traffic);
+        free(foreseen);
+    }
 }
 
 void foreseen_step(struct foreseen *foreseen)
 {
-    foresee_step(foreseen->foresight, 0, &foreseen->scene, foreseen->motion);
+    if (foreseen->traffic != NULL) {
+        token_traffic_step(foreseen->traffic, 0, &foreseen->scene, foreseen->motion);
+    } else {
+        foresee_step(foreseen->foresight, 0, &foreseen->scene, foreseen->motion);
+    }
 }
 
 void foreseen_see(struct foreseen *foreseen, const struct scene *scene)
@@ -188,6 +236,27 @@ static enum status compare_one(const struct foreseen *foreseen, const struct age
         TRY(gone ? STATUS_OK : cells_add(&cells[c], poses[c], agent, error));
     }
     return STATUS_OK;
+}
+
+void foreseen_compare_tokens(const struct foreseen *foreseen, const struct foreseen *other,
+                             const struct recording *recordings, int horizon,
+                             struct correlate *correlate)
+{
+    uint32_t tick = foreseen->scene.tick;
+    for (uint32_t i = 0; i < foreseen->scene.agent_count; i++) {
+        const struct agent_state *at = &foreseen->scene.agents[i];
+        const struct agent_state *by_default = &other->scene.agents[i];
+        if (recording_from_start(&recordings[i]) && tick < recordings[i].count && at->present &&
+            by_default->present) {
+            const struct trajectory_point *is = &recordings[i].ticks[tick];
+            correlate_compare(correlate, CORRELATE_TOKENS, horizon, is, at->pose.x_m, at->pose.y_m,
+                              at->speed_mps);
+            correlate_error_add(
+                &correlate->tokens_less_m[horizon],
+                hypot(at->pose.x_m - is->x_m, at->pose.y_m - is->y_m) -
+                    hypot(by_default->pose.x_m - is->x_m, by_default->pose.y_m - is->y_m));
+        }
+    }
 }
 
 static void compare_cells(struct cells *recorded, struct cells *cells, int horizon,

@@ -1,6 +1,7 @@
 /*
  * Foresight of a recorded scene beside what became of it: foreseen, accelerating and straight
- * vehicles against recorded ones, by place and by the cells under them. Private to correlate.
+ * vehicles against recorded ones, by place and by the cells under them; what a network of token
+ * traffic learns from. Private to correlate.
  */
 #ifndef SWERVE_REPORT_CORRELATE_CORRELATE_FORESIGHT_H
 #define SWERVE_REPORT_CORRELATE_CORRELATE_FORESIGHT_H
@@ -8,6 +9,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "engine/sensors/prepared.h"
+#include "engine/worlds/tokens.h"
 #include "report/correlate/correlate.h"
 #include "schemas/scene.h"
 
@@ -27,22 +29,46 @@ void correlate_compare(struct correlate *correlate, enum correlate_model model, 
                        const struct trajectory_point *recorded, double x_m, double y_m,
                        double speed_mps);
 
+/* From the first sample on, every tenth of a second, straight between samples. */
+enum status recording_make(const struct trajectory *trajectory, struct recording *out,
+                           struct error *error);
+
 /* A scene that is foreseen, tick by tick. */
 struct foreseen;
 
-/* From the scene at tick 0; prepared is borrowed and outlives it. */
+/* From the scene at tick 0; prepared is borrowed and outlives it, and so are tokens; these NULL: as
+ * engine/sensors/foresee.h. */
 enum status foreseen_create(struct prepared *prepared, const struct scene *start,
-                            struct foreseen **out, struct error *error);
+                            const struct tokens *tokens, struct foreseen **out,
+                            struct error *error);
 void foreseen_destroy(struct foreseen *foreseen); /* accepts NULL */
 
 /* Moves the agents by a tick; then takes ego, the lights and the tick from where ego drives. */
 void foreseen_step(struct foreseen *foreseen);
 void foreseen_see(struct foreseen *foreseen, const struct scene *scene);
 
+/* Compares the places of tokens' vehicles, and those of the default drivers of `other`, with
+ * recordings[agent_count] at this tick, the horizon's. */
+void foreseen_compare_tokens(const struct foreseen *foreseen, const struct foreseen *other,
+                             const struct recording *recordings, int horizon,
+                             struct correlate *correlate);
+
 /* Compares with recordings[agent_count] that begin at the start and reach this tick, the horizon's.
  */
 enum status foreseen_compare(const struct foreseen *foreseen, const struct scenario *scenario,
                              const struct recording *recordings, int horizon,
                              struct correlate *correlate, struct error *error);
+
+/* Writes what token traffic sees of the recorded vehicles, and what they do then, to
+ * correlate->rows. */
+struct token_rows;
+enum status token_rows_create(struct prepared *prepared, const struct scene *start,
+                              const struct correlate *correlate, struct token_rows **out,
+                              struct error *error);
+void token_rows_destroy(struct token_rows *rows); /* accepts NULL */
+
+/* Moves the vehicles by a tick, to where they were recorded; `scene` is that after it. */
+enum status token_rows_step(struct token_rows *rows, const struct scene *scene,
+                            struct error *error);
 
 #endif

@@ -13,8 +13,8 @@
 enum { CELL_BYTES = 48 };
 
 static const char *const model_texts[CORRELATE_MODEL_COUNT] = {
-    "ego, kinematic",      "ego, single-track", "  going straight on",    "reactive traffic",
-    "  going straight on", "foreseen traffic",  "  accelerating, turning"};
+    "ego, kinematic",      "ego, single-track", "  going straight on",     "reactive traffic",
+    "  going straight on", "foreseen traffic",  "  accelerating, turning", "  by tokens"};
 
 static const char *cell_text(const struct correlate_error *errors, char out[CELL_BYTES])
 {
@@ -44,6 +44,12 @@ static const char *signed_text(const struct correlate_error *errors, char out[CE
     return out;
 }
 
+/* Tokens, the last one, are there if there is a network. */
+static int models_of(const struct correlate *correlate)
+{
+    return correlate->tokens != NULL ? CORRELATE_MODEL_COUNT : CORRELATE_TOKENS;
+}
+
 static void print_errors(const struct correlate *correlate, const char *title, bool speed,
                          FILE *out)
 {
@@ -53,7 +59,7 @@ static void print_errors(const struct correlate *correlate, const char *title, b
         text_print(out, " %17.0f s", correlate_horizons_s[h]);
     }
     text_print(out, "\n");
-    for (int m = 0; m < CORRELATE_MODEL_COUNT; m++) {
+    for (int m = 0; m < models_of(correlate); m++) {
         text_print(out, "  %-22s", model_texts[m]);
         for (int h = 0; h < CORRELATE_HORIZONS; h++) {
             const struct correlate_cell *cell = &correlate->cells[m][h];
@@ -75,6 +81,12 @@ static void print_foresight(const struct correlate *correlate, FILE *out)
     text_print(out, "  %-22s", "error, m, less accel.");
     for (int h = 0; h < CORRELATE_HORIZONS; h++) {
         text_print(out, " %19s", signed_text(&correlate->foreseen_less_m[h], text));
+    }
+    if (correlate->tokens != NULL) {
+        text_print(out, "\n  %-22s", "tokens, m, less fores.");
+        for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+            text_print(out, " %19s", signed_text(&correlate->tokens_less_m[h], text));
+        }
     }
     text_print(out, "\n%-24s\n", "moving IoU");
     for (int c = 0; c < CORRELATE_CELLS_COUNT; c++) {
@@ -144,7 +156,7 @@ static json_t *error_json(const struct correlate_error *errors)
 json_t *correlate_json(const struct correlate *correlate)
 {
     json_t *models = json_object();
-    for (int m = 0; m < CORRELATE_MODEL_COUNT; m++) {
+    for (int m = 0; m < models_of(correlate); m++) {
         json_t *horizons = json_array();
         for (int h = 0; h < CORRELATE_HORIZONS; h++) {
             const struct correlate_cell *cell = &correlate->cells[m][h];
@@ -162,12 +174,16 @@ json_t *correlate_json(const struct correlate *correlate)
         for (int c = 0; c < CORRELATE_CELLS_COUNT; c++) {
             json_object_set_new(iou, cells_names[c], error_json(&correlate->moving_iou[c][h]));
         }
-        json_array_append_new(foresight,
-                              json_pack("{s:f, s:o, s:o, s:o}", "horizon_s",
-                                        correlate_horizons_s[h], "foreseen_less_accelerating_m",
-                                        error_json(&correlate->foreseen_less_m[h]), "moving_iou",
-                                        iou, "foreseen_more_than_straight",
-                                        error_json(&correlate->moving_iou_more[h])));
+        json_t *at =
+            json_pack("{s:f, s:o, s:o, s:o}", "horizon_s", correlate_horizons_s[h],
+                      "foreseen_less_accelerating_m", error_json(&correlate->foreseen_less_m[h]),
+                      "moving_iou", iou, "foreseen_more_than_straight",
+                      error_json(&correlate->moving_iou_more[h]));
+        if (correlate->tokens != NULL) {
+            json_object_set_new(at, "tokens_less_foreseen_m",
+                                error_json(&correlate->tokens_less_m[h]));
+        }
+        json_array_append_new(foresight, at);
     }
     json_t *realism = json_object();
     for (int row = 0; row < 2; row++) {

@@ -105,9 +105,52 @@ PY
     code 3 "$swerve" correlate nowhere.json
     code 2 "$swerve" correlate
 }
+tokens_foresee_beside_default_drivers() {
+    code 0 "$swerve" correlate gains.json --json --rows seen.rows
+    python3 - <<'PY' || fail "rows of a car that gains speed"
+import struct
+rows = list(struct.iter_unpack("<75f", open("seen.rows", "rb").read()))
+assert len(rows) == 10, len(rows)
+for k, row in enumerate(rows):
+    scene, beyond, inputs = row[0], row[1], row[2:]
+    assert scene == 0 and abs(inputs[0] - (10 + k / 2) / 20) < 1e-5, row
+    assert abs(inputs[5] - 0.5) < 1e-4  # 1 m/s2, halved
+    if k == 0:  # of a constant acceleration IDM leaves the same over, while the speed is
+        assert abs(beyond - (1 - 2 * inputs[6])) < 0.2, row
+# A network of zeroes whose one token is 2 m/s2.
+shapes = {"weight_0": [73, 2], "bias_0": [2], "weight_1": [2, 2], "bias_1": [2], "weight_2": [2, 1], "bias_2": [1],
+          "centres": [1]}
+import json, math
+header, at = {}, 0
+for name, shape in shapes.items():
+    header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * math.prod(shape)]}
+    at += 4 * math.prod(shape)
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open("two.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + bytes(at - 4) + struct.pack("<f", 2))
+PY
+    code 0 "$swerve" correlate gains.json --json --tokens two.safetensors
+    python3 - <<'PY' || fail "a network beside default drivers"
+import json
+d = json.load(open("out"))
+for at, foreseen, tokens in zip(d["foresight"], d["models"]["foreseen"], d["models"]["tokens"]):
+    less = tokens["position_m"]["mean"] - foreseen["position_m"]["mean"]
+    assert abs(at["tokens_less_foreseen_m"]["mean"] - less) < 1e-9 and tokens["along_m"]["mean"] > 0, at
+PY
+    code 0 "$swerve" correlate gains.json --tokens two.safetensors
+    says out 'by tokens'
+    code 0 "$swerve" correlate gains.json --json
+    python3 -c 'import json; d = json.load(open("out")); assert "tokens" not in d["models"]' || fail "tokens without a network"
+    printf 'no tensors' > other.safetensors
+    code 3 "$swerve" correlate gains.json --tokens other.safetensors
+    says err 'other.safetensors'
+    code 4 "$swerve" correlate gains.json --rows nowhere/seen.rows
+    says err 'cannot write nowhere/seen.rows'
+}
 
 t models_follow_their_inputs
 t realism_is_a_likelihood
 t scenes_are_what_is_drawn
+t tokens_foresee_beside_default_drivers
 echo "1..$count" >&3
 [ "$failed" = 0 ]
