@@ -324,6 +324,8 @@ static enum status make_bytes(void *context, const struct planner_config *planne
     return STATUS_OK;
 }
 
+static const char *clips_rig; /* of their scenario; NULL: none */
+
 /* Six jobs that make clips, changed by `change` before they are sent, over a store whose calls are
  * meddled with. */
 static void clips_open(struct shop *shop, int64_t lease_ms, struct store_ops *ops,
@@ -340,7 +342,15 @@ static void clips_open(struct shop *shop, int64_t lease_ms, struct store_ops *op
     ops->heartbeat = clip_heartbeat;
     shop->store->ops = ops;
     shop_scenario(shop, "short", "0.5", SHOP_LEAD, "", suite);
-    order_build(&order, suite, order_options("builtin:maintain", CLIPS));
+    EXPECT_OK(suite_load(suite, &order.suite, &error), error);
+    if (clips_rig != NULL) {
+        json_t *rig = json_loads(clips_rig, 0, NULL);
+        EXPECT_OK(suite_set_rig(order.suite, rig, &error), error);
+        json_decref(rig);
+    }
+    EXPECT_OK(submission_build(order.suite, order_options("builtin:maintain", CLIPS),
+                               &order.submission, &error),
+              error);
     for (int i = 0; i < CLIPS; i++) {
         snprintf(order.submission.specs[i].makes, LIMIT_ID_BYTES, JOB_MAKES_CLIP "4");
     }
@@ -359,6 +369,7 @@ static void clips_close(struct shop *shop)
 {
     shop->store->ops = clip_store.inner;
     clips_by = NULL;
+    clips_rig = NULL;
     lend = NULL;
     shop_close(shop);
 }
@@ -471,6 +482,39 @@ static void a_planner_that_is_open_is_compared(void)
     clips_close(&shop);
 }
 
+/* The jobs that ended without a result, in dead[CLIPS]; returns how many. */
+static uint32_t clips_dead(struct shop *shop, struct store_job dead[CLIPS])
+{
+    uint32_t count = 0;
+    EXPECT_OK(shop->store->ops->dead_jobs(shop->store, clip_store.suite_id, 0, dead, CLIPS, &count,
+                                          &error),
+              error);
+    return count;
+}
+
+static void name_another_rig(struct job_spec *specs)
+{
+    EXPECT(specs[0].rig[0] != '\0');
+    memset(specs[CLIPS / 2].rig, 'd', SHA256_HEX_BYTES - 1);
+}
+
+/* A job that names another rig than its scenario's makes no clip, and no world is kept under it. */
+static void a_clip_has_the_rig_that_its_job_names(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    struct store_job dead[CLIPS];
+    int64_t took_ms = 0;
+    clips_rig = "{\"id\": \"one\", \"cameras\": [{\"id\": \"front\", \"width\": 64, \"height\": 48,"
+                " \"pose\": {\"x_m\": 1, \"y_m\": 0, \"z_m\": 1.5}, \"lens\": {\"fx\": 40}}]}";
+    clips_open(&shop, 0, &ops, name_another_rig);
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(shop_status(&shop, clip_store.suite_id).jobs[JOB_DONE], CLIPS - 1);
+    EXPECT_INT(clips_dead(&shop, dead), 1);
+    EXPECT_CONTAINS(dead[0].error, "expected the rig dddddddddddd of the job");
+    clips_close(&shop);
+}
+
 /* ---- a world behind a service ---- */
 
 static struct world_ops served_ops; /* the object world's, but for: */
@@ -560,19 +604,15 @@ static void clips_that_cannot_be_made_are_charged(void)
 {
     struct shop shop;
     struct store_ops ops;
-    struct store_job dead[3];
-    uint32_t count = 0;
+    struct store_job dead[CLIPS];
     int64_t took_ms = 0;
     clips_open(&shop, 0, &ops, ask_otherwise);
     lend = lend_served;
     outages = 0;
     EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
     EXPECT_INT(shop_status(&shop, clip_store.suite_id).jobs[JOB_DONE], CLIPS - 2);
-    EXPECT_OK(
-        shop.store->ops->dead_jobs(shop.store, clip_store.suite_id, 0, dead, 3, &count, &error),
-        error);
-    EXPECT_INT(count, 2);
-    for (uint32_t i = 0; i < count; i++) {
+    EXPECT_INT(clips_dead(&shop, dead), 2);
+    for (uint32_t i = 0; i < 2; i++) {
         EXPECT_CONTAINS(dead[i].error, "expected sampler agents/served/exact on cpu");
     }
     clips_close(&shop);
@@ -587,5 +627,6 @@ int main(void)
         TEST(another_revision_costs_no_attempt), TEST(a_clip_that_is_refused_is_charged),
         TEST(a_full_store_ends_the_loop_of_clips), TEST(a_silent_store_gets_the_clip_later),
         TEST(clips_that_wait_hear_a_cancel), TEST(a_planner_that_is_open_is_compared),
-        TEST(a_world_that_goes_away_makes_no_clip), TEST(clips_that_cannot_be_made_are_charged));
+        TEST(a_clip_has_the_rig_that_its_job_names), TEST(a_world_that_goes_away_makes_no_clip),
+        TEST(clips_that_cannot_be_made_are_charged));
 }

@@ -390,23 +390,36 @@ static enum status find_model(struct clip_maker *self, const struct job_spec *sp
     return STATUS_OK;
 }
 
+/* Worlds are kept, and clips are stored, under the rig that the job names. */
+static enum status check_rig(const struct job_spec *spec, const struct rig *rig,
+                             struct error *error)
+{
+    char found[SHA256_HEX_BYTES] = "";
+    if (spec->rig[0] == '\0') { /* no sensors are drawn */
+        return STATUS_OK;
+    }
+    TRY(rig != NULL ? rig_hash(rig, found, error) : STATUS_OK);
+    return strcmp(found, spec->rig) == 0
+               ? STATUS_OK
+               : error_set(
+                     error, STATUS_CONFLICT,
+                     "clip: scenario \"%s\": expected the rig %.12s of the job, found %s%.12s",
+                     spec->scenario_id, spec->rig, rig != NULL ? "" : "none", found);
+}
+
 static enum status open_world(struct clip_maker *self, const struct job_spec *spec,
                               struct error *error)
 {
     const struct rig *rig = prepared_scenario(self->prepared)->rig;
     const struct world_ops *ops = &world_object_ops;
     struct world_config config = {.slot_count = 1};
+    TRY(check_rig(spec, rig, error));
     if (self->world != NULL && strcmp(self->model_hash, spec->model_hash) == 0 &&
         strcmp(self->sampler, spec->sampler) == 0 && strcmp(self->backend, spec->backend) == 0 &&
         self->tier == spec->tier && strcmp(self->rig_hash, spec->rig) == 0) {
         return STATUS_OK;
     }
     close_world(self);
-    if (spec->rig[0] != '\0' && rig == NULL) {
-        return error_set(error, STATUS_CONFLICT,
-                         "clip: scenario \"%s\": the job names rig %.12s, its scenario has none",
-                         spec->scenario_id, spec->rig);
-    }
     if (spec->rig[0] != '\0') {
         self->rig_seen = *rig;
         TRY(datagen_rig_create(&self->rig_seen, &self->rig, error));
