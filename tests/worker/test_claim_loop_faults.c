@@ -515,6 +515,59 @@ static void a_clip_has_the_rig_that_its_job_names(void)
     clips_close(&shop);
 }
 
+/* Jobs of the student in the shop's directory, by a sampler that it does not have. */
+static void ask_the_student(struct job_spec *specs)
+{
+    static const char text[] = "student 4 100";
+    for (int i = 0; i < CLIPS; i++) {
+        specs[i].tier = TIER_STUDENT;
+        sha256_hex(text, strlen(text), specs[i].model_hash);
+        snprintf(specs[i].sampler, LIMIT_ID_BYTES, "agents/euler5/bf16");
+    }
+}
+
+/* A model that is not to be had for a moment is asked for again: the loop ends with what is wrong
+ * with the jobs, and no attempt was charged. */
+static void a_clip_asks_again_for_its_model(void)
+{
+    static const enum status faults[] = {STATUS_NO_MEMORY, STATUS_IO, STATUS_TIMEOUT, STATUS_BUSY};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        struct shop shop;
+        struct store_ops ops;
+        char path[256];
+        int64_t took_ms = 0;
+        clips_open(&shop, 0, &ops, ask_the_student);
+        shop_write(&shop, "student.safetensors", "student 4 100", path);
+        loading.status = faults[i];
+        loading.failures = 3;
+        const struct model_loader loader = watched_loader();
+        EXPECT_INT(drain(&shop, &loader, &took_ms), STATUS_DEVICE);
+        EXPECT_CONTAINS(error.text, "the job wants tier student with sampler agents/euler5/bf16");
+        EXPECT_INT(count_state(&shop, CLIPS, JOB_QUEUED), CLIPS);
+        EXPECT_INT(loading.failures, 0);
+        EXPECT(took_ms >= 100);
+        clips_close(&shop);
+    }
+}
+
+/* .. and one that this host cannot open says why. */
+static void a_clip_says_what_is_wrong_with_its_model(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    char path[256];
+    int64_t took_ms = 0;
+    clips_open(&shop, 0, &ops, ask_the_student);
+    shop_write(&shop, "student.safetensors", "student 4 100", path);
+    loading.status = STATUS_BAD_INPUT;
+    loading.failures = 1000;
+    const struct model_loader loader = watched_loader();
+    EXPECT_INT(drain(&shop, &loader, &took_ms), STATUS_DEVICE);
+    EXPECT_CONTAINS(error.text, "planted");
+    EXPECT_INT(count_state(&shop, CLIPS, JOB_QUEUED), CLIPS);
+    clips_close(&shop);
+}
+
 /* ---- a world behind a service ---- */
 
 static struct world_ops served_ops; /* the object world's, but for: */
@@ -627,6 +680,7 @@ int main(void)
         TEST(another_revision_costs_no_attempt), TEST(a_clip_that_is_refused_is_charged),
         TEST(a_full_store_ends_the_loop_of_clips), TEST(a_silent_store_gets_the_clip_later),
         TEST(clips_that_wait_hear_a_cancel), TEST(a_planner_that_is_open_is_compared),
-        TEST(a_clip_has_the_rig_that_its_job_names), TEST(a_world_that_goes_away_makes_no_clip),
+        TEST(a_clip_has_the_rig_that_its_job_names), TEST(a_clip_asks_again_for_its_model),
+        TEST(a_clip_says_what_is_wrong_with_its_model), TEST(a_world_that_goes_away_makes_no_clip),
         TEST(clips_that_cannot_be_made_are_charged));
 }

@@ -19,6 +19,7 @@
 #include "worker/models/health_world.h"
 #include "worker/models/sampler.h"
 #include "worker/run/revision.h"
+#include "worker/run/runner_open.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -360,20 +361,19 @@ static enum status check_way(const struct job_spec *spec, enum conditioning cond
                            spec->backend);
 }
 
-/* The very model that the job names; what is wrong with it is wrong here. */
-static enum status find_model(struct clip_maker *self, const struct job_spec *spec,
-                              struct error *error)
+/* The very model that the job names, and the way that it asks for. */
+static enum status choose_model(struct clip_maker *self, const struct job_spec *spec,
+                                struct error *error)
 {
     enum conditioning conditioning = CONDITIONING_AGENTS;
     enum nn_precision precision = NN_BF16;
     const struct models_model *model = NULL;
     char sampler[LIMIT_ID_BYTES];
-    TRY(models_parse_sampler(spec->sampler, &conditioning, &precision, error));
-    if (self->models == NULL ||
-        models_find(self->models, spec->model_hash, precision, &model, error) != STATUS_OK) {
-        return error_set(error, STATUS_DEVICE, "clip: this worker has no model %.12s",
-                         spec->model_hash);
+    if (self->models == NULL) {
+        return error_set(error, STATUS_DEVICE, "clip: this worker has no models");
     }
+    TRY(models_parse_sampler(spec->sampler, &conditioning, &precision, error));
+    TRY(runner_find_model(self->models, spec->model_hash, precision, &model, error));
     models_sampler(self->models, model, CONDITIONING_AGENTS, sampler);
     TRY(check_way(spec, conditioning, sampler, error));
     bool may = model->foreign != NULL || model->config->tier == spec->tier;
@@ -425,7 +425,7 @@ static enum status open_world(struct clip_maker *self, const struct job_spec *sp
         TRY(datagen_rig_create(&self->rig_seen, &self->rig, error));
     }
     if (spec->tier != TIER_OBJECT) {
-        TRY(find_model(self, spec, error));
+        TRY(choose_model(self, spec, error));
         const struct foreign *foreign = self->model->foreign;
         ops = foreign == NULL ? world_ops_for_tier(spec->tier)
                               : foreign_world_ops(foreign, spec->tier);
@@ -610,7 +610,8 @@ enum status clip_make(void *maker, const struct planner_config *planners,
     int64_t start_ns = meter_ns(self);
     enum status status = make_drive(self, spec, entry->planner, out, error);
     out->device_ns = meter_ns(self) - start_ns;
-    if (status == STATUS_PLANNER) { /* it did start: this attempt has failed */
+    if (status == STATUS_PLANNER || status == STATUS_BUSY || status == STATUS_TIMEOUT) {
+        /* All did start: this attempt has failed. */
         status = error->status = STATUS_CONFLICT;
     }
     if (status == STATUS_CONFLICT || !planner_alive(entry->planner)) {

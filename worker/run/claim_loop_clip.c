@@ -5,6 +5,7 @@
  */
 #include "worker/run/claim_loop_internal.h"
 
+#include "base/units.h"
 #include "schemas/job_context.h"
 #include "schemas/outcome_json.h"
 
@@ -144,6 +145,14 @@ enum status claim_loop_clip_make(struct claim_loop *loop, bool *busy, struct err
         return STATUS_OK;
     }
     bool is_made = status == STATUS_OK;
+    if (status == STATUS_BUSY || status == STATUS_TIMEOUT) { /* its model is not to be had now */
+        log_event(config->logger, LOG_WARNING, "job %lld goes back: %s",
+                  (long long)clip->lease.job_id, error->text);
+        loop->paused_until_ns = clock_now_ns(loop->clock) + CLAIM_LOOP_FAULT_PAUSE_MS * NS_PER_MS;
+        release(loop, clip);
+        drop(loop, &loop->clips);
+        return STATUS_OK;
+    }
     THEN(status, put_clip(loop, &clip->made, hash, error));
     if (is_made && status == STATUS_TIMEOUT) {
         return status;

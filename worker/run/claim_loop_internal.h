@@ -20,6 +20,7 @@
 enum {
     CLAIM_LOOP_FAILURES_TOLD = 10,    /* failed attempts that a drain prints */
     CLAIM_LOOP_COMPLETION_BATCH = 32, /* at most this many wait for one commit */
+    CLAIM_LOOP_FAULT_PAUSE_MS = 100,  /* no claims after a fault of this host, doubled each time */
     CLAIM_LOOP_FAULTS_MAX = 8,        /* of this host, in a row: then the loop ends */
     CLAIM_LOOP_FAULTS_JOB = 3,   /* times that this host gives a job back before it is blamed */
     CLAIM_LOOP_FAULTY_JOBS = 64, /* of which these are counted */

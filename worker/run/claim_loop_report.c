@@ -19,10 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    COMPLETION_WAIT_MS = 30, /* a completion waits no longer for others to share its commit */
-    FAULT_PAUSE_MS = 100,    /* after a fault of this host, doubled each time */
-};
+enum { COMPLETION_WAIT_MS = 30 }; /* a completion waits no longer for others to share its commit */
 
 void claim_loop_pending_clear(struct claim_loop *loop)
 {
@@ -194,7 +191,7 @@ static void give_back(struct claim_loop *loop, struct job_completion *completion
     /* One claim brings many jobs, each of which may be a fault. */
     uint32_t doubled =
         loop->fault_count < CLAIM_LOOP_FAULTS_MAX ? loop->fault_count : CLAIM_LOOP_FAULTS_MAX;
-    int64_t pause_ms = (int64_t)FAULT_PAUSE_MS << doubled;
+    int64_t pause_ms = (int64_t)CLAIM_LOOP_FAULT_PAUSE_MS << doubled;
     loop->fault_count++;
     loop->paused_until_ns = clock_now_ns(loop->clock) + pause_ms * NS_PER_MS;
     log_event(loop->config->logger, loop->fault_count == 1 ? LOG_ERROR : LOG_WARNING,
