@@ -91,10 +91,11 @@ static void submit_all(struct shop *shop, int count, char suites[MODELS][LIMIT_I
 }
 
 /* Maker of a worker's clips; NULL: clip_make, with what it opens. */
-static enum status (*clips_by)(void *context, const struct planner_config *planners,
-                               const struct job_spec *spec, struct prepared *prepared,
-                               struct clip_made *out, struct error *why);
+static enum status (*clips_by)(void *context, const struct clip_task *task, struct clip_made *out,
+                               struct error *why);
 static void (*lend)(struct models *models); /* NULL: no world */
+static const struct world_ops *(*world_for_tier)(enum tier tier) = double_world_for_tier;
+static atomic_bool stop;
 
 static enum status drain(struct shop *shop, const struct model_loader *loader, int64_t *took_ms)
 {
@@ -102,7 +103,7 @@ static enum status drain(struct shop *shop, const struct model_loader *loader, i
     struct claim_loop_stats stats = {0};
     struct models *models = NULL;
     struct clip_maker *maker = NULL;
-    atomic_bool stop = false;
+    stop = false;
     EXPECT_OK(models_open(shop->directory, loader, &models, &error), error);
     if (lend != NULL) {
         lend(models);
@@ -118,7 +119,7 @@ static enum status drain(struct shop *shop, const struct model_loader *loader, i
         .slot_count = 16,
         .drain = true,
         .models = models,
-        .world_for_tier = double_world_for_tier,
+        .world_for_tier = world_for_tier,
         .stop = &stop,
     };
     snprintf(config.worker.worker_id, sizeof config.worker.worker_id, "worker-%d", ++workers);
@@ -268,7 +269,8 @@ static struct {
     enum status put; /* what a clip's next puts end with .. */
     int puts;        /* .. so many */
     int made;
-    atomic_int cancelled; /* jobs that heartbeats told of */
+    atomic_int cancelled; /* jobs that heartbeats told of .. */
+    atomic_int noted;     /* .. and heartbeats that were begun after that */
     bool cancels;         /* the suite, as the first clip is made */
     char suite_id[LIMIT_ID_BYTES];
 } clip_store;
@@ -288,6 +290,7 @@ static enum status clip_heartbeat(struct store *store, const struct store_worker
                                   int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                                   struct error *why)
 {
+    atomic_fetch_add(&clip_store.noted, atomic_load(&clip_store.cancelled) > 0);
     enum status status = clip_store.inner->heartbeat(store, worker, progress, count, cancelled,
                                                      cancelled_count, ttl_ms, why);
     if (status == STATUS_OK) {
@@ -298,18 +301,16 @@ static enum status clip_heartbeat(struct store *store, const struct store_worker
 
 /* A clip of a few bytes that cost CLIP_NS. The first one cancels and takes until heartbeats know of
  * the others, the next one until they have told of the cancel and the loop asks for it. */
-static enum status make_bytes(void *context, const struct planner_config *planners,
-                              const struct job_spec *spec, struct prepared *prepared,
-                              struct clip_made *out, struct error *why)
+static enum status make_bytes(void *context, const struct clip_task *task, struct clip_made *out,
+                              struct error *why)
 {
     struct shop *shop = context;
     int64_t start_ns = clock_now_ns(clock_system());
     int64_t cancelled = 0;
-    (void)prepared;
-    EXPECT(planners->watch != NULL);
+    EXPECT(task->planners->watch != NULL);
     *out = (struct clip_made){.data = malloc(8), .bytes = 8, .ticks = 4, .device_ns = CLIP_NS};
     CHECK(out->data != NULL);
-    memcpy(out->data, &spec->seed, 8);
+    memcpy(out->data, &task->spec->seed, 8);
     int made = clip_store.made++;
     if (made == 0 && clip_store.cancels) {
         EXPECT_OK(shop->store->ops->cancel(shop->store, clip_store.suite_id, &cancelled, why),
@@ -371,6 +372,7 @@ static void clips_close(struct shop *shop)
     clips_by = NULL;
     clips_rig = NULL;
     lend = NULL;
+    world_for_tier = double_world_for_tier;
     shop_close(shop);
 }
 
@@ -449,6 +451,64 @@ static void clips_that_wait_hear_a_cancel(void)
     EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
     EXPECT_INT(shop_status(&shop, clip_store.suite_id).jobs[JOB_CANCELLED], CLIPS);
     EXPECT_INT(clip_store.made, 2);
+    clips_close(&shop);
+}
+
+static struct world_ops counted_ops; /* the object world's, but for: */
+static int counted_steps;
+
+static void counted_step(struct world *world, const struct action *actions, const uint8_t *active)
+{
+    counted_steps++;
+    world_object_ops.step(world, actions, active);
+}
+
+static enum status counted_open(const struct world_config *config, struct world **out,
+                                struct error *why)
+{
+    TRY(world_object_ops.open(config, out, why));
+    (*out)->ops = &counted_ops;
+    return STATUS_OK;
+}
+
+static const struct world_ops *counted_world(enum tier tier)
+{
+    (void)tier;
+    return &counted_ops;
+}
+
+/* A clip that asks before each of ten ticks; in the first one the job beside it is driven. */
+static enum status make_ten_ticks(void *context, const struct clip_task *task,
+                                  struct clip_made *out, struct error *why)
+{
+    bool first = clip_store.made == 0;
+    int before = counted_steps;
+    for (int i = 0; i < 10; i++) {
+        EXPECT(task->goes_on(task->context));
+    }
+    EXPECT(!first || counted_steps >= before + 4);
+    return make_bytes(context, task, out, why);
+}
+
+static void judge_one(struct job_spec *specs)
+{
+    specs[0].makes[0] = '\0';
+}
+
+static void what_runs_beside_a_clip_goes_on(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    counted_ops = world_object_ops;
+    counted_ops.open = counted_open;
+    counted_ops.step = counted_step;
+    counted_steps = 0;
+    clips_open(&shop, 0, &ops, judge_one);
+    world_for_tier = counted_world;
+    clips_by = make_ten_ticks;
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(count_state(&shop, CLIPS, JOB_DONE), CLIPS);
     clips_close(&shop);
 }
 
@@ -572,6 +632,8 @@ static void a_clip_says_what_is_wrong_with_its_model(void)
 
 static struct world_ops served_ops; /* the object world's, but for: */
 static int outages;                 /* drives in which it goes away, still to come */
+static int served_steps;
+static void (*second_step)(void); /* called in the second step; NULL: nothing is */
 
 static const struct frame_stats *served_frame_stats(const struct world *world, uint32_t slot)
 {
@@ -587,6 +649,14 @@ static void served_release(struct world *world, uint32_t slot)
 {
     outages -= outages > 0;
     world_object_ops.slot_release(world, slot);
+}
+
+static void served_step(struct world *world, const struct action *actions, const uint8_t *active)
+{
+    world_object_ops.step(world, actions, active);
+    if (++served_steps == 2 && second_step != NULL) {
+        second_step();
+    }
 }
 
 static enum status served_open(const struct world_config *config, struct world **out,
@@ -609,6 +679,8 @@ static void lend_served(struct models *models)
     char hash[SHA256_HEX_BYTES] = "";
     served_ops = world_object_ops;
     served_ops.open = served_open;
+    served_ops.step = served_step;
+    served_steps = 0;
     served_ops.slot_release = served_release;
     served_ops.slot_frame_stats = served_frame_stats;
     foreign = (struct foreign){.native = &served_ops, .outside = true};
@@ -642,6 +714,52 @@ static void a_world_that_goes_away_makes_no_clip(void)
     EXPECT_INT(outages, 0);
     EXPECT(took_ms >= 100);
     clips_close(&shop);
+}
+
+static struct shop within; /* of the clip that is told something */
+
+static void leave(void)
+{
+    stop = true;
+}
+
+/* Cancels, and goes on when the keeper has noted it and the loop asks for that again. */
+static void cancel_within(void)
+{
+    struct store *store = within.store;
+    int64_t start_ns = clock_now_ns(clock_system());
+    int64_t cancelled = 0;
+    EXPECT_OK(store->ops->cancel(store, clip_store.suite_id, &cancelled, &error), error);
+    while (atomic_load(&clip_store.noted) == 0 ||
+           clock_now_ns(clock_system()) - start_ns <= REPORT_MS * NS_PER_MS) {
+        const struct timespec pause = {.tv_nsec = NS_PER_MS};
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* A clip ends at the tick in which its worker is asked to leave, or its suite is cancelled: it goes
+ * back with what it cost, and no other is begun. */
+static void a_clip_ends_when_it_is_told(void)
+{
+    static void (*const told[])(void) = {leave, cancel_within};
+    static const enum job_state states[] = {JOB_QUEUED, JOB_CANCELLED};
+    for (int i = 0; i < 2; i++) {
+        struct shop shop;
+        struct store_ops ops;
+        int64_t took_ms = 0;
+        clips_open(&shop, 400, &ops, ask_served);
+        within = shop;
+        lend = lend_served;
+        outages = 0;
+        second_step = told[i];
+        EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+        second_step = NULL;
+        EXPECT_INT(served_steps, 2);
+        EXPECT_INT(shop_status(&shop, clip_store.suite_id).jobs[states[i]], CLIPS);
+        EXPECT(i > 0 || count_state(&shop, CLIPS, JOB_QUEUED) == CLIPS); /* uncharged */
+        EXPECT(clips_cost_ns(&shop) > 0);
+        clips_close(&shop);
+    }
 }
 
 /* Jobs for which there are clips in no other way: of another layout, of another backend. */
@@ -679,7 +797,8 @@ int main(void)
         TEST(a_host_that_stays_short_ends_its_loop), TEST(a_broken_file_is_left_to_others),
         TEST(another_revision_costs_no_attempt), TEST(a_clip_that_is_refused_is_charged),
         TEST(a_full_store_ends_the_loop_of_clips), TEST(a_silent_store_gets_the_clip_later),
-        TEST(clips_that_wait_hear_a_cancel), TEST(a_planner_that_is_open_is_compared),
+        TEST(clips_that_wait_hear_a_cancel), TEST(what_runs_beside_a_clip_goes_on),
+        TEST(a_clip_ends_when_it_is_told), TEST(a_planner_that_is_open_is_compared),
         TEST(a_clip_has_the_rig_that_its_job_names), TEST(a_clip_asks_again_for_its_model),
         TEST(a_clip_says_what_is_wrong_with_its_model), TEST(a_world_that_goes_away_makes_no_clip),
         TEST(clips_that_cannot_be_made_are_charged));

@@ -82,13 +82,15 @@ struct clip_maker {
     struct datagen_rig *rig;
     const struct models_model *model; /* held; NULL: the object world */
     struct world *world;
-    struct scene *scenes;      /* [DRIVE_TICKS_MAX] */
-    struct prepared *prepared; /* of the present clip, borrowed */
-    uint32_t frames;           /* of it */
-    uint8_t *bev;              /* [FRAME_BEV_BYTES] */
-    uint8_t *clean_bev;        /* [FRAME_BEV_BYTES] */
-    uint8_t *clean;            /* [WINDOW_POSITIONS][CLEAN_CHANNELS] */
-    uint8_t *cameras;          /* [FRAME_CAMERA_BYTES] */
+    struct scene *scenes;         /* [DRIVE_TICKS_MAX] */
+    const struct clip_task *task; /* the present one; what follows is of it */
+    struct prepared *prepared;    /* borrowed */
+    uint32_t frames;
+    int64_t aside_ns;   /* that its drive stood still for what runs beside it */
+    uint8_t *bev;       /* [FRAME_BEV_BYTES] */
+    uint8_t *clean_bev; /* [FRAME_BEV_BYTES] */
+    uint8_t *clean;     /* [WINDOW_POSITIONS][CLEAN_CHANNELS] */
+    uint8_t *cameras;   /* [FRAME_CAMERA_BYTES] */
     /* Of a learned world: what it showed in each tick of the present drive, and which health check
      * it failed (enum health_check). */
     uint8_t *seen;                  /* [DRIVE_TICKS_MAX][REEL_FRAME_BYTES] */
@@ -247,6 +249,23 @@ static enum status write_seen(const struct clip_maker *self, struct shard_file *
 
 /* ---- one drive ---- */
 
+/* As runners are metered: what is computed outside this process by the time that it takes. */
+static int64_t meter_ns(const struct clip_maker *self)
+{
+    bool away = self->model != NULL && self->model->foreign != NULL;
+    return (away ? clock_now_ns : clock_thread_cpu_ns)(clock_system());
+}
+
+/* Time that passes in what runs beside the clip is charged to that. */
+static bool goes_on(void *context)
+{
+    struct clip_maker *self = context;
+    int64_t start_ns = meter_ns(self);
+    bool more = self->task->goes_on(self->task->context);
+    self->aside_ns += meter_ns(self) - start_ns;
+    return more;
+}
+
 static struct drive_plan plan_make(struct clip_maker *self, uint64_t key, struct planner *planner)
 {
     struct drive_plan plan = {
@@ -258,6 +277,7 @@ static struct drive_plan plan_make(struct clip_maker *self, uint64_t key, struct
         .has_conditions = draw(key, DRAW_CHANGE) < 1.0 / 3,
         .conditions = draw_conditions(key),
         .looked = self->model != NULL ? look : NULL,
+        .goes_on = goes_on,
         .context = self,
     };
     return plan;
@@ -579,37 +599,33 @@ static enum status make_drive(struct clip_maker *self, const struct job_spec *sp
     uint32_t count = 0;
     memset(&self->health, 0, sizeof self->health);
     self->outage[0] = '\0';
-    TRY(drive_record(self->world, self->prepared, &plan, self->scenes, &count, error));
-    if (self->outage[0] != '\0') {
-        return error_set(error, STATUS_IO, "%s", self->outage);
-    }
+    enum status status =
+        drive_record(self->world, self->prepared, &plan, self->scenes, &count, error);
     out->ticks = count > 0 ? count - 1 : 0;
     out->metres_mm = driven_mm(self->scenes, count);
+    if (status == STATUS_OK && self->outage[0] != '\0') {
+        status = error_set(error, STATUS_IO, "%s", self->outage);
+    }
+    TRY(status);
     return count >= self->frames ? draw_clip(self, &plan, spec->seed, count, out, error)
                                  : STATUS_OK;
 }
 
-/* As runners are metered: what is computed outside this process by the time that it takes. */
-static int64_t meter_ns(const struct clip_maker *self)
-{
-    bool away = self->model != NULL && self->model->foreign != NULL;
-    return (away ? clock_now_ns : clock_thread_cpu_ns)(clock_system());
-}
-
-enum status clip_make(void *maker, const struct planner_config *planners,
-                      const struct job_spec *spec, struct prepared *prepared, struct clip_made *out,
+enum status clip_make(void *maker, const struct clip_task *task, struct clip_made *out,
                       struct error *error)
 {
     struct clip_maker *self = maker;
     struct clip_planner *entry = NULL;
     *out = (struct clip_made){.ticks = 0};
-    self->prepared = prepared;
-    self->frames = job_clip_ticks(spec);
-    TRY(find_planner(self, planners, spec, &entry, error));
-    TRY(open_world(self, spec, error));
+    self->task = task;
+    self->prepared = task->prepared;
+    self->frames = job_clip_ticks(task->spec);
+    self->aside_ns = 0;
+    TRY(find_planner(self, task->planners, task->spec, &entry, error));
+    TRY(open_world(self, task->spec, error));
     int64_t start_ns = meter_ns(self);
-    enum status status = make_drive(self, spec, entry->planner, out, error);
-    out->device_ns = meter_ns(self) - start_ns;
+    enum status status = make_drive(self, task->spec, entry->planner, out, error);
+    out->device_ns = meter_ns(self) - start_ns - self->aside_ns;
     if (status == STATUS_PLANNER || status == STATUS_BUSY || status == STATUS_TIMEOUT) {
         /* All did start: this attempt has failed. */
         status = error->status = STATUS_CONFLICT;

@@ -93,7 +93,9 @@ struct drive_plan {
     void (*stepped)(void *context, const struct action *action);
     /* Told of each scene that is recorded, before the planner is; NULL: nobody is. */
     void (*looked)(void *context, const struct world *world, const struct scene *scene);
-    void *context; /* of both */
+    /* Asked before each tick; false ends the drive (CANCELLED). NULL: nobody is. */
+    bool (*goes_on)(void *context);
+    void *context; /* of all three */
 };
 
 /* Drives the prepared scenario's scenario from tick 0 to its end (its horizon, a collision that

@@ -133,8 +133,14 @@ static enum status drive_loop(struct world *world, struct rollout *rollout,
         ++*count;
         struct action action;
         bool ended = score_ended(rollout->score) && plan->stepped == NULL;
-        if (scene->tick >= horizon || ended ||
-            !ask(rollout, world, scene, plan, &action, &status, error)) {
+        if (scene->tick >= horizon || ended) {
+            break;
+        }
+        if (plan->goes_on != NULL && !plan->goes_on(plan->context)) {
+            status = error_set(error, STATUS_CANCELLED, "drive: ended at tick %u", scene->tick);
+            break;
+        }
+        if (!ask(rollout, world, scene, plan, &action, &status, error)) {
             break;
         }
         if (plan->unruly) {
