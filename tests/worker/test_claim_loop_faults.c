@@ -326,6 +326,7 @@ static enum status make_bytes(void *context, const struct clip_task *task, struc
 }
 
 static const char *clips_rig; /* of their scenario; NULL: none */
+static const char *clips_planner = "builtin:maintain";
 
 /* Six jobs that make clips, changed by `change` before they are sent, over a store whose calls are
  * meddled with. */
@@ -349,8 +350,8 @@ static void clips_open(struct shop *shop, int64_t lease_ms, struct store_ops *op
         EXPECT_OK(suite_set_rig(order.suite, rig, &error), error);
         json_decref(rig);
     }
-    EXPECT_OK(submission_build(order.suite, order_options("builtin:maintain", CLIPS),
-                               &order.submission, &error),
+    EXPECT_OK(submission_build(order.suite, order_options(clips_planner, CLIPS), &order.submission,
+                               &error),
               error);
     for (int i = 0; i < CLIPS; i++) {
         snprintf(order.submission.specs[i].makes, LIMIT_ID_BYTES, JOB_MAKES_CLIP "4");
@@ -371,6 +372,7 @@ static void clips_close(struct shop *shop)
     shop->store->ops = clip_store.inner;
     clips_by = NULL;
     clips_rig = NULL;
+    clips_planner = "builtin:maintain";
     lend = NULL;
     world_for_tier = double_world_for_tier;
     shop_close(shop);
@@ -517,24 +519,48 @@ static void change_hash(struct job_spec *specs)
     memset(specs[CLIPS / 2].planner_hash, 'b', SHA256_HEX_BYTES - 1);
 }
 
+/* Outcomes of the suite, in outcomes[CLIPS]; returns how many. */
+static uint32_t clips_outcomes(struct shop *shop, struct outcome outcomes[CLIPS])
+{
+    struct store_outcome_filter filter = {.limit = CLIPS};
+    uint32_t count = 0;
+    memcpy(filter.suite_id, clip_store.suite_id, LIMIT_ID_BYTES);
+    EXPECT_OK(shop->store->ops->outcomes(shop->store, &filter, outcomes, &count, &error), error);
+    return count;
+}
+
+/* A drive that its planner ends before it is long enough makes no clip, and says why. */
+static void a_planner_without_an_answer_is_told(void)
+{
+    static struct outcome outcomes[CLIPS];
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    clips_planner = "plugin:" PLUGIN_MOODY "?nan,2,short";
+    clips_open(&shop, 0, &ops, NULL);
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(clips_outcomes(&shop, outcomes), CLIPS);
+    for (uint32_t i = 0; i < CLIPS; i++) {
+        EXPECT_TEXT(outcomes[i].artifact_hash, "");
+        EXPECT(strncmp(outcomes[i].error, "tick 2: ", 8) == 0 && outcomes[i].error[8] != '\0');
+    }
+    clips_close(&shop);
+}
+
 /* A planner that is open is not the one of a job that names other files. Metrics are those of no
  * verdict, and the cost is the thread's. */
 static void a_planner_that_is_open_is_compared(void)
 {
     static struct outcome outcomes[CLIPS];
-    struct store_outcome_filter filter = {.limit = CLIPS};
     struct shop shop;
     struct store_ops ops;
-    uint32_t count = 0;
     int64_t took_ms = 0;
     clips_open(&shop, 0, &ops, change_hash);
     EXPECT_INT(drain(&shop, &double_loader, &took_ms), STATUS_PLANNER);
     EXPECT_CONTAINS(error.text, "found others");
     EXPECT_INT(count_state(&shop, CLIPS, JOB_DONE), CLIPS - 1);
-    memcpy(filter.suite_id, clip_store.suite_id, LIMIT_ID_BYTES);
-    EXPECT_OK(shop.store->ops->outcomes(shop.store, &filter, outcomes, &count, &error), error);
-    EXPECT_INT(count, CLIPS - 1);
-    for (uint32_t i = 0; i < count; i++) {
+    EXPECT_INT(clips_outcomes(&shop, outcomes), CLIPS - 1);
+    for (uint32_t i = 0; i < CLIPS - 1; i++) {
         EXPECT(isnan(outcomes[i].metrics.score) && isnan(outcomes[i].metrics.stage_epdms));
         EXPECT_INT(outcomes[i].metrics.collision_agent, -1);
         EXPECT(outcomes[i].device_ns > 0 && outcomes[i].artifact_hash[0] != '\0');
@@ -798,8 +824,8 @@ int main(void)
         TEST(another_revision_costs_no_attempt), TEST(a_clip_that_is_refused_is_charged),
         TEST(a_full_store_ends_the_loop_of_clips), TEST(a_silent_store_gets_the_clip_later),
         TEST(clips_that_wait_hear_a_cancel), TEST(what_runs_beside_a_clip_goes_on),
-        TEST(a_clip_ends_when_it_is_told), TEST(a_planner_that_is_open_is_compared),
-        TEST(a_clip_has_the_rig_that_its_job_names), TEST(a_clip_asks_again_for_its_model),
-        TEST(a_clip_says_what_is_wrong_with_its_model), TEST(a_world_that_goes_away_makes_no_clip),
-        TEST(clips_that_cannot_be_made_are_charged));
+        TEST(a_clip_ends_when_it_is_told), TEST(a_planner_without_an_answer_is_told),
+        TEST(a_planner_that_is_open_is_compared), TEST(a_clip_has_the_rig_that_its_job_names),
+        TEST(a_clip_asks_again_for_its_model), TEST(a_clip_says_what_is_wrong_with_its_model),
+        TEST(a_world_that_goes_away_makes_no_clip), TEST(clips_that_cannot_be_made_are_charged));
 }

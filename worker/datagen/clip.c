@@ -595,8 +595,9 @@ static enum status draw_clip(struct clip_maker *self, const struct drive_plan *p
 static enum status make_drive(struct clip_maker *self, const struct job_spec *spec,
                               struct planner *planner, struct clip_made *out, struct error *error)
 {
-    const struct drive_plan plan = plan_make(self, spec->seed, planner);
+    struct drive_plan plan = plan_make(self, spec->seed, planner);
     uint32_t count = 0;
+    plan.fault = &out->fault;
     memset(&self->health, 0, sizeof self->health);
     self->outage[0] = '\0';
     enum status status =

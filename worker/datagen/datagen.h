@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "engine/worlds/world.h"
 #include "scenarios/scenarios.h"
+#include "schemas/outcome.h"
 #include "schemas/rig/rig.h"
 #include "schemas/scene.h"
 #include "worker/planner/planner.h"
@@ -96,6 +97,9 @@ struct drive_plan {
     /* Asked before each tick; false ends the drive (CANCELLED). NULL: nobody is. */
     bool (*goes_on)(void *context);
     void *context; /* of all three */
+    /* Why the planner gave no answer, which ended the drive; untouched where it gave one. NULL: it
+     * is not told. */
+    char (*fault)[OUTCOME_ERROR_BYTES];
 };
 
 /* Drives the prepared scenario's scenario from tick 0 to its end (its horizon, a collision that

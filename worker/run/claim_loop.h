@@ -46,7 +46,8 @@ struct clip_made {
     size_t bytes;
     uint32_t ticks; /* of the drive */
     int64_t metres_mm;
-    int64_t device_ns; /* also of a drive that failed, as metres */
+    int64_t device_ns;               /* also of a drive that failed, as metres */
+    char fault[OUTCOME_ERROR_BYTES]; /* of the planner, that ended the drive; "": none did */
 };
 
 /* What is asked of a maker of clips; all borrowed. */

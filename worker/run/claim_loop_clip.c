@@ -63,6 +63,7 @@ static enum status attach_outcome(const struct claim_clip *clip, const struct cl
     memcpy(outcome->suite_id, clip->lease.spec.suite_id, sizeof outcome->suite_id);
     job_context_copy(&clip->lease.spec, outcome);
     memcpy(outcome->artifact_hash, completion->artifact_hash, sizeof outcome->artifact_hash);
+    memcpy(outcome->error, made->fault, sizeof outcome->error);
     completion->kind = COMPLETION_DONE;
     completion->outcomes = outcome;
     completion->outcome_count = 1;
