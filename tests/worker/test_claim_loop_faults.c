@@ -97,6 +97,14 @@ static void (*lend)(struct models *models); /* NULL: no world */
 static const struct world_ops *(*world_for_tier)(enum tier tier) = double_world_for_tier;
 static atomic_bool stop;
 
+/* A recording that is too large. */
+static enum status pack_too_much(const struct job_run *job, uint8_t **data, size_t *bytes,
+                                 struct error *why)
+{
+    (void)job, (void)data, (void)bytes;
+    return error_set(why, STATUS_LIMIT, "planted");
+}
+
 static enum status drain(struct shop *shop, const struct model_loader *loader, int64_t *took_ms)
 {
     static int workers;
@@ -113,6 +121,7 @@ static enum status drain(struct shop *shop, const struct model_loader *loader, i
         .make_clip = clips_by != NULL ? clips_by : clip_make,
         .end_clips = clips_by != NULL ? NULL : clip_close_planners,
         .clip_context = clips_by != NULL ? (void *)shop : maker,
+        .pack_golden = pack_too_much,
         .offline_limit_ms = 600000,
         .store = shop->store,
         .worker = {.pool = "bulk", .device = "cpu"},
@@ -742,6 +751,35 @@ static void a_world_that_goes_away_makes_no_clip(void)
     clips_close(&shop);
 }
 
+static void record_all(struct job_spec *specs)
+{
+    ask_served(specs);
+    for (int i = 0; i < CLIPS; i++) {
+        snprintf(specs[i].makes, LIMIT_ID_BYTES, JOB_MAKES_GOLDEN);
+    }
+}
+
+/* A recording that is too large is so at the next attempt, too: there is one, and it says so. */
+static void a_recording_that_is_too_large_is_made_once(void)
+{
+    static struct outcome outcomes[CLIPS];
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    clips_open(&shop, 0, &ops, record_all);
+    lend = lend_served;
+    outages = 0;
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(count_state(&shop, CLIPS, JOB_DONE), CLIPS);
+    EXPECT_INT(clips_outcomes(&shop, outcomes), CLIPS);
+    for (uint32_t i = 0; i < CLIPS; i++) {
+        EXPECT_INT(outcomes[i].verdict, VERDICT_PLANNER_ERROR);
+        EXPECT_TEXT(outcomes[i].error, "planted");
+        shop_expect_trace(&shop, &outcomes[i]);
+    }
+    clips_close(&shop);
+}
+
 static struct shop within; /* of the clip that is told something */
 
 static void leave(void)
@@ -827,5 +865,6 @@ int main(void)
         TEST(a_clip_ends_when_it_is_told), TEST(a_planner_without_an_answer_is_told),
         TEST(a_planner_that_is_open_is_compared), TEST(a_clip_has_the_rig_that_its_job_names),
         TEST(a_clip_asks_again_for_its_model), TEST(a_clip_says_what_is_wrong_with_its_model),
-        TEST(a_world_that_goes_away_makes_no_clip), TEST(clips_that_cannot_be_made_are_charged));
+        TEST(a_world_that_goes_away_makes_no_clip), TEST(clips_that_cannot_be_made_are_charged),
+        TEST(a_recording_that_is_too_large_is_made_once));
 }

@@ -130,6 +130,7 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
         job->results[0].device_ns = clock_thread_cpu_ns(loop->clock) - start_ns;
         job->handed_ns = clock_now_ns(loop->clock);
         job->filmed = lease->spec.makes[0] != '\0';
+        job->film_room_bytes = LIMIT_ARTIFACT_BYTES;
         status = claim_loop_restore(loop, job, &error);
     }
     if (status == STATUS_OK) {
