@@ -131,6 +131,7 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
         job->handed_ns = clock_now_ns(loop->clock);
         job->filmed = lease->spec.makes[0] != '\0';
         job->film_room_bytes = LIMIT_ARTIFACT_BYTES;
+        job->partial_refused = loop->keeps_nothing;
         status = claim_loop_restore(loop, job, &error);
     }
     if (status == STATUS_OK) {
