@@ -50,7 +50,7 @@ struct clip_made {
     char fault[OUTCOME_ERROR_BYTES]; /* of the planner, that ended the drive; "": none did */
 };
 
-/* What is asked of a maker of clips; all borrowed. */
+/* Question to a maker of clips; all borrowed. */
 struct clip_task {
     const struct planner_config *planners;
     const struct job_spec *spec;
