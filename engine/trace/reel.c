@@ -13,9 +13,12 @@ enum { REEL_LEVEL = 3 };
 
 void reel_finish(struct reel *reel)
 {
+    if (reel->room != NULL) {
+        *reel->room += reel->bytes + reel->count * sizeof *reel->sizes;
+    }
     free(reel->sizes);
     free(reel->data);
-    *reel = (struct reel){.on = reel->on};
+    *reel = (struct reel){.room = reel->room};
 }
 
 struct observation_buffers reel_buffers(uint8_t *frame)
@@ -43,6 +46,17 @@ static enum status reserve(struct reel *reel, size_t bytes, struct error *error)
     return STATUS_OK;
 }
 
+/* Takes that much of the room that is left. */
+static enum status take_room(struct reel *reel, size_t bytes, struct error *error)
+{
+    if (bytes > *reel->room) {
+        return error_set(error, STATUS_LIMIT, "reel: %zu bytes more, expected at most %llu", bytes,
+                         (unsigned long long)*reel->room);
+    }
+    *reel->room -= bytes;
+    return STATUS_OK;
+}
+
 /* Packs a part behind what *packed bytes there are already; the room is the bound of both. */
 static enum status pack(uint8_t *room, size_t *packed, const uint8_t *part, size_t bytes,
                         struct error *error)
@@ -61,7 +75,7 @@ enum status reel_take(struct reel *reel, const struct world *world, uint32_t slo
     const size_t most =
         ZSTD_COMPRESSBOUND(BEV_BYTES) + ZSTD_COMPRESSBOUND(REEL_FRAME_BYTES - BEV_BYTES);
     size_t bytes = 0;
-    if (!reel->on) {
+    if (reel->room == NULL) {
         return STATUS_OK;
     }
     TRY(array_room(&reel->sizes, reel->count, sizeof *reel->sizes, error));
@@ -74,6 +88,7 @@ enum status reel_take(struct reel *reel, const struct world *world, uint32_t slo
     THEN(status, pack(reel->data + reel->bytes, &bytes, frame + BEV_BYTES,
                       REEL_FRAME_BYTES - BEV_BYTES, error));
     free(frame);
+    THEN(status, take_room(reel, bytes + sizeof *reel->sizes, error));
     if (status == STATUS_OK) {
         reel->sizes[reel->count++] = (uint32_t)bytes;
         reel->bytes += bytes;
@@ -84,6 +99,7 @@ enum status reel_take(struct reel *reel, const struct world *world, uint32_t slo
 enum status reel_add(struct reel *reel, const void *data, size_t bytes, struct error *error)
 {
     TRY(reserve(reel, bytes, error));
+    TRY(take_room(reel, bytes, error));
     memcpy(reel->data + reel->bytes, data, bytes);
     reel->sizes[reel->count - 1] += (uint32_t)bytes;
     reel->bytes += bytes;

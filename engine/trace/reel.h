@@ -22,7 +22,8 @@ enum { REEL_FRAME_BYTES = BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES };
 enum reel_part { REEL_GRID = 1, REEL_CAMERAS = 2, REEL_ALL = 3 };
 
 struct reel {
-    bool on;
+    uint64_t
+        *room; /* bytes that reels of a job may still take, shared, borrowed; NULL: it is off */
     uint32_t count;
     uint32_t *sizes; /* [count], of packed frames; owned */
     uint8_t *data;   /* packed frames, one behind the other; owned */
@@ -30,16 +31,17 @@ struct reel {
     size_t capacity;
 };
 
-void reel_finish(struct reel *reel);
+void reel_finish(struct reel *reel); /* gives its room back */
 
 /* Addresses of the parts of frame[REEL_FRAME_BYTES]. */
 struct observation_buffers reel_buffers(uint8_t *frame);
 
-/* Keeps what the slot's sensors see now, where the reel is on. NO_MEMORY leaves it as it was. */
+/* Keeps what the slot's sensors see now, where the reel is on. NO_MEMORY, and LIMIT where its room
+ * ends, leave it as it was. */
 enum status reel_take(struct reel *reel, const struct world *world, uint32_t slot,
                       struct error *error);
 
-/* Keeps bytes behind the newest frame. NO_MEMORY leaves it as it was. */
+/* Keeps bytes behind the newest frame. NO_MEMORY, LIMIT: likewise. */
 enum status reel_add(struct reel *reel, const void *data, size_t bytes, struct error *error);
 
 /* Bytes of a frame that were added behind it; NULL: it is damaged. */

@@ -56,7 +56,7 @@ void trace_fork(struct trace *branch, const struct trace *parent, uint32_t tick)
         .first_tick = tick,
         .hash = parent->hash,
         .keyframes.period_ticks = parent->keyframes.period_ticks,
-        .reel.on = parent->reel.on,
+        .reel.room = parent->reel.room,
         .pictures.period_ticks = parent->keyframes.period_ticks,
         .pictures.room_bytes = parent->pictures.room_bytes,
     };

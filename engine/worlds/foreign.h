@@ -98,6 +98,10 @@ void foreign_difference(const struct swerve_world_declared *was,
 /* Whether a name or version is 1 to 31 printable characters without blanks and slashes. */
 bool foreign_is_name(const char *name);
 
+/* Whether a world can make chunks of so many frames, the first of so many: whole ticks' rates, a
+ * tick's frames at least. */
+bool foreign_chunks_can_be(uint32_t rate_hz, uint32_t chunk_frames, uint32_t first_frames);
+
 /* Whether what a world declares can be: names, form, bytes, tick, horizon. */
 enum status foreign_check_declared(const struct swerve_world_declared *declared,
                                    struct error *error);

@@ -29,11 +29,17 @@ bool foreign_is_name(const char *name)
     return bytes > 0 && bytes < SWERVE_WORLD_NAME_BYTES;
 }
 
+bool foreign_chunks_can_be(uint32_t rate_hz, uint32_t chunk_frames, uint32_t first_frames)
+{
+    const uint32_t tick_frames = rate_hz / FOREIGN_TICK_HZ;
+    return tick_frames >= 1 && rate_hz % FOREIGN_TICK_HZ == 0 && first_frames >= tick_frames &&
+           first_frames <= chunk_frames && chunk_frames <= SWERVE_WORLD_FRAMES;
+}
+
 /* Whether chunks are possible; rates of cameras are looked at where there is a rig. */
 static enum status check_chunks(const struct swerve_world_declared *declared, struct error *error)
 {
     const bool rig = declared->form == SWERVE_WORLD_FORM_RIG;
-    const uint32_t tick_frames = declared->rate_hz / FOREIGN_TICK_HZ;
     const uint32_t flags = declared->flags & ~(uint32_t)SWERVE_WORLD_DETERMINISTIC;
     if (!rig && (declared->rate_hz | declared->chunk_frames | declared->first_frames |
                  declared->states_max) != 0) {
@@ -52,9 +58,7 @@ static enum status check_chunks(const struct swerve_world_declared *declared, st
                          declared->name, declared->flags, (uint32_t)SWERVE_WORLD_CAMERAS,
                          (uint32_t)SWERVE_WORLD_DETERMINISTIC);
     }
-    if (tick_frames < 1 || declared->rate_hz % FOREIGN_TICK_HZ != 0 ||
-        declared->chunk_frames > SWERVE_WORLD_FRAMES || declared->chunk_frames < tick_frames ||
-        declared->first_frames > declared->chunk_frames || declared->first_frames < tick_frames) {
+    if (!foreign_chunks_can_be(declared->rate_hz, declared->chunk_frames, declared->first_frames)) {
         return error_set(error, STATUS_DEVICE,
                          "world %s: declares chunks of %u frames, the first of %u, at %u Hz: "
                          "expected a multiple of %d Hz, and from a tick's frames to %d",

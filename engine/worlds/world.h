@@ -183,11 +183,12 @@ struct world_ops {
      * none, as before the first tick. */
     const uint8_t *(*slot_frame)(const struct world *world, uint32_t slot, uint32_t camera,
                                  uint32_t back);
-    /* Frames of a camera that were recorded at the tick, packed so; *frames is borrowed until the
-     * next step. False: there are none, and the rollout is lost. NULL member: a world that is no
-     * recording. */
+    /* Frames of a camera that were recorded at the tick, packed so, 1 to frames_max, each of at
+     * most bytes_max; *frames is borrowed until the next step. False: there are none, or others,
+     * and the rollout is lost. NULL member: a world that is no recording. */
     bool (*slot_shot)(const struct world *world, uint32_t slot, uint32_t camera,
-                      uint32_t jpeg_quality, struct world_shot *out, const uint8_t **frames);
+                      uint32_t jpeg_quality, uint32_t frames_max, size_t bytes_max,
+                      struct world_shot *out, const uint8_t **frames);
     /* Before a step, what the planner wants from now on. *action becomes what ego does in this
      * tick: where frames that show its motion are made already, what was wanted when they were. */
     void (*slot_commit)(struct world *world, uint32_t slot, struct action *action);

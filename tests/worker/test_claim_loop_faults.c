@@ -91,10 +91,19 @@ static void submit_all(struct shop *shop, int count, char suites[MODELS][LIMIT_I
 }
 
 /* Maker of a worker's clips; NULL: clip_make, with what it opens. */
-static enum status (*clips_by)(void *context, const struct planner_config *planners,
-                               const struct job_spec *spec, struct prepared *prepared,
-                               struct clip_made *out, struct error *why);
+static enum status (*clips_by)(void *context, const struct clip_task *task, struct clip_made *out,
+                               struct error *why);
 static void (*lend)(struct models *models); /* NULL: no world */
+static const struct world_ops *(*world_for_tier)(enum tier tier) = double_world_for_tier;
+static atomic_bool stop;
+
+/* A recording that is too large. */
+static enum status pack_too_much(const struct job_run *job, uint8_t **data, size_t *bytes,
+                                 struct error *why)
+{
+    (void)job, (void)data, (void)bytes;
+    return error_set(why, STATUS_LIMIT, "planted");
+}
 
 static enum status drain(struct shop *shop, const struct model_loader *loader, int64_t *took_ms)
 {
@@ -102,7 +111,7 @@ static enum status drain(struct shop *shop, const struct model_loader *loader, i
     struct claim_loop_stats stats = {0};
     struct models *models = NULL;
     struct clip_maker *maker = NULL;
-    atomic_bool stop = false;
+    stop = false;
     EXPECT_OK(models_open(shop->directory, loader, &models, &error), error);
     if (lend != NULL) {
         lend(models);
@@ -112,13 +121,14 @@ static enum status drain(struct shop *shop, const struct model_loader *loader, i
         .make_clip = clips_by != NULL ? clips_by : clip_make,
         .end_clips = clips_by != NULL ? NULL : clip_close_planners,
         .clip_context = clips_by != NULL ? (void *)shop : maker,
+        .pack_golden = pack_too_much,
         .offline_limit_ms = 600000,
         .store = shop->store,
         .worker = {.pool = "bulk", .device = "cpu"},
         .slot_count = 16,
         .drain = true,
         .models = models,
-        .world_for_tier = double_world_for_tier,
+        .world_for_tier = world_for_tier,
         .stop = &stop,
     };
     snprintf(config.worker.worker_id, sizeof config.worker.worker_id, "worker-%d", ++workers);
@@ -268,7 +278,8 @@ static struct {
     enum status put; /* what a clip's next puts end with .. */
     int puts;        /* .. so many */
     int made;
-    atomic_int cancelled; /* jobs that heartbeats told of */
+    atomic_int cancelled; /* jobs that heartbeats told of .. */
+    atomic_int noted;     /* .. and heartbeats that were begun after that */
     bool cancels;         /* the suite, as the first clip is made */
     char suite_id[LIMIT_ID_BYTES];
 } clip_store;
@@ -288,6 +299,7 @@ static enum status clip_heartbeat(struct store *store, const struct store_worker
                                   int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                                   struct error *why)
 {
+    atomic_fetch_add(&clip_store.noted, atomic_load(&clip_store.cancelled) > 0);
     enum status status = clip_store.inner->heartbeat(store, worker, progress, count, cancelled,
                                                      cancelled_count, ttl_ms, why);
     if (status == STATUS_OK) {
@@ -298,18 +310,16 @@ static enum status clip_heartbeat(struct store *store, const struct store_worker
 
 /* A clip of a few bytes that cost CLIP_NS. The first one cancels and takes until heartbeats know of
  * the others, the next one until they have told of the cancel and the loop asks for it. */
-static enum status make_bytes(void *context, const struct planner_config *planners,
-                              const struct job_spec *spec, struct prepared *prepared,
-                              struct clip_made *out, struct error *why)
+static enum status make_bytes(void *context, const struct clip_task *task, struct clip_made *out,
+                              struct error *why)
 {
     struct shop *shop = context;
     int64_t start_ns = clock_now_ns(clock_system());
     int64_t cancelled = 0;
-    (void)prepared;
-    EXPECT(planners->watch != NULL);
+    EXPECT(task->planners->watch != NULL);
     *out = (struct clip_made){.data = malloc(8), .bytes = 8, .ticks = 4, .device_ns = CLIP_NS};
     CHECK(out->data != NULL);
-    memcpy(out->data, &spec->seed, 8);
+    memcpy(out->data, &task->spec->seed, 8);
     int made = clip_store.made++;
     if (made == 0 && clip_store.cancels) {
         EXPECT_OK(shop->store->ops->cancel(shop->store, clip_store.suite_id, &cancelled, why),
@@ -323,6 +333,9 @@ static enum status make_bytes(void *context, const struct planner_config *planne
     }
     return STATUS_OK;
 }
+
+static const char *clips_rig; /* of their scenario; NULL: none */
+static const char *clips_planner = "builtin:maintain";
 
 /* Six jobs that make clips, changed by `change` before they are sent, over a store whose calls are
  * meddled with. */
@@ -340,7 +353,15 @@ static void clips_open(struct shop *shop, int64_t lease_ms, struct store_ops *op
     ops->heartbeat = clip_heartbeat;
     shop->store->ops = ops;
     shop_scenario(shop, "short", "0.5", SHOP_LEAD, "", suite);
-    order_build(&order, suite, order_options("builtin:maintain", CLIPS));
+    EXPECT_OK(suite_load(suite, &order.suite, &error), error);
+    if (clips_rig != NULL) {
+        json_t *rig = json_loads(clips_rig, 0, NULL);
+        EXPECT_OK(suite_set_rig(order.suite, rig, &error), error);
+        json_decref(rig);
+    }
+    EXPECT_OK(submission_build(order.suite, order_options(clips_planner, CLIPS), &order.submission,
+                               &error),
+              error);
     for (int i = 0; i < CLIPS; i++) {
         snprintf(order.submission.specs[i].makes, LIMIT_ID_BYTES, JOB_MAKES_CLIP "4");
     }
@@ -359,7 +380,10 @@ static void clips_close(struct shop *shop)
 {
     shop->store->ops = clip_store.inner;
     clips_by = NULL;
+    clips_rig = NULL;
+    clips_planner = "builtin:maintain";
     lend = NULL;
+    world_for_tier = double_world_for_tier;
     shop_close(shop);
 }
 
@@ -441,9 +465,95 @@ static void clips_that_wait_hear_a_cancel(void)
     clips_close(&shop);
 }
 
+static struct world_ops counted_ops; /* the object world's, but for: */
+static int counted_steps;
+
+static void counted_step(struct world *world, const struct action *actions, const uint8_t *active)
+{
+    counted_steps++;
+    world_object_ops.step(world, actions, active);
+}
+
+static enum status counted_open(const struct world_config *config, struct world **out,
+                                struct error *why)
+{
+    TRY(world_object_ops.open(config, out, why));
+    (*out)->ops = &counted_ops;
+    return STATUS_OK;
+}
+
+static const struct world_ops *counted_world(enum tier tier)
+{
+    (void)tier;
+    return &counted_ops;
+}
+
+/* A clip that asks before each of ten ticks; in the first one the job beside it is driven. */
+static enum status make_ten_ticks(void *context, const struct clip_task *task,
+                                  struct clip_made *out, struct error *why)
+{
+    bool first = clip_store.made == 0;
+    int before = counted_steps;
+    for (int i = 0; i < 10; i++) {
+        EXPECT(task->goes_on(task->context));
+    }
+    EXPECT(!first || counted_steps >= before + 4);
+    return make_bytes(context, task, out, why);
+}
+
+static void judge_one(struct job_spec *specs)
+{
+    specs[0].makes[0] = '\0';
+}
+
+static void what_runs_beside_a_clip_goes_on(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    counted_ops = world_object_ops;
+    counted_ops.open = counted_open;
+    counted_ops.step = counted_step;
+    counted_steps = 0;
+    clips_open(&shop, 0, &ops, judge_one);
+    world_for_tier = counted_world;
+    clips_by = make_ten_ticks;
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(count_state(&shop, CLIPS, JOB_DONE), CLIPS);
+    clips_close(&shop);
+}
+
 static void change_hash(struct job_spec *specs)
 {
     memset(specs[CLIPS / 2].planner_hash, 'b', SHA256_HEX_BYTES - 1);
+}
+
+/* Outcomes of the suite, in outcomes[CLIPS]; returns how many. */
+static uint32_t clips_outcomes(struct shop *shop, struct outcome outcomes[CLIPS])
+{
+    struct store_outcome_filter filter = {.limit = CLIPS};
+    uint32_t count = 0;
+    memcpy(filter.suite_id, clip_store.suite_id, LIMIT_ID_BYTES);
+    EXPECT_OK(shop->store->ops->outcomes(shop->store, &filter, outcomes, &count, &error), error);
+    return count;
+}
+
+/* A drive that its planner ends before it is long enough makes no clip, and says why. */
+static void a_planner_without_an_answer_is_told(void)
+{
+    static struct outcome outcomes[CLIPS];
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    clips_planner = "plugin:" PLUGIN_MOODY "?nan,2,short";
+    clips_open(&shop, 0, &ops, NULL);
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(clips_outcomes(&shop, outcomes), CLIPS);
+    for (uint32_t i = 0; i < CLIPS; i++) {
+        EXPECT_TEXT(outcomes[i].artifact_hash, "");
+        EXPECT(strncmp(outcomes[i].error, "tick 2: ", 8) == 0 && outcomes[i].error[8] != '\0');
+    }
+    clips_close(&shop);
 }
 
 /* A planner that is open is not the one of a job that names other files. Metrics are those of no
@@ -451,19 +561,15 @@ static void change_hash(struct job_spec *specs)
 static void a_planner_that_is_open_is_compared(void)
 {
     static struct outcome outcomes[CLIPS];
-    struct store_outcome_filter filter = {.limit = CLIPS};
     struct shop shop;
     struct store_ops ops;
-    uint32_t count = 0;
     int64_t took_ms = 0;
     clips_open(&shop, 0, &ops, change_hash);
     EXPECT_INT(drain(&shop, &double_loader, &took_ms), STATUS_PLANNER);
     EXPECT_CONTAINS(error.text, "found others");
     EXPECT_INT(count_state(&shop, CLIPS, JOB_DONE), CLIPS - 1);
-    memcpy(filter.suite_id, clip_store.suite_id, LIMIT_ID_BYTES);
-    EXPECT_OK(shop.store->ops->outcomes(shop.store, &filter, outcomes, &count, &error), error);
-    EXPECT_INT(count, CLIPS - 1);
-    for (uint32_t i = 0; i < count; i++) {
+    EXPECT_INT(clips_outcomes(&shop, outcomes), CLIPS - 1);
+    for (uint32_t i = 0; i < CLIPS - 1; i++) {
         EXPECT(isnan(outcomes[i].metrics.score) && isnan(outcomes[i].metrics.stage_epdms));
         EXPECT_INT(outcomes[i].metrics.collision_agent, -1);
         EXPECT(outcomes[i].device_ns > 0 && outcomes[i].artifact_hash[0] != '\0');
@@ -471,10 +577,98 @@ static void a_planner_that_is_open_is_compared(void)
     clips_close(&shop);
 }
 
+/* The jobs that ended without a result, in dead[CLIPS]; returns how many. */
+static uint32_t clips_dead(struct shop *shop, struct store_job dead[CLIPS])
+{
+    uint32_t count = 0;
+    EXPECT_OK(shop->store->ops->dead_jobs(shop->store, clip_store.suite_id, 0, dead, CLIPS, &count,
+                                          &error),
+              error);
+    return count;
+}
+
+static void name_another_rig(struct job_spec *specs)
+{
+    EXPECT(specs[0].rig[0] != '\0');
+    memset(specs[CLIPS / 2].rig, 'd', SHA256_HEX_BYTES - 1);
+}
+
+/* A job that names another rig than its scenario's makes no clip, and no world is kept under it. */
+static void a_clip_has_the_rig_that_its_job_names(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    struct store_job dead[CLIPS];
+    int64_t took_ms = 0;
+    clips_rig = "{\"id\": \"one\", \"cameras\": [{\"id\": \"front\", \"width\": 64, \"height\": 48,"
+                " \"pose\": {\"x_m\": 1, \"y_m\": 0, \"z_m\": 1.5}, \"lens\": {\"fx\": 40}}]}";
+    clips_open(&shop, 0, &ops, name_another_rig);
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(shop_status(&shop, clip_store.suite_id).jobs[JOB_DONE], CLIPS - 1);
+    EXPECT_INT(clips_dead(&shop, dead), 1);
+    EXPECT_CONTAINS(dead[0].error, "expected the rig dddddddddddd of the job");
+    clips_close(&shop);
+}
+
+/* Jobs of the student in the shop's directory, by a sampler that it does not have. */
+static void ask_the_student(struct job_spec *specs)
+{
+    static const char text[] = "student 4 100";
+    for (int i = 0; i < CLIPS; i++) {
+        specs[i].tier = TIER_STUDENT;
+        sha256_hex(text, strlen(text), specs[i].model_hash);
+        snprintf(specs[i].sampler, LIMIT_ID_BYTES, "agents/euler5/bf16");
+    }
+}
+
+/* A model that is not to be had for a moment is asked for again: the loop ends with what is wrong
+ * with the jobs, and no attempt was charged. */
+static void a_clip_asks_again_for_its_model(void)
+{
+    static const enum status faults[] = {STATUS_NO_MEMORY, STATUS_IO, STATUS_TIMEOUT, STATUS_BUSY};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        struct shop shop;
+        struct store_ops ops;
+        char path[256];
+        int64_t took_ms = 0;
+        clips_open(&shop, 0, &ops, ask_the_student);
+        shop_write(&shop, "student.safetensors", "student 4 100", path);
+        loading.status = faults[i];
+        loading.failures = 3;
+        const struct model_loader loader = watched_loader();
+        EXPECT_INT(drain(&shop, &loader, &took_ms), STATUS_DEVICE);
+        EXPECT_CONTAINS(error.text, "the job wants tier student with sampler agents/euler5/bf16");
+        EXPECT_INT(count_state(&shop, CLIPS, JOB_QUEUED), CLIPS);
+        EXPECT_INT(loading.failures, 0);
+        EXPECT(took_ms >= 100);
+        clips_close(&shop);
+    }
+}
+
+/* .. and one that this host cannot open says why. */
+static void a_clip_says_what_is_wrong_with_its_model(void)
+{
+    struct shop shop;
+    struct store_ops ops;
+    char path[256];
+    int64_t took_ms = 0;
+    clips_open(&shop, 0, &ops, ask_the_student);
+    shop_write(&shop, "student.safetensors", "student 4 100", path);
+    loading.status = STATUS_BAD_INPUT;
+    loading.failures = 1000;
+    const struct model_loader loader = watched_loader();
+    EXPECT_INT(drain(&shop, &loader, &took_ms), STATUS_DEVICE);
+    EXPECT_CONTAINS(error.text, "planted");
+    EXPECT_INT(count_state(&shop, CLIPS, JOB_QUEUED), CLIPS);
+    clips_close(&shop);
+}
+
 /* ---- a world behind a service ---- */
 
 static struct world_ops served_ops; /* the object world's, but for: */
 static int outages;                 /* drives in which it goes away, still to come */
+static int served_steps;
+static void (*second_step)(void); /* called in the second step; NULL: nothing is */
 
 static const struct frame_stats *served_frame_stats(const struct world *world, uint32_t slot)
 {
@@ -490,6 +684,14 @@ static void served_release(struct world *world, uint32_t slot)
 {
     outages -= outages > 0;
     world_object_ops.slot_release(world, slot);
+}
+
+static void served_step(struct world *world, const struct action *actions, const uint8_t *active)
+{
+    world_object_ops.step(world, actions, active);
+    if (++served_steps == 2 && second_step != NULL) {
+        second_step();
+    }
 }
 
 static enum status served_open(const struct world_config *config, struct world **out,
@@ -512,6 +714,8 @@ static void lend_served(struct models *models)
     char hash[SHA256_HEX_BYTES] = "";
     served_ops = world_object_ops;
     served_ops.open = served_open;
+    served_ops.step = served_step;
+    served_steps = 0;
     served_ops.slot_release = served_release;
     served_ops.slot_frame_stats = served_frame_stats;
     foreign = (struct foreign){.native = &served_ops, .outside = true};
@@ -547,6 +751,81 @@ static void a_world_that_goes_away_makes_no_clip(void)
     clips_close(&shop);
 }
 
+static void record_all(struct job_spec *specs)
+{
+    ask_served(specs);
+    for (int i = 0; i < CLIPS; i++) {
+        snprintf(specs[i].makes, LIMIT_ID_BYTES, JOB_MAKES_GOLDEN);
+    }
+}
+
+/* A recording that is too large is so at the next attempt, too: there is one, and it says so. */
+static void a_recording_that_is_too_large_is_made_once(void)
+{
+    static struct outcome outcomes[CLIPS];
+    struct shop shop;
+    struct store_ops ops;
+    int64_t took_ms = 0;
+    clips_open(&shop, 0, &ops, record_all);
+    lend = lend_served;
+    outages = 0;
+    EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+    EXPECT_INT(count_state(&shop, CLIPS, JOB_DONE), CLIPS);
+    EXPECT_INT(clips_outcomes(&shop, outcomes), CLIPS);
+    for (uint32_t i = 0; i < CLIPS; i++) {
+        EXPECT_INT(outcomes[i].verdict, VERDICT_PLANNER_ERROR);
+        EXPECT_TEXT(outcomes[i].error, "planted");
+        shop_expect_trace(&shop, &outcomes[i]);
+    }
+    clips_close(&shop);
+}
+
+static struct shop within; /* of the clip that is told something */
+
+static void leave(void)
+{
+    stop = true;
+}
+
+/* Cancels, and goes on when the keeper has noted it and the loop asks for that again. */
+static void cancel_within(void)
+{
+    struct store *store = within.store;
+    int64_t start_ns = clock_now_ns(clock_system());
+    int64_t cancelled = 0;
+    EXPECT_OK(store->ops->cancel(store, clip_store.suite_id, &cancelled, &error), error);
+    while (atomic_load(&clip_store.noted) == 0 ||
+           clock_now_ns(clock_system()) - start_ns <= REPORT_MS * NS_PER_MS) {
+        const struct timespec pause = {.tv_nsec = NS_PER_MS};
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* A clip ends at the tick in which its worker is asked to leave, or its suite is cancelled: it goes
+ * back with what it cost, and no other is begun. */
+static void a_clip_ends_when_it_is_told(void)
+{
+    static void (*const told[])(void) = {leave, cancel_within};
+    static const enum job_state states[] = {JOB_QUEUED, JOB_CANCELLED};
+    for (int i = 0; i < 2; i++) {
+        struct shop shop;
+        struct store_ops ops;
+        int64_t took_ms = 0;
+        clips_open(&shop, 400, &ops, ask_served);
+        within = shop;
+        lend = lend_served;
+        outages = 0;
+        second_step = told[i];
+        EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
+        second_step = NULL;
+        EXPECT_INT(served_steps, 2);
+        EXPECT_INT(shop_status(&shop, clip_store.suite_id).jobs[states[i]], CLIPS);
+        EXPECT(i > 0 || count_state(&shop, CLIPS, JOB_QUEUED) == CLIPS); /* uncharged */
+        EXPECT(clips_cost_ns(&shop) > 0);
+        clips_close(&shop);
+    }
+}
+
 /* Jobs for which there are clips in no other way: of another layout, of another backend. */
 static void ask_otherwise(struct job_spec *specs)
 {
@@ -560,19 +839,15 @@ static void clips_that_cannot_be_made_are_charged(void)
 {
     struct shop shop;
     struct store_ops ops;
-    struct store_job dead[3];
-    uint32_t count = 0;
+    struct store_job dead[CLIPS];
     int64_t took_ms = 0;
     clips_open(&shop, 0, &ops, ask_otherwise);
     lend = lend_served;
     outages = 0;
     EXPECT_OK(drain(&shop, &double_loader, &took_ms), error);
     EXPECT_INT(shop_status(&shop, clip_store.suite_id).jobs[JOB_DONE], CLIPS - 2);
-    EXPECT_OK(
-        shop.store->ops->dead_jobs(shop.store, clip_store.suite_id, 0, dead, 3, &count, &error),
-        error);
-    EXPECT_INT(count, 2);
-    for (uint32_t i = 0; i < count; i++) {
+    EXPECT_INT(clips_dead(&shop, dead), 2);
+    for (uint32_t i = 0; i < 2; i++) {
         EXPECT_CONTAINS(dead[i].error, "expected sampler agents/served/exact on cpu");
     }
     clips_close(&shop);
@@ -586,6 +861,10 @@ int main(void)
         TEST(a_host_that_stays_short_ends_its_loop), TEST(a_broken_file_is_left_to_others),
         TEST(another_revision_costs_no_attempt), TEST(a_clip_that_is_refused_is_charged),
         TEST(a_full_store_ends_the_loop_of_clips), TEST(a_silent_store_gets_the_clip_later),
-        TEST(clips_that_wait_hear_a_cancel), TEST(a_planner_that_is_open_is_compared),
-        TEST(a_world_that_goes_away_makes_no_clip), TEST(clips_that_cannot_be_made_are_charged));
+        TEST(clips_that_wait_hear_a_cancel), TEST(what_runs_beside_a_clip_goes_on),
+        TEST(a_clip_ends_when_it_is_told), TEST(a_planner_without_an_answer_is_told),
+        TEST(a_planner_that_is_open_is_compared), TEST(a_clip_has_the_rig_that_its_job_names),
+        TEST(a_clip_asks_again_for_its_model), TEST(a_clip_says_what_is_wrong_with_its_model),
+        TEST(a_world_that_goes_away_makes_no_clip), TEST(clips_that_cannot_be_made_are_charged),
+        TEST(a_recording_that_is_too_large_is_made_once));
 }

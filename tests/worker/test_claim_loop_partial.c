@@ -10,9 +10,11 @@
  */
 #include "base/check.h"
 #include "base/file.h"
+#include "engine/sensors/layout.h"
 #include "engine/trace/trace.h"
 #include "engine/worlds/world.h"
 #include "tests/worker/shop.h"
+#include "worker/run/checkpoint.h"
 #include "worker/run/claim_loop.h"
 
 #include <math.h>
@@ -622,10 +624,47 @@ static void a_main_line_goes_on_where_it_was(void)
     EXPECT(file_remove_tree(directory));
 }
 
+static uint8_t noted_frame[FRAME_BYTES];
+static const struct frame_stats noted_stats;
+
+static const uint8_t *noted_memory(const struct world *world, uint32_t slot, uint32_t back)
+{
+    (void)world, (void)slot, (void)back;
+    return noted_frame;
+}
+
+static const struct frame_stats *noted_frame_stats(const struct world *world, uint32_t slot)
+{
+    (void)world, (void)slot;
+    return &noted_stats;
+}
+
+/* A log that no store takes is let go, and grows no further. */
+static void no_log_is_kept_for_a_store_that_refuses(void)
+{
+    const struct world_ops ops = {.slot_memory = noted_memory,
+                                  .slot_frame_stats = noted_frame_stats};
+    const struct world world = {&ops, 1};
+    struct rollout_result result = {.kept = NULL};
+    struct job_run job = {.results = &result, .rollout_count = 1};
+    struct rollout rollout = {.job = &job, .branch = ROLLOUT_MAIN, .device_ns = 1};
+    checkpoint_create(&rollout);
+    EXPECT(rollout.checkpoint != NULL);
+    for (int tick = 0; tick < 2 * CHECKPOINT_TRIAL_TICKS; tick++) {
+        checkpoint_note(&rollout, &world);
+    }
+    EXPECT(checkpoint_due(&rollout, 0));
+    job.partial_refused = true;
+    checkpoint_note(&rollout, &world);
+    EXPECT(!checkpoint_due(&rollout, 0));
+    checkpoint_destroy(rollout.checkpoint);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(a_main_line_goes_on_where_it_was),
                     TEST(what_a_worker_finished_outlives_it), TEST(so_do_branches_that_run_alone),
                     TEST(what_has_vanished_is_driven_again),
-                    TEST(what_cannot_be_the_jobs_is_driven_anew));
+                    TEST(what_cannot_be_the_jobs_is_driven_anew),
+                    TEST(no_log_is_kept_for_a_store_that_refuses));
 }

@@ -768,17 +768,72 @@ static void a_dark_lidar_keeps_its_last_frame(void)
     jobs_scenario_finish(&s);
 }
 
+static struct job_run *film(const struct jobs_scenario *s, uint64_t room_bytes)
+{
+    struct error error;
+    struct job_run *job = NULL;
+    const struct job_lease lease = {.epoch = 1};
+    struct runner *runner = jobs_runner(&world_object_ops, GOOD, 4, false);
+    EXPECT_OK(job_run_create(&lease, s->prepared, &job, &error), error);
+    job->filmed = true;
+    job->film_room_bytes = room_bytes;
+    EXPECT_OK(runner_add(runner, job, ROLLOUT_ALL, &error), error);
+    jobs_run(runner, &job, 1);
+    runner_destroy(runner);
+    return job;
+}
+
+/* A job that outgrows its recording is driven no further: its rollouts end at the tick that does
+ * not fit, and say how many did. Its reels never take more than there is room. */
+static void a_film_ends_with_its_room(void)
+{
+    const uint64_t room_bytes = LIMIT_ARTIFACT_BYTES;
+    struct jobs_scenario s;
+    char fits[64];
+    jobs_scenario_init(&s, "film", HORIZON);
+    jobs_branch(&s, 4, INTERVENE_EGO_BRAKE)->decel_mps2 = 1.0;
+    jobs_prepared(&s);
+    struct job_run *whole = film(&s, room_bytes);
+    uint64_t bytes = 0;
+    uint32_t ticks = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct trace *trace = &whole->results[i].trace;
+        EXPECT(whole->results[i].verdict != VERDICT_PLANNER_ERROR);
+        EXPECT_INT(trace->reel.count, trace->tick_count);
+        bytes += trace->reel.bytes + trace->reel.count * sizeof(uint32_t);
+        ticks += trace->tick_count;
+    }
+    EXPECT_INT(whole->film_room_bytes, room_bytes - bytes);
+    EXPECT_INT(whole->film_ticks, ticks);
+    job_run_destroy(film(&s, bytes)); /* exactly */
+    struct job_run *cut = film(&s, bytes / 2);
+    EXPECT(cut->film_ticks > 0 && cut->film_ticks < ticks);
+    snprintf(fits, sizeof fits, "%u ticks of its rollouts fit", (unsigned)cut->film_ticks);
+    bytes = bytes / 2 - cut->film_room_bytes;
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct trace *trace = &cut->results[i].trace;
+        EXPECT_INT(cut->results[i].verdict, VERDICT_PLANNER_ERROR);
+        EXPECT_CONTAINS(cut->results[i].error, fits);
+        EXPECT(cut->results[i].ticks < whole->results[i].ticks);
+        bytes -= trace->reel.bytes + trace->reel.count * sizeof(uint32_t);
+    }
+    EXPECT_INT(bytes, 0);
+    job_run_destroy(cut);
+    job_run_destroy(whole);
+    jobs_scenario_finish(&s);
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
-                    TEST(jobs_end_one_after_the_other),
-                    TEST(the_world_hears_which_branches_go_on_next), TEST(neighbours_do_not_matter),
-                    TEST(branches_of_a_main_line_that_ends_early),
-                    TEST(a_cancelled_job_leaves_the_others_alone),
-                    TEST(a_world_that_refuses_fails_the_job), TEST(a_nan_ends_its_rollout_alone),
-                    TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),
-                    TEST(a_planner_that_cannot_fork_runs_the_prefix_again),
-                    TEST(a_process_that_dies_is_blamed_on_the_guilty_alone),
-                    TEST(a_first_death_is_kept), TEST(sick_worlds_are_flagged),
-                    TEST(latency_delays_the_action), TEST(a_dark_lidar_keeps_its_last_frame));
+    return TEST_RUN(
+        TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
+        TEST(jobs_end_one_after_the_other), TEST(the_world_hears_which_branches_go_on_next),
+        TEST(neighbours_do_not_matter), TEST(branches_of_a_main_line_that_ends_early),
+        TEST(a_cancelled_job_leaves_the_others_alone), TEST(a_world_that_refuses_fails_the_job),
+        TEST(a_nan_ends_its_rollout_alone),
+        TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),
+        TEST(a_planner_that_cannot_fork_runs_the_prefix_again),
+        TEST(a_process_that_dies_is_blamed_on_the_guilty_alone), TEST(a_first_death_is_kept),
+        TEST(sick_worlds_are_flagged), TEST(latency_delays_the_action),
+        TEST(a_dark_lidar_keeps_its_last_frame), TEST(a_film_ends_with_its_room));
 }

@@ -18,6 +18,7 @@
 #include "worker/models/health_world.h"
 #include "worker/models/sampler.h"
 #include "worker/run/revision.h"
+#include "worker/run/runner_open.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -80,13 +81,15 @@ struct clip_maker {
     struct datagen_rig *rig;
     const struct models_model *model; /* held; NULL: the object world */
     struct world *world;
-    struct scene *scenes;      /* [DRIVE_TICKS_MAX] */
-    struct prepared *prepared; /* of the present clip, borrowed */
-    uint32_t frames;           /* of it */
-    uint8_t *bev;              /* [FRAME_BEV_BYTES] */
-    uint8_t *clean_bev;        /* [FRAME_BEV_BYTES] */
-    uint8_t *clean;            /* [WINDOW_POSITIONS][CLEAN_CHANNELS] */
-    uint8_t *cameras;          /* [FRAME_CAMERA_BYTES] */
+    struct scene *scenes;         /* [DRIVE_TICKS_MAX] */
+    const struct clip_task *task; /* the present one; what follows is of it */
+    struct prepared *prepared;    /* borrowed */
+    uint32_t frames;
+    int64_t aside_ns;   /* that its drive stood still for what runs beside it */
+    uint8_t *bev;       /* [FRAME_BEV_BYTES] */
+    uint8_t *clean_bev; /* [FRAME_BEV_BYTES] */
+    uint8_t *clean;     /* [WINDOW_POSITIONS][CLEAN_CHANNELS] */
+    uint8_t *cameras;   /* [FRAME_CAMERA_BYTES] */
     /* Of a learned world: what it showed in each tick of the present drive, and which health check
      * it failed (enum health_check). */
     uint8_t *seen;                  /* [DRIVE_TICKS_MAX][REEL_FRAME_BYTES] */
@@ -245,6 +248,23 @@ static enum status write_seen(const struct clip_maker *self, struct shard_file *
 
 /* ---- one drive ---- */
 
+/* As runners are metered: what is computed outside this process by the time that it takes. */
+static int64_t meter_ns(const struct clip_maker *self)
+{
+    bool away = self->model != NULL && self->model->foreign != NULL;
+    return (away ? clock_now_ns : clock_thread_cpu_ns)(clock_system());
+}
+
+/* Time that passes in what runs beside the clip is charged to that. */
+static bool goes_on(void *context)
+{
+    struct clip_maker *self = context;
+    int64_t start_ns = meter_ns(self);
+    bool more = self->task->goes_on(self->task->context);
+    self->aside_ns += meter_ns(self) - start_ns;
+    return more;
+}
+
 static struct drive_plan plan_make(struct clip_maker *self, uint64_t key, struct planner *planner)
 {
     struct drive_plan plan = {
@@ -256,6 +276,7 @@ static struct drive_plan plan_make(struct clip_maker *self, uint64_t key, struct
         .has_conditions = draw(key, DRAW_CHANGE) < 1.0 / 3,
         .conditions = draw_conditions(key),
         .looked = self->model != NULL ? look : NULL,
+        .goes_on = goes_on,
         .context = self,
     };
     return plan;
@@ -359,20 +380,19 @@ static enum status check_way(const struct job_spec *spec, enum conditioning cond
                            spec->backend);
 }
 
-/* The very model that the job names; what is wrong with it is wrong here. */
-static enum status find_model(struct clip_maker *self, const struct job_spec *spec,
-                              struct error *error)
+/* The very model that the job names, and the way that it asks for. */
+static enum status choose_model(struct clip_maker *self, const struct job_spec *spec,
+                                struct error *error)
 {
     enum conditioning conditioning = CONDITIONING_AGENTS;
     enum nn_precision precision = NN_BF16;
     const struct models_model *model = NULL;
     char sampler[LIMIT_ID_BYTES];
-    TRY(models_parse_sampler(spec->sampler, &conditioning, &precision, error));
-    if (self->models == NULL ||
-        models_find(self->models, spec->model_hash, precision, &model, error) != STATUS_OK) {
-        return error_set(error, STATUS_DEVICE, "clip: this worker has no model %.12s",
-                         spec->model_hash);
+    if (self->models == NULL) {
+        return error_set(error, STATUS_DEVICE, "clip: this worker has no models");
     }
+    TRY(models_parse_sampler(spec->sampler, &conditioning, &precision, error));
+    TRY(runner_find_model(self->models, spec->model_hash, precision, &model, error));
     models_sampler(self->models, model, CONDITIONING_AGENTS, sampler);
     TRY(check_way(spec, conditioning, sampler, error));
     bool may = model->foreign != NULL || model->config->tier == spec->tier;
@@ -389,29 +409,42 @@ static enum status find_model(struct clip_maker *self, const struct job_spec *sp
     return STATUS_OK;
 }
 
+/* Worlds are kept, and clips are stored, under the rig that the job names. */
+static enum status check_rig(const struct job_spec *spec, const struct rig *rig,
+                             struct error *error)
+{
+    char found[SHA256_HEX_BYTES] = "";
+    if (spec->rig[0] == '\0') { /* no sensors are drawn */
+        return STATUS_OK;
+    }
+    TRY(rig != NULL ? rig_hash(rig, found, error) : STATUS_OK);
+    return strcmp(found, spec->rig) == 0
+               ? STATUS_OK
+               : error_set(
+                     error, STATUS_CONFLICT,
+                     "clip: scenario \"%s\": expected the rig %.12s of the job, found %s%.12s",
+                     spec->scenario_id, spec->rig, rig != NULL ? "" : "none", found);
+}
+
 static enum status open_world(struct clip_maker *self, const struct job_spec *spec,
                               struct error *error)
 {
     const struct rig *rig = prepared_scenario(self->prepared)->rig;
     const struct world_ops *ops = &world_object_ops;
     struct world_config config = {.slot_count = 1};
+    TRY(check_rig(spec, rig, error));
     if (self->world != NULL && strcmp(self->model_hash, spec->model_hash) == 0 &&
         strcmp(self->sampler, spec->sampler) == 0 && strcmp(self->backend, spec->backend) == 0 &&
         self->tier == spec->tier && strcmp(self->rig_hash, spec->rig) == 0) {
         return STATUS_OK;
     }
     close_world(self);
-    if (spec->rig[0] != '\0' && rig == NULL) {
-        return error_set(error, STATUS_CONFLICT,
-                         "clip: scenario \"%s\": the job names rig %.12s, its scenario has none",
-                         spec->scenario_id, spec->rig);
-    }
     if (spec->rig[0] != '\0') {
         self->rig_seen = *rig;
         TRY(datagen_rig_create(&self->rig_seen, &self->rig, error));
     }
     if (spec->tier != TIER_OBJECT) {
-        TRY(find_model(self, spec, error));
+        TRY(choose_model(self, spec, error));
         const struct foreign *foreign = self->model->foreign;
         ops = foreign == NULL ? world_ops_for_tier(spec->tier)
                               : foreign_world_ops(foreign, spec->tier);
@@ -561,42 +594,40 @@ static enum status draw_clip(struct clip_maker *self, const struct drive_plan *p
 static enum status make_drive(struct clip_maker *self, const struct job_spec *spec,
                               struct planner *planner, struct clip_made *out, struct error *error)
 {
-    const struct drive_plan plan = plan_make(self, spec->seed, planner);
+    struct drive_plan plan = plan_make(self, spec->seed, planner);
     uint32_t count = 0;
+    plan.fault = &out->fault;
     memset(&self->health, 0, sizeof self->health);
     self->outage[0] = '\0';
-    TRY(drive_record(self->world, self->prepared, &plan, self->scenes, &count, error));
-    if (self->outage[0] != '\0') {
-        return error_set(error, STATUS_IO, "%s", self->outage);
-    }
+    enum status status =
+        drive_record(self->world, self->prepared, &plan, self->scenes, &count, error);
     out->ticks = count > 0 ? count - 1 : 0;
     out->metres_mm = driven_mm(self->scenes, count);
+    if (status == STATUS_OK && self->outage[0] != '\0') {
+        status = error_set(error, STATUS_IO, "%s", self->outage);
+    }
+    TRY(status);
     return count >= self->frames ? draw_clip(self, &plan, spec->seed, count, out, error)
                                  : STATUS_OK;
 }
 
-/* As runners are metered: what is computed outside this process by the time that it takes. */
-static int64_t meter_ns(const struct clip_maker *self)
-{
-    bool away = self->model != NULL && self->model->foreign != NULL;
-    return (away ? clock_now_ns : clock_thread_cpu_ns)(clock_system());
-}
-
-enum status clip_make(void *maker, const struct planner_config *planners,
-                      const struct job_spec *spec, struct prepared *prepared, struct clip_made *out,
+enum status clip_make(void *maker, const struct clip_task *task, struct clip_made *out,
                       struct error *error)
 {
     struct clip_maker *self = maker;
     struct clip_planner *entry = NULL;
     *out = (struct clip_made){.ticks = 0};
-    self->prepared = prepared;
-    self->frames = job_clip_ticks(spec);
-    TRY(find_planner(self, planners, spec, &entry, error));
-    TRY(open_world(self, spec, error));
+    self->task = task;
+    self->prepared = task->prepared;
+    self->frames = job_clip_ticks(task->spec);
+    self->aside_ns = 0;
+    TRY(find_planner(self, task->planners, task->spec, &entry, error));
+    TRY(open_world(self, task->spec, error));
     int64_t start_ns = meter_ns(self);
-    enum status status = make_drive(self, spec, entry->planner, out, error);
-    out->device_ns = meter_ns(self) - start_ns;
-    if (status == STATUS_PLANNER) { /* it did start: this attempt has failed */
+    enum status status = make_drive(self, task->spec, entry->planner, out, error);
+    out->device_ns = meter_ns(self) - start_ns - self->aside_ns;
+    if (status == STATUS_PLANNER || status == STATUS_BUSY || status == STATUS_TIMEOUT) {
+        /* All did start: this attempt has failed. */
         status = error->status = STATUS_CONFLICT;
     }
     if (status == STATUS_CONFLICT || !planner_alive(entry->planner)) {

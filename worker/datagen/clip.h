@@ -25,10 +25,11 @@ enum status clip_maker_create(struct models *models, uint32_t thread_count, stru
                               struct error *error);
 void clip_maker_destroy(struct clip_maker *maker); /* accepts NULL */
 
-/* Of claim_loop_config; `maker`: a struct clip_maker. PLANNER, DEVICE: it does not start here.
- * IO: the world cannot be reached any more. CONFLICT: what else is the job's own. */
-enum status clip_make(void *maker, const struct planner_config *planners,
-                      const struct job_spec *spec, struct prepared *prepared, struct clip_made *out,
+/* Of claim_loop_config; `maker`: a struct clip_maker. CANCELLED: it was to end. PLANNER, DEVICE: it
+ * does not start here. BUSY, TIMEOUT: its model is not to be had now. NO_MEMORY, IO: this host is
+ * short of something, or the world cannot be reached any more. CONFLICT: what else is the job's
+ * own. */
+enum status clip_make(void *maker, const struct clip_task *task, struct clip_made *out,
                       struct error *error);
 void clip_close_planners(void *maker);
 

@@ -146,18 +146,20 @@ static enum status choose_part(struct generator *self, bool held_out, uint32_t f
     return STATUS_OK;
 }
 
-/* Other choices for clips whose drive was too short. */
+/* Other choices for clips whose drive was too short: its outcome says why, if a planner failed. */
 static enum status choose_again(struct generator *self, const struct clip *short_of,
-                                struct error *error)
+                                const struct outcome *outcome, struct error *error)
 {
     struct clip *clip = &self->clips[short_of - self->clips];
     uint32_t number =
         (uint32_t)(clip - self->clips) - (clip->held_out ? self->result->train_clips : 0);
     if (++clip->attempt == DRIVES_PER_CLIP_MAX) {
         return error_set(error, STATUS_BAD_INPUT,
-                         "suite %s: %d drives in a row ended before %u frames; ask for shorter "
-                         "clips",
-                         self->suite->id, DRIVES_PER_CLIP_MAX, self->options->frames);
+                         "suite %s: %d drives in a row ended before %u frames%s%.600s; ask for "
+                         "shorter clips",
+                         self->suite->id, DRIVES_PER_CLIP_MAX, self->options->frames,
+                         outcome->error[0] != '\0' ? ", the last since its planner failed: " : "",
+                         outcome->error);
     }
     pool_fill(self, clip->held_out);
     choose(self, clip, part_key(self, clip->held_out), number);
@@ -298,7 +300,7 @@ static enum status take_outcome(void *context, const struct outcome *outcome, st
     }
     struct clip *clip = &self->clips[found->clip];
     if (outcome->artifact_hash[0] == '\0') {
-        return choose_again(self, clip, error);
+        return choose_again(self, clip, outcome, error);
     }
     memcpy(clip->artifact, outcome->artifact_hash, sizeof clip->artifact);
     clip->made = true;

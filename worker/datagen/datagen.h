@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "engine/worlds/world.h"
 #include "scenarios/scenarios.h"
+#include "schemas/outcome.h"
 #include "schemas/rig/rig.h"
 #include "schemas/scene.h"
 #include "worker/planner/planner.h"
@@ -93,7 +94,12 @@ struct drive_plan {
     void (*stepped)(void *context, const struct action *action);
     /* Told of each scene that is recorded, before the planner is; NULL: nobody is. */
     void (*looked)(void *context, const struct world *world, const struct scene *scene);
-    void *context; /* of both */
+    /* Asked before each tick; false ends the drive (CANCELLED). NULL: nobody is. */
+    bool (*goes_on)(void *context);
+    void *context; /* of all three */
+    /* Why the planner gave no answer, which ended the drive; untouched where it gave one. NULL: it
+     * is not told. */
+    char (*fault)[OUTCOME_ERROR_BYTES];
 };
 
 /* Drives the prepared scenario's scenario from tick 0 to its end (its horizon, a collision that

@@ -10,6 +10,8 @@
 #include "base/units.h"
 #include "worker/run/rollout.h"
 
+#include <stdio.h>
+
 /* Separates these numbers from those that planners draw under the same seed. */
 #define SPELL_KEY UINT64_C(0x5370656C6C730001)
 #define SPELL_CHANCE 0.04 /* per tick without one */
@@ -109,6 +111,10 @@ static bool ask(struct rollout *rollout, const struct world *world, const struct
     *status =
         planner_plan(plan->planner, 1, &observation, &rollout->around, &answer, &failed, error);
     *action = (struct action){answer.accel_mps2, answer.steer_rad};
+    if (*status == STATUS_OK && failed && plan->fault != NULL) {
+        snprintf(*plan->fault, sizeof *plan->fault, "tick %u: %s", scene->tick,
+                 planner_session_error(plan->planner, 0));
+    }
     return *status == STATUS_OK && !failed;
 }
 
@@ -133,8 +139,14 @@ static enum status drive_loop(struct world *world, struct rollout *rollout,
         ++*count;
         struct action action;
         bool ended = score_ended(rollout->score) && plan->stepped == NULL;
-        if (scene->tick >= horizon || ended ||
-            !ask(rollout, world, scene, plan, &action, &status, error)) {
+        if (scene->tick >= horizon || ended) {
+            break;
+        }
+        if (plan->goes_on != NULL && !plan->goes_on(plan->context)) {
+            status = error_set(error, STATUS_CANCELLED, "drive: ended at tick %u", scene->tick);
+            break;
+        }
+        if (!ask(rollout, world, scene, plan, &action, &status, error)) {
             break;
         }
         if (plan->unruly) {

@@ -389,14 +389,10 @@ static bool take_recorded(struct shots *shots, uint32_t i, const struct world *w
     struct world_shot shot;
     const uint8_t *at;
     if (!world->ops->slot_shot(world, slot, sensor->chosen.index, sensor->chosen.jpeg_quality,
-                               &shot, &at) ||
-        shot.count > frames) {
+                               frames, sensor->room_bytes, &shot, &at)) {
         return false;
     }
     for (uint32_t k = 0; k < shot.count; at += shot.bytes[k++]) {
-        if (shot.bytes[k] > sensor->room_bytes) {
-            return false;
-        }
         memcpy(shots->frames[i] + k * shown->stride, at, shot.bytes[k]);
         shown->bytes[k] = shot.bytes[k];
         shown->time_ns[k] = now_ns - TICK_NS * (shot.count - 1 - k) / frames;

@@ -4,13 +4,11 @@
 #include "worker/golden/golden_list.h"
 
 #include "base/array.h"
+#include "engine/worlds/foreign.h"
 #include "schemas/json_record.h"
-#include "schemas/world/world.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { ENTRIES_MAX = 100000 };
 
 static const char *const entry_keys[] = {"rollouts", NULL};
 /* Lists of earlier versions say "device_ns", which is in the ledger now. */
@@ -171,14 +169,13 @@ static enum status decode_list(const struct json_cursor *cursor, struct golden_l
                          format);
     }
     if (out->chunk_frames > 0 &&
-        (out->rate_hz < 10 || out->rate_hz % 10 != 0 || out->chunk_frames < out->rate_hz / 10 ||
-         out->chunk_frames > SWERVE_WORLD_FRAMES || out->first_frames < 1 ||
-         out->first_frames > SWERVE_WORLD_FRAMES)) {
+        !foreign_chunks_can_be(out->rate_hz, out->chunk_frames, out->first_frames)) {
         return json_fail(cursor, error,
-                         "expected chunks of a tick's frames or more, found %u and %u at %u Hz",
+                         "expected chunks of a tick's frames or more, the first no longer than the "
+                         "others, found %u and %u at %u Hz",
                          out->first_frames, out->chunk_frames, out->rate_hz);
     }
-    TRY(json_array_begin(&recordings, 1, ENTRIES_MAX, &count, error));
+    TRY(json_array_begin(&recordings, 1, GOLDEN_ENTRIES_MAX, &count, error));
     for (size_t i = 0; i < count; i++) {
         struct json_cursor one = json_cursor_element(&recordings, i);
         struct golden_entry *entry = golden_list_add(out, error);

@@ -16,6 +16,8 @@
 
 #define GOLDEN_FORMAT "swerve-golden/1"
 
+enum { GOLDEN_ENTRIES_MAX = 100000 }; /* of a list that can be read */
+
 struct golden_rollout {
     char branch_id[LIMIT_ID_BYTES]; /* "": main line */
     char trace_hash[SHA256_HEX_BYTES];

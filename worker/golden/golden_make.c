@@ -243,14 +243,22 @@ static enum status take_outcome(void *context, const struct outcome *outcome, st
     return STATUS_OK;
 }
 
+static bool is_of(const struct store_job *job, const struct golden_entry *entry)
+{
+    return job->spec.seed == entry->seed && strcmp(job->spec.scenario_id, entry->scenario_id) == 0;
+}
+
 /* A job without an outcome broke as often as it may: what it said last. */
 static enum status fail_dead(struct store *store, const char *suite_id,
                              const struct golden_entry *entry, struct error *error)
 {
     struct store_job *dead = calloc(1, sizeof *dead);
-    uint32_t count = 0;
+    uint32_t count = 1;
     TRY(memory_check(dead, error, "golden: out of memory"));
-    enum status status = store->ops->dead_jobs(store, suite_id, 0, dead, 1, &count, error);
+    enum status status = STATUS_OK;
+    do {
+        status = store->ops->dead_jobs(store, suite_id, dead->id, dead, 1, &count, error);
+    } while (status == STATUS_OK && count > 0 && !is_of(dead, entry));
     if (status == STATUS_OK) {
         status = error_set(error, STATUS_PLANNER,
                            "golden make: scenario %s, seed %llu has no result%s%.600s; the same "
@@ -321,6 +329,12 @@ enum status golden_check(struct store *store, const char *name, struct submissio
                          struct error *error)
 {
     struct golden_list list = {.name = ""};
+    if (submission->job_count > GOLDEN_ENTRIES_MAX) {
+        return error_set(error, STATUS_LIMIT,
+                         "golden make: expected at most %d scenarios and seeds in a set, found %u; "
+                         "make several sets",
+                         GOLDEN_ENTRIES_MAX, submission->job_count);
+    }
     enum status status = list_jobs(submission, &list, error);
     golden_list_finish(&list);
     THEN(status, check_name(store, name, error));

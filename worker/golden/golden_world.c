@@ -339,8 +339,20 @@ static void slot_observe(const struct world *world, uint32_t index,
     }
 }
 
+/* Whether a planner that is shown so many frames, of so many bytes, can be shown these. */
+static bool fits(const struct world_shot *shot, uint32_t frames_max, size_t bytes_max)
+{
+    for (uint32_t k = 0; k < shot->count; k++) {
+        if (shot->bytes[k] > bytes_max) {
+            return false;
+        }
+    }
+    return shot->count >= 1 && shot->count <= frames_max;
+}
+
 static bool slot_shot(const struct world *world, uint32_t index, uint32_t camera,
-                      uint32_t jpeg_quality, struct world_shot *out, const uint8_t **frames)
+                      uint32_t jpeg_quality, uint32_t frames_max, size_t bytes_max,
+                      struct world_shot *out, const uint8_t **frames)
 {
     const struct golden_world *self = self_of(world);
     struct golden_slot *slot = &self->slots[index];
@@ -348,11 +360,12 @@ static bool slot_shot(const struct world *world, uint32_t index, uint32_t camera
     if (slot->stats.diverged) {
         return false;
     }
-    if (recording_shot(slot->recording, slot->rollout, tick, camera, jpeg_quality, out, frames)) {
+    if (recording_shot(slot->recording, slot->rollout, tick, camera, jpeg_quality, out, frames) &&
+        fits(out, frames_max, bytes_max)) {
         return true;
     }
     snprintf(slot->stats.fault, sizeof slot->stats.fault,
-             "golden %.31s: tick %u: no frames of camera %u in jpeg:%u were recorded",
+             "golden %.31s: tick %u: no frames of camera %u in jpeg:%u were recorded that fit",
              golden_library_list(self->library)->name, tick, camera, jpeg_quality);
     return false;
 }

@@ -124,7 +124,7 @@ void checkpoint_note(struct rollout *rollout, const struct world *world)
         return;
     }
     const uint8_t *frame = world->ops->slot_memory(world, slot, 0);
-    if (frame == NULL ||
+    if (rollout->job->partial_refused || frame == NULL ||
         drive_log_tick(checkpoint->log, rollout->action, rollout->skipped,
                        rollout_shown_digest(rollout), world->ops->slot_frame_stats(world, slot),
                        &ignored) != STATUS_OK ||

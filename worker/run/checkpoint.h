@@ -29,7 +29,8 @@ void checkpoint_judge(struct rollout *rollout, uint32_t tick, int64_t period_ns)
 /* Steps the rollout's slot as its past did under the same action. False: there is no such tick, and
  * from now on the world generates. */
 bool checkpoint_retrace(struct rollout *rollout, struct world *world);
-/* Logs the tick that was stepped. Where that fails no checkpoint is made any more. */
+/* Logs the tick that was stepped. Where that fails, or the store keeps nothing of the attempt, no
+ * checkpoint is made any more. */
 void checkpoint_note(struct rollout *rollout, const struct world *world);
 
 /* Whether the store is to have it: for so long as a period, or (0) with any tick more, it has gone

@@ -130,6 +130,8 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
         job->results[0].device_ns = clock_thread_cpu_ns(loop->clock) - start_ns;
         job->handed_ns = clock_now_ns(loop->clock);
         job->filmed = lease->spec.makes[0] != '\0';
+        job->film_room_bytes = LIMIT_ARTIFACT_BYTES;
+        job->partial_refused = loop->keeps_nothing;
         status = claim_loop_restore(loop, job, &error);
     }
     if (status == STATUS_OK) {
@@ -363,6 +365,27 @@ static bool tick_all(struct claim_loop *loop)
     return busy;
 }
 
+/* Whether the time is over for which what runs may go on, once the loop was asked to leave. */
+static bool has_to_leave(struct claim_loop *loop)
+{
+    int64_t now_ns = clock_now_ns(loop->clock);
+    if (loop->leaves_ns == 0) {
+        loop->leaves_ns = now_ns + loop->config->grace_ms * NS_PER_MS;
+    }
+    return now_ns >= loop->leaves_ns;
+}
+
+/* Between two ticks of a clip: what a round does beside it, but for new jobs and results. False:
+ * the clip is cancelled, the lease lost, or the worker leaves. */
+static bool clip_goes_on(void *context)
+{
+    struct claim_loop *loop = context;
+    tick_all(loop);
+    tell_keeper(loop);
+    bool leaves = atomic_load(loop->config->stop) && has_to_leave(loop);
+    return !leaves && !loop->clips->cancelled && !lease_keeper_lost(loop->keeper);
+}
+
 /* Cancels what runs, so that it comes back as released; used to drain and when the lease is lost.
  */
 static void hand_back(struct claim_loop *loop)
@@ -477,7 +500,7 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
     }
     busy = tick_all(loop);
     if (loop->offline_ns == 0) {
-        status = note_offline(loop, claim_loop_clip_make(loop, &busy, error), error);
+        status = note_offline(loop, claim_loop_clip_make(loop, clip_goes_on, &busy, error), error);
     }
     if (loop->offline_ns == 0 && status == STATUS_OK) {
         status = note_offline(loop, claim_loop_collect(loop, !busy, error), error);
@@ -527,9 +550,8 @@ static enum status run(struct claim_loop *loop, struct error *error)
         status = round_of(loop, true, &over, error);
     }
     /* Asked to leave: what can be finished in time is. */
-    int64_t until_ns = clock_now_ns(loop->clock) + config->grace_ms * NS_PER_MS;
     while (status == STATUS_OK && loop->refusal.status == STATUS_OK && loop->running_count > 0 &&
-           clock_now_ns(loop->clock) < until_ns) {
+           !has_to_leave(loop)) {
         status = round_of(loop, false, &over, error);
     }
     if (status == STATUS_OK && loop->offline_ns == 0) {
@@ -537,7 +559,7 @@ static enum status run(struct claim_loop *loop, struct error *error)
     }
     if (status == STATUS_OK) {
         hand_back(loop);
-        status = claim_loop_clip_make(loop, &over, error);
+        status = claim_loop_clip_make(loop, clip_goes_on, &over, error);
         THEN(status, claim_loop_collect(loop, true, error));
     }
     if (status == STATUS_OK && !atomic_load(config->stop)) {

@@ -46,7 +46,19 @@ struct clip_made {
     size_t bytes;
     uint32_t ticks; /* of the drive */
     int64_t metres_mm;
-    int64_t device_ns; /* also of a drive that failed */
+    int64_t device_ns;               /* also of a drive that failed, as metres */
+    char fault[OUTCOME_ERROR_BYTES]; /* of the planner, that ended the drive; "": none did */
+};
+
+/* Question to a maker of clips; all borrowed. */
+struct clip_task {
+    const struct planner_config *planners;
+    const struct job_spec *spec;
+    struct prepared *prepared;
+    /* Asked before each tick of the drive; false: it is to end (CANCELLED). What runs beside it
+     * goes on meanwhile. */
+    bool (*goes_on)(void *context);
+    void *context; /* of goes_on */
 };
 
 struct claim_loop_config {
@@ -68,9 +80,8 @@ struct claim_loop_config {
     /* Makes the clip of a job, once for all of its ticks; NULL: such jobs fail here. Planners that
      * it opened as `planners` says, end_clips closes before the loop returns (NULL: it kept none).
      */
-    enum status (*make_clip)(void *context, const struct planner_config *planners,
-                             const struct job_spec *spec, struct prepared *prepared,
-                             struct clip_made *out, struct error *error);
+    enum status (*make_clip)(void *context, const struct clip_task *task, struct clip_made *out,
+                             struct error *error);
     void (*end_clips)(void *context);
     void *clip_context;
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */

@@ -1,10 +1,11 @@
 /*
  * Claim loop's clips: jobs that make training data have no runner. They wait in a list, and each
- * round makes one, so that what runs beside them goes on; it is reported like any other job. What
+ * round makes one, while what runs beside them goes on; it is reported like any other job. What
  * waits is lost with the worker, what is made is not. See worker/datagen/clip.h.
  */
 #include "worker/run/claim_loop_internal.h"
 
+#include "base/units.h"
 #include "schemas/job_context.h"
 #include "schemas/outcome_json.h"
 
@@ -62,6 +63,7 @@ static enum status attach_outcome(const struct claim_clip *clip, const struct cl
     memcpy(outcome->suite_id, clip->lease.spec.suite_id, sizeof outcome->suite_id);
     job_context_copy(&clip->lease.spec, outcome);
     memcpy(outcome->artifact_hash, completion->artifact_hash, sizeof outcome->artifact_hash);
+    memcpy(outcome->error, made->fault, sizeof outcome->error);
     completion->kind = COMPLETION_DONE;
     completion->outcomes = outcome;
     completion->outcome_count = 1;
@@ -122,7 +124,21 @@ static enum status release_some(struct claim_loop *loop, struct error *error)
     return STATUS_OK;
 }
 
-enum status claim_loop_clip_make(struct claim_loop *loop, bool *busy, struct error *error)
+/* Whether nobody is to blame: it was to end, or (for a while) its model is not to be had. */
+static bool goes_back(struct claim_loop *loop, const struct claim_clip *clip, enum status status,
+                      const struct error *error)
+{
+    if (status == STATUS_BUSY || status == STATUS_TIMEOUT) {
+        log_event(loop->config->logger, LOG_WARNING, "job %lld goes back: %s",
+                  (long long)clip->lease.job_id, error->text);
+        loop->paused_until_ns = clock_now_ns(loop->clock) + CLAIM_LOOP_FAULT_PAUSE_MS * NS_PER_MS;
+        return true;
+    }
+    return status == STATUS_CANCELLED;
+}
+
+enum status claim_loop_clip_make(struct claim_loop *loop, bool (*goes_on)(void *loop), bool *busy,
+                                 struct error *error)
 {
     const struct claim_loop_config *config = loop->config;
     enum status status = STATUS_OK;
@@ -135,8 +151,12 @@ enum status claim_loop_clip_make(struct claim_loop *loop, bool *busy, struct err
     TRY(claim_loop_make_room(loop, error));
     *busy = true;
     if (clip->made.data == NULL) {
-        status = config->make_clip(config->clip_context, &loop->cache.source.planner_config,
-                                   &clip->lease.spec, clip->prepared, &clip->made, error);
+        const struct clip_task task = {.planners = &loop->cache.source.planner_config,
+                                       .spec = &clip->lease.spec,
+                                       .prepared = clip->prepared,
+                                       .goes_on = goes_on,
+                                       .context = loop};
+        status = config->make_clip(config->clip_context, &task, &clip->made, error);
     }
     if (status == STATUS_PLANNER) {
         claim_loop_hand_back_unstarted(loop, &clip->lease, error);
@@ -144,6 +164,11 @@ enum status claim_loop_clip_make(struct claim_loop *loop, bool *busy, struct err
         return STATUS_OK;
     }
     bool is_made = status == STATUS_OK;
+    if (goes_back(loop, clip, status, error)) {
+        release(loop, clip);
+        drop(loop, &loop->clips);
+        return STATUS_OK;
+    }
     THEN(status, put_clip(loop, &clip->made, hash, error));
     if (is_made && status == STATUS_TIMEOUT) {
         return status;

@@ -20,6 +20,7 @@
 enum {
     CLAIM_LOOP_FAILURES_TOLD = 10,    /* failed attempts that a drain prints */
     CLAIM_LOOP_COMPLETION_BATCH = 32, /* at most this many wait for one commit */
+    CLAIM_LOOP_FAULT_PAUSE_MS = 100,  /* no claims after a fault of this host, doubled each time */
     CLAIM_LOOP_FAULTS_MAX = 8,        /* of this host, in a row: then the loop ends */
     CLAIM_LOOP_FAULTS_JOB = 3,   /* times that this host gives a job back before it is blamed */
     CLAIM_LOOP_FAULTY_JOBS = 64, /* of which these are counted */
@@ -50,6 +51,7 @@ struct claim_loop {
     uint32_t pending_count;
     int64_t pending_since_ns;
     int64_t reported_ns;
+    int64_t leaves_ns; /* when what still runs is handed back; 0: nobody asked to leave */
     int64_t idle_wait_ms;
     uint32_t idle_doublings;
     /* Finished, but their artifacts did not reach the store yet; counted as running. */
@@ -141,9 +143,11 @@ void claim_loop_hand_back_unstarted(struct claim_loop *loop, const struct job_le
 /* Takes the scenario over, on failure too. */
 enum status claim_loop_clip_add(struct claim_loop *loop, const struct job_lease *lease,
                                 struct prepared *prepared, struct error *error);
-/* Makes one clip, if any waits; first releases those that are cancelled, and when they go back all
- * but one that is made. STATUS_TIMEOUT: the store is silent, and what is made waits on. */
-enum status claim_loop_clip_make(struct claim_loop *loop, bool *busy, struct error *error);
+/* Makes one clip, the first that waits; before that releases those that are cancelled, and when
+ * they go back all but one that is made. goes_on(loop): as of a clip_task. STATUS_TIMEOUT: the
+ * store is silent, and what is made waits on. */
+enum status claim_loop_clip_make(struct claim_loop *loop, bool (*goes_on)(void *loop), bool *busy,
+                                 struct error *error);
 /* Forgets them, and closes their planners. */
 void claim_loop_clips_drop(struct claim_loop *loop);
 

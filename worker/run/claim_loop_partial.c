@@ -144,6 +144,12 @@ static enum status note_refusal(struct claim_loop *loop, struct job_run *job, en
         return STATUS_OK;
     }
     loop->keeps_nothing = true;
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        const struct runner *runner = loop->cache.entries[i].open.runner;
+        for (job = runner != NULL ? runner_jobs(runner) : NULL; job != NULL; job = job->next) {
+            job->partial_refused = true;
+        }
+    }
     log_event(loop->config->logger, LOG_WARNING,
               "finished rollouts are kept with their jobs alone from now on: %s", error->text);
     return STATUS_OK;

@@ -19,10 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    COMPLETION_WAIT_MS = 30, /* a completion waits no longer for others to share its commit */
-    FAULT_PAUSE_MS = 100,    /* after a fault of this host, doubled each time */
-};
+enum { COMPLETION_WAIT_MS = 30 }; /* a completion waits no longer for others to share its commit */
 
 void claim_loop_pending_clear(struct claim_loop *loop)
 {
@@ -194,7 +191,7 @@ static void give_back(struct claim_loop *loop, struct job_completion *completion
     /* One claim brings many jobs, each of which may be a fault. */
     uint32_t doubled =
         loop->fault_count < CLAIM_LOOP_FAULTS_MAX ? loop->fault_count : CLAIM_LOOP_FAULTS_MAX;
-    int64_t pause_ms = (int64_t)FAULT_PAUSE_MS << doubled;
+    int64_t pause_ms = (int64_t)CLAIM_LOOP_FAULT_PAUSE_MS << doubled;
     loop->fault_count++;
     loop->paused_until_ns = clock_now_ns(loop->clock) + pause_ms * NS_PER_MS;
     log_event(loop->config->logger, loop->fault_count == 1 ? LOG_ERROR : LOG_WARNING,
@@ -304,22 +301,41 @@ enum status claim_loop_put_traces(struct claim_loop *loop, const struct job_run 
     return status;
 }
 
+/* A recording that no store takes is so however often it is driven: the main line says why. */
+static void end_unkept(struct job_run *job)
+{
+    struct rollout_result *result = &job->results[0];
+    result->verdict = VERDICT_PLANNER_ERROR;
+    result->reasons = 0;
+    result->invalid = NULL;
+    snprintf(result->error, sizeof result->error, "%s", job->film_fault);
+}
+
 /* Tells what the job makes; of one that is no result, evidence as of any other. */
-static enum status put_made(struct claim_loop *loop, const struct job_run *job,
+static enum status put_made(struct claim_loop *loop, struct job_run *job,
                             char hash[SHA256_HEX_BYTES], struct error *error)
 {
     struct store *store = loop->config->store;
     uint8_t *data = NULL;
     size_t bytes = 0;
-    bool result = job->lease.spec.makes[0] != '\0';
+    bool makes = job->lease.spec.makes[0] != '\0';
+    bool result = makes && job->film_fault[0] == '\0';
     for (uint32_t i = 0; i < job->rollout_count; i++) {
         result = result && job->results[i].verdict != VERDICT_FLAGGED &&
                  job->results[i].verdict != VERDICT_PLANNER_ERROR;
     }
-    if (!result) {
+    enum status status = result ? loop->config->pack_golden(job, &data, &bytes, error) : STATUS_OK;
+    if (status == STATUS_LIMIT) {
+        snprintf(job->film_fault, sizeof job->film_fault, "%s", error->text);
+        result = false;
+        status = STATUS_OK;
+    }
+    if (makes && job->film_fault[0] != '\0' && job->results[0].verdict != VERDICT_FLAGGED) {
+        end_unkept(job);
+    }
+    if (status == STATUS_OK && !result) {
         return claim_loop_put_traces(loop, job, &job->results[0].trace, hash, error);
     }
-    enum status status = loop->config->pack_golden(job, &data, &bytes, error);
     THEN(status, store->ops->artifact_put(store, data, bytes, hash, error));
     free(data);
     return status;
@@ -329,7 +345,7 @@ static enum status put_made(struct claim_loop *loop, const struct job_run *job,
  * the store is silent; STATUS_IO, STATUS_STORE: because it cannot keep the artifacts. Whatever else
  * goes wrong is the attempt's failure. */
 static enum status attach_outcomes(struct claim_loop *loop, struct job_completion *completion,
-                                   const struct job_run *job, struct error *error)
+                                   struct job_run *job, struct error *error)
 {
     struct store *store = loop->config->store;
     struct outcome *outcomes = calloc(job->rollout_count, sizeof *outcomes);

@@ -232,7 +232,7 @@ enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint3
     rollout->trace.keyframes.period_ticks = job->keyframes_period_ticks;
     trace_expect_pictures(&rollout->trace, job->keyframes_period_ticks,
                           1 + job->scenario->branch_count);
-    rollout->trace.reel.on = job->filmed;
+    rollout->trace.reel.room = job->filmed ? &job->film_room_bytes : NULL;
     *out = rollout;
     return STATUS_OK;
 }

@@ -70,9 +70,12 @@ struct job_run {
     uint32_t rollout_count;
     struct rollout_result *results; /* [rollout_count] */
     uint32_t finished_count;
-    uint64_t order;                  /* of arrival at its runner */
-    uint32_t keyframes_period_ticks; /* 0: no keyframes */
-    bool filmed;                     /* every frame is kept in its traces */
+    uint64_t order;                    /* of arrival at its runner */
+    uint32_t keyframes_period_ticks;   /* 0: no keyframes */
+    bool filmed;                       /* every frame is kept in its traces .. */
+    uint64_t film_room_bytes;          /* .. which so many more may take */
+    uint64_t film_ticks;               /* that were kept */
+    char film_fault[ERROR_TEXT_BYTES]; /* why the rest is not; "": all are */
     /* Kind that a list of objects would be in its world, for planners that ask for one. */
     enum swerve_objects_source objects_of_world;
     enum swerve_objects_source objects_source; /* what it is for this one */

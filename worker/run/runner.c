@@ -442,9 +442,11 @@ static bool look(struct runner *runner, struct rollout *rollout)
         stage_update(rollout->stage, scene);
     }
     check_validity(runner, rollout, scene);
-    if (scene->tick >= rollout->job->scenario->horizon_ticks || score_ended(rollout->score)) {
+    const char *full = rollout->job->film_fault;
+    if (scene->tick >= rollout->job->scenario->horizon_ticks || score_ended(rollout->score) ||
+        full[0] != '\0') {
         record(runner, rollout, scene, (struct action){0}, true);
-        end_rollout(runner, rollout, scene->tick, "");
+        end_rollout(runner, rollout, scene->tick, full);
         return false;
     }
     return true;

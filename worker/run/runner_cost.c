@@ -6,6 +6,8 @@
 
 #include "engine/worlds/world.h"
 
+#include <stdio.h>
+
 struct world_cost runner_cost(const struct runner *runner)
 {
     struct world_cost cost = {0};
@@ -97,14 +99,14 @@ int64_t runner_meter_ns(const struct runner *runner)
     return (runner->on_device || away ? clock_now_ns : clock_thread_cpu_ns)(runner->config.clock);
 }
 
-enum status runner_film(const struct runner *runner, struct rollout *rollout, bool last,
+static enum status film(const struct runner *runner, struct rollout *rollout, bool last,
                         struct error *error)
 {
     const struct world *world = runner->world;
     const uint32_t slot = (uint32_t)rollout->slot;
     struct reel *reel = &rollout->trace.reel;
     TRY(reel_take(reel, world, slot, error));
-    if (!reel->on || rollout->shots == NULL) {
+    if (rollout->shots == NULL) {
         return STATUS_OK;
     }
     if (last) {
@@ -113,4 +115,24 @@ enum status runner_film(const struct runner *runner, struct rollout *rollout, bo
                        actuation_sensors_dark(&rollout->actuation, tick), tick * TICK_NS, error));
     }
     return shots_keep(rollout->shots, world, reel, error);
+}
+
+enum status runner_film(const struct runner *runner, struct rollout *rollout, bool last,
+                        struct error *error)
+{
+    struct job_run *job = rollout->job;
+    if (!job->filmed || job->film_fault[0] != '\0') {
+        return STATUS_OK;
+    }
+    enum status status = film(runner, rollout, last, error);
+    job->film_ticks += status == STATUS_OK;
+    if (status != STATUS_LIMIT) {
+        return status;
+    }
+    snprintf(
+        job->film_fault, sizeof job->film_fault,
+        "scenario %.64s: its recording takes more than %d MiB: %llu ticks of its rollouts fit; "
+        "use a shorter horizon or fewer branches",
+        job->scenario->id, LIMIT_ARTIFACT_BYTES >> 20, (unsigned long long)job->film_ticks);
+    return STATUS_OK;
 }

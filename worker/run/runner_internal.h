@@ -131,7 +131,8 @@ void runner_fork_due(struct runner *runner, uint32_t slot);
 void runner_commit(struct runner *runner, struct rollout *rollout, uint32_t tick);
 
 /* Keeps the tick's frames of a drive that becomes a golden. At its last tick its planner is shown
- * nothing more, but another one may be. */
+ * nothing more, but another one may be. Where there is no room for them the job's film_fault says
+ * so, and none is kept any more. */
 enum status runner_film(const struct runner *runner, struct rollout *rollout, bool last,
                         struct error *error);
 /* Bounds of the model that made the rollout's newest frame. */

@@ -15,13 +15,10 @@ static bool learned(enum tier tier)
     return tier >= TIER_STUDENT;
 }
 
-/* The model that the job names. Whatever is wrong with it, its file or its bounds, is wrong here:
- * the job has only named it. */
-static enum status find_model(const struct runner_source *source, const char *hash,
-                              enum nn_precision precision, const struct models_model **out,
-                              struct error *error)
+enum status runner_find_model(struct models *models, const char *hash, enum nn_precision precision,
+                              const struct models_model **out, struct error *error)
 {
-    enum status status = models_find(source->models, hash, precision, out, error);
+    enum status status = models_find(models, hash, precision, out, error);
     bool passes = status == STATUS_BUSY || status == STATUS_TIMEOUT || status == STATUS_NO_MEMORY ||
                   status == STATUS_IO;
     if (status != STATUS_OK && !passes) {
@@ -40,7 +37,7 @@ static enum status choose_previous(const struct runner_source *source, const str
     if (!sampler_previous(spec->sampler, digits)) {
         return STATUS_OK;
     }
-    TRY(find_model(source, digits, precision, out, error));
+    TRY(runner_find_model(source->models, digits, precision, out, error));
     if ((*out)->foreign != NULL) {
         return error_set(error, STATUS_DEVICE, "sampler %s: its previous model is none of ours",
                          spec->sampler);
@@ -66,7 +63,7 @@ static enum status choose_model(const struct runner_source *source, const struct
                          tier_names[spec->tier]);
     }
     TRY(models_parse_sampler(spec->sampler, &conditioning, &precision, error));
-    TRY(find_model(source, spec->model_hash, precision, &model, error));
+    TRY(runner_find_model(source->models, spec->model_hash, precision, &model, error));
     models_sampler(source->models, model, conditioning, sampler);
     models_hold(source->models, model); /* while the other one is opened */
     enum status status = choose_previous(source, spec, precision, sampler, config, &before, error);

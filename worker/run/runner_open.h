@@ -38,6 +38,12 @@ struct open_runner {
     const struct models_model *previous; /* held too; NULL: none */
 };
 
+/* The model that a job names, as models_find. Whatever is wrong with it, its file or its bounds, is
+ * wrong here: the job has only named it (DEVICE). NO_MEMORY, IO: this host is short of something;
+ * BUSY, TIMEOUT: it is not to be had now. */
+enum status runner_find_model(struct models *models, const char *hash, enum nn_precision precision,
+                              const struct models_model **out, struct error *error);
+
 /* Of the spec: tier, planner, planner_hash ("" for any), model_hash, sampler, rig, backend ("" is
  * "cpu"). `rig`: of the job's scenario, NULL: the built-in one. STATUS_DEVICE: no such world,
  * model, sampler or device here. STATUS_BUSY: all models that may be open are held. */
