@@ -5,6 +5,7 @@
 #include "engine/worlds/tokens.h"
 #include "report/correlate/correlate.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -11,6 +11,7 @@
 #include "cli/confinement_options.h"
 #include "cli/dump/debug_dump.h"
 #include "cli/kept/replay_planner.h"
+#include "cli/replay_missing.h"
 #include "report/report_drive.h"
 #include "worker/run/prepared_cache.h"
 #include "worker/run/replay_compare.h"
@@ -32,7 +33,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { REPLAY_PAGE = 100, REPLAY_JOB_OUTCOMES_MAX = 1000, THREADS_MAX = 64 };
+enum { REPLAY_PAGE = 100, THREADS_MAX = 64 };
 
 struct replay {
     struct store *store;
@@ -297,11 +298,6 @@ static bool is_drawn(const struct replay *replay, const struct outcome *outcome)
     return replay->share == 0.0 || (double)(draw >> 11) * 0x1p-53 < replay->share;
 }
 
-static bool makes_clip(const struct job_spec *spec)
-{
-    return strncmp(spec->makes, JOB_MAKES_CLIP, strlen(JOB_MAKES_CLIP)) == 0;
-}
-
 /* Whether an outcome is of a job that made a clip. */
 static enum status find_clip(const struct replay *replay, const struct outcome *outcome, bool *clip,
                              struct error *error)
@@ -313,7 +309,7 @@ static enum status find_clip(const struct replay *replay, const struct outcome *
     struct store_job *job = malloc(sizeof *job);
     TRY(memory_check(job, error, "replay: out of memory"));
     enum status status = replay->store->ops->job(replay->store, outcome->job_id, job, error);
-    *clip = status == STATUS_OK && makes_clip(&job->spec);
+    *clip = status == STATUS_OK && replay_makes_clip(&job->spec);
     free(job);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
@@ -349,11 +345,10 @@ static enum status replay_page(struct replay *replay, const struct outcome *outc
     return finish_running(replay, status, error);
 }
 
-/* ---- outcomes that are not there ---- */
-
-static void miss(struct replay *replay, const struct store_job *job, const char *branch_id,
-                 uint32_t found)
+/* An outcome that is not there. */
+static void miss(void *context, const struct store_job *job, const char *branch_id, uint32_t found)
 {
+    struct replay *replay = context;
     replay->missing++;
     if (replay->json) {
         json_array_append_new(replay->missing_results,
@@ -370,73 +365,6 @@ static void miss(struct replay *replay, const struct store_job *job, const char 
                "rollouts; the store has %u outcomes of it\n",
                job->id, job->spec.scenario_id, branch_id[0] != '\0' ? ", branch " : "", branch_id,
                job->spec.seed, job->spec.rollout_count, found);
-}
-
-static bool has_branch(const struct outcome *outcomes, uint32_t count, const char *branch_id)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(outcomes[i].branch_id, branch_id) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A finished job has an outcome for its main line and one for each branch of its scenario. */
-static enum status look_for_missing(struct replay *replay, const struct store_job *job,
-                                    struct outcome *outcomes, struct error *error)
-{
-    struct store_outcome_filter filter = {.job_id = job->id, .limit = REPLAY_JOB_OUTCOMES_MAX};
-    struct prepared *prepared = NULL;
-    uint32_t count = 0;
-    enum status status =
-        replay->store->ops->outcomes(replay->store, &filter, outcomes, &count, error);
-    THEN(status, prepared_cache_get(replay->prepared_scenarios, replay->store,
-                                    job->spec.scenario_hash, &prepared, error));
-    if (status != STATUS_OK) {
-        return error_prefix(error, "job %" PRId64, job->id);
-    }
-    const struct scenario *scenario = prepared_scenario(prepared);
-    int64_t before = replay->missing;
-    if (!has_branch(outcomes, count, "")) {
-        miss(replay, job, "", count);
-    }
-    for (uint32_t b = 0; b < scenario->branch_count; b++) {
-        if (!has_branch(outcomes, count, scenario->branches[b].id)) {
-            miss(replay, job, scenario->branches[b].id, count);
-        }
-    }
-    if (count != job->spec.rollout_count && replay->missing == before) {
-        miss(replay, job, "", count); /* one is there twice, or the job's own number is wrong */
-    }
-    prepared_cache_put(replay->prepared_scenarios, prepared);
-    return STATUS_OK;
-}
-
-/* Jobs are numbered without gaps; one that was taken out is a gap below the last one known. */
-static enum status find_missing(struct replay *replay, const char *suite, struct error *error)
-{
-    enum status status = STATUS_OK;
-    struct store_job *job = malloc(sizeof *job);
-    struct outcome *outcomes = calloc(REPLAY_JOB_OUTCOMES_MAX, sizeof *outcomes);
-    if (job == NULL || outcomes == NULL) {
-        status = error_set(error, STATUS_NO_MEMORY, "replay: out of memory");
-    }
-    for (int64_t id = 1; status == STATUS_OK; id++) {
-        status = replay->store->ops->job(replay->store, id, job, error);
-        if (status == STATUS_NOT_FOUND && id <= replay->last_job) {
-            status = STATUS_OK;
-            continue;
-        }
-        if (status == STATUS_OK && job->state == JOB_DONE && !makes_clip(&job->spec) &&
-            (suite == NULL || strcmp(job->spec.suite_id, suite) == 0)) {
-            status = look_for_missing(replay, job, outcomes, error);
-            status = status == STATUS_NOT_FOUND ? STATUS_STORE : status;
-        }
-    }
-    free(job);
-    free(outcomes);
-    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
 static enum status replay_all(struct replay *replay, const char *suite, int64_t outcome_id,
@@ -463,7 +391,8 @@ static enum status replay_all(struct replay *replay, const char *suite, int64_t 
     }
     free(page);
     if (status == STATUS_OK && outcome_id == 0 && replay->share == 0.0) {
-        status = find_missing(replay, suite, error);
+        status = replay_missing_find(replay->store, replay->prepared_scenarios, suite,
+                                     replay->last_job, miss, replay, error);
     }
     if (status == STATUS_OK && outcome_id != 0 && replay->clips > 0) {
         return error_set(error, STATUS_USAGE,

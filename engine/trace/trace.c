@@ -302,16 +302,6 @@ uint64_t trace_digest_returns(const uint8_t *bev)
 
 /* ---- reading ---- */
 
-int32_t trace_reader_owner(const struct trace_reader *reader, int32_t rollout, uint32_t tick)
-{
-    /* Parents have smaller indices, so this walk ends. */
-    while (rollout >= 0 && (reader->rollouts[rollout].header.tick_count == 0 ||
-                            tick < reader->rollouts[rollout].header.first_tick)) {
-        rollout = reader->rollouts[rollout].header.parent;
-    }
-    return rollout;
-}
-
 uint32_t trace_reader_end_tick(const struct trace_reader *reader, int32_t rollout)
 {
     /* Parents are before their branches, so this walk ends. */

@@ -143,7 +143,16 @@ const char *trace_reader_branch(const struct trace_reader *reader, int32_t rollo
 
 /* The rollout that recorded a tick of another one: itself, or the parent that it shares it with;
  * -1: none. The tick may lie behind the last one. */
-int32_t trace_reader_owner(const struct trace_reader *reader, int32_t rollout, uint32_t tick);
+static inline int32_t trace_reader_owner(const struct trace_reader *reader, int32_t rollout,
+                                         uint32_t tick)
+{
+    /* Parents have smaller indices, so this walk ends. */
+    while (rollout >= 0 && (reader->rollouts[rollout].header.tick_count == 0 ||
+                            tick < reader->rollouts[rollout].header.first_tick)) {
+        rollout = reader->rollouts[rollout].header.parent;
+    }
+    return rollout;
+}
 
 /* First tick after those recorded for a rollout, which may share its parents': 0 where there are
  * none. A branch that never forked ends where its parent does. */

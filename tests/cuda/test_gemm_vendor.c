@@ -230,7 +230,8 @@ static void a_product_is_what_was_meant(void)
     }
 }
 
-/* What a file kept runs again; an algorithm that the library has no more is chosen anew. */
+/* A choice that a file kept runs again; where the library has no such algorithm any more, another
+ * one is chosen. */
 static void a_kept_algorithm_is_checked(void)
 {
     rig_begin(1);

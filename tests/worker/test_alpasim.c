@@ -524,8 +524,8 @@ static void traffic_bounds_what_it_keeps(void)
     end();
 }
 
-/* The bytes of a scene's picture; the caller's. */
-static struct grpc_answer picture_of(struct alpasim *alpasim, const char *id)
+/* An answer with a scene's picture, which is the caller's. */
+static struct grpc_answer answer_of(struct alpasim *alpasim, const char *id)
 {
     struct picture_question question;
     question_fill(&question, id, NULL);
@@ -563,7 +563,7 @@ static void scenes_and_lenses_come_and_go(void)
     for (int turn = 0; turn < 2; turn++) {
         for (int i = 0; i < SCENES; i++) {
             camera.width = WIDTH + 2 * (i % 20);
-            struct grpc_answer answer = picture_of(alpasim, documents[i].scenario.id);
+            struct grpc_answer answer = answer_of(alpasim, documents[i].scenario.id);
             if (turn == 0) {
                 first[i] = answer;
                 continue;

@@ -1,5 +1,5 @@
 /*
- * What the made-up cuBLASLt (cublaslt.c) tells its test, and is told by it. It keeps the rules of
+ * Words between the made-up cuBLASLt (cublaslt.c) and its test. It keeps the rules of
  * the real one's manual for products as gemm_vendor.cu asks for them, and says which was broken.
  */
 #ifndef SWERVE_TESTS_CUDA_CUBLASLT_DOUBLE_H
