@@ -6,7 +6,7 @@
 #include "cli/confinement_options.h"
 #include "cli/pool.h"
 #include "engine/worlds/foreign.h"
-#include "worker/datagen/datagen.h"
+#include "worker/datagen/datagen_set.h"
 #include "worker/planner/planner_trial.h"
 #include "worker/world/world_source.h"
 
@@ -220,6 +220,7 @@ static int generate(struct datagen_options *options, struct datagen_source *sour
     struct error error;
     struct suite *suite = NULL;
     struct datagen_result result;
+    int set = -1;
     int64_t start_ns = clock_now_ns(clock_system());
     enum status status = cli_suite_load(path, &suite, &error);
     if (strcmp(source->world, "object") != 0) {
@@ -232,6 +233,7 @@ static int generate(struct datagen_options *options, struct datagen_source *sour
     }
     THEN(status, try_planners(options, source, &error));
     THEN(status, make_directory(options->directory, &error));
+    THEN(status, datagen_set_take(suite, options, &set, &error));
     THEN(status, open_store(source, options->directory, &error));
     options->store = source->store;
     options->drive = drive;
@@ -241,6 +243,7 @@ static int generate(struct datagen_options *options, struct datagen_source *sour
     models_close(source->opened);
     struct error why;
     enum status closed = close_store(source, options->directory, status == STATUS_OK, &why);
+    datagen_set_release(set);
     if (status != STATUS_OK || closed != STATUS_OK) {
         int code = cli_fail(status != STATUS_OK ? &error : &why);
         int number = atomic_load(source->interrupted);

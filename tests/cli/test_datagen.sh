@@ -242,11 +242,11 @@ PY
     code 0 "$swerve" "$@" -o worker --store worker.db
     echo 3 >kill
     code 137 "$swerve" "$@" -o command --store command.db
-    [ -z "$(ls -A command)" ] || fail "left: $(ls -A command)"
+    [ "$(ls -A command)" = .set ] || fail "left: $(ls -A command)"
     code 0 "$swerve" "$@" -o command --store command.db
     echo 3 >kill
     code 137 "$swerve" "$@" -o own
-    [ "$(ls -A own)" = .clips ] || fail "left: $(ls -A own)"
+    [ "$(echo $(ls -A own))" = ".clips .set" ] || fail "left: $(ls -A own)"
     code 0 "$swerve" "$@" -o own
     for made in worker command own; do
         diff -r calm $made || fail "$made differs"
@@ -280,10 +280,30 @@ a_full_disk_leaves_no_shard() {
     )
     [ $? = 4 ] || fail "expected exit 4: $(cat err)"
     says err "full/train-00000.safetensors"
-    [ "$(ls -A full)" = .clips ] || fail "left behind: $(ls -A full)"
+    [ "$(echo $(ls -A full))" = ".clips .set" ] || fail "left behind: $(ls -A full)"
 }
 
-echo 1..10
+# Shards of two sets in one folder would train on what is held out.
+a_folder_holds_one_set() {
+    code 0 "$swerve" datagen "$suite" -o one --clips 6 --frames 2 --held-out 0.4
+    cp -r one before
+    touch one/train-00007.safetensors.123.tmp
+    code 4 "$swerve" datagen "$suite" -o one --clips 4 --frames 2 --held-out 0
+    says err "one: holds shards of another set"
+    code 0 "$swerve" datagen "$suite" -o one --clips 6 --frames 2 --held-out 0.4
+    diff -r before one || fail "the same command made other files"
+    rm one/*.safetensors
+    code 0 "$swerve" datagen "$suite" -o one --clips 4 --frames 2 --held-out 0
+    flock one/.set sleep 20 &
+    while flock -n one/.set true; do sleep 0.05; done
+    code 7 "$swerve" datagen "$suite" -o one --clips 4 --frames 2 --held-out 0
+    says err "one: another swerve datagen makes shards there"
+    kill $! && wait 2>/dev/null
+    mkdir unknown && touch unknown/heldout-00000.safetensors
+    code 4 "$swerve" datagen "$suite" -o unknown --clips 4 --frames 2
+}
+
+echo 1..11
 t a_shard_is_what_the_page_says
 t the_same_options_give_the_same_bytes
 t held_out_scenarios_are_never_trained_on
@@ -294,4 +314,5 @@ t a_planner_that_dies_in_a_clip_is_told
 t sensors_of_a_rig_have_a_tensor_each
 t a_set_is_whole_though_its_makers_are_killed
 t a_full_disk_leaves_no_shard
+t a_folder_holds_one_set
 [ "$failed" = 0 ]
