@@ -11,7 +11,7 @@
 #include "cli/confinement_options.h"
 #include "cli/dump/debug_dump.h"
 #include "cli/kept/replay_planner.h"
-#include "cli/replay_missing.h"
+#include "cli/kept/replay_missing.h"
 #include "report/report_drive.h"
 #include "worker/run/prepared_cache.h"
 #include "worker/run/replay_compare.h"

@@ -218,7 +218,7 @@ ROOMS = {
         ["worker/versions", "scheduler"]),
     "cli/choice": ("which scenarios of a suite a command takes: words, ids, those that failed; parameters that it sets",
         ["scenarios/choice", "store/api", "base/program"]),
-    "cli/kept": ("files of planners that a store keeps with a suite: packed, found, put back, and driven by a replay",
+    "cli/kept": ("files of planners that a store keeps with a suite: packed, found, put back, and driven by a replay; outcomes that are missing",
         ["store/api", "worker/submission"]),
     "cli/label": ("labels of the suite that a command sends: tags, a note, the commit that it stands in",
         ["store/api", "base/program"]),

@@ -1,8 +1,8 @@
 /*
  * Outcomes that a finished job should have and the store has not.
  */
-#ifndef SWERVE_CLI_REPLAY_MISSING_H
-#define SWERVE_CLI_REPLAY_MISSING_H
+#ifndef SWERVE_CLI_KEPT_REPLAY_MISSING_H
+#define SWERVE_CLI_KEPT_REPLAY_MISSING_H
 
 #include "store/api/store.h"
 #include "worker/run/prepared_cache.h"

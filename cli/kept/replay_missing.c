@@ -1,7 +1,7 @@
 /*
  * Outcomes that a finished job should have and the store has not. See replay_missing.h.
  */
-#include "cli/replay_missing.h"
+#include "cli/kept/replay_missing.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
