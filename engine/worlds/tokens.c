@@ -155,7 +155,7 @@ static double mean_of(const struct tokens *tokens, const double *chances)
 static double draw_of(const struct tokens *tokens, const double *chances, uint64_t seed,
                       uint32_t tick, uint32_t agent)
 {
-    uint64_t parts[TOKENS_MAX];
+    uint64_t parts[TOKENS_MAX] = {0};
     uint64_t all = 0;
     const uint32_t counter[4] = {tick, RNG_STREAM_TOKEN, agent, 0};
     uint32_t words[4];
@@ -166,7 +166,7 @@ static double draw_of(const struct tokens *tokens, const double *chances, uint64
     rng_philox(seed, counter, words);
     uint64_t at = (words[0] * all) >> 32;
     uint32_t token = 0;
-    while (at >= parts[token]) {
+    while (token + 1 < tokens->widths[LAYERS] && at >= parts[token]) {
         at -= parts[token];
         token++;
     }
