@@ -260,11 +260,11 @@ static int generate(struct datagen_options *options, struct datagen_source *sour
     }
     text_print(
         stdout,
-        "%u clips of %u frames in %u shards, %.2f GB, %.0f frames/s; %u scenarios to train on, "
+        "%u clips of %u frames in %u shard%s, %.2f GB, %.0f frames/s; %u scenarios to train on, "
         "%u held out\n",
         result.train_clips + result.held_out_clips, options->frames, result.shards,
-        (double)result.bytes * 1e-9, (double)result.frames / wall_s, result.train_scenarios,
-        result.held_out_scenarios);
+        result.shards == 1 ? "" : "s", (double)result.bytes * 1e-9, (double)result.frames / wall_s,
+        result.train_scenarios, result.held_out_scenarios);
     return 0;
 }
 

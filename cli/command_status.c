@@ -268,7 +268,7 @@ static void status_line(const char *id, const struct store_suite_status *status,
         text_print(stdout, "  %lld rollouts invalid", (long long)status->rollouts[VERDICT_INVALID]);
     }
     if (status->rollouts_audit > 0) {
-        text_print(stdout, "  %lld rollouts in no rate: audits, or made",
+        text_print(stdout, "  %lld rollouts in no rate: audits, goldens, clips",
                    (long long)status->rollouts_audit);
     }
     char bill[SUMMARY_MONEY_BYTES];

@@ -289,7 +289,11 @@ static void write_paragraph(struct report *report)
     html_format(html, "<p class=\"conclusion\">%s</p><p class=\"lead\">",
                 summary_conclusion_text(report->summary, conclusion));
     if (report->summary->outcome_count == 0) {
-        html_raw(html, "No rollout of this suite has finished yet.</p>");
+        html_raw(html,
+                 summary_made(report->summary) > 0
+                     ? "Jobs of this suite record goldens or training data: their rollouts are "
+                       "charged as audits are, and stand in no rate.</p>"
+                     : "No rollout of this suite has finished yet.</p>");
         return;
     }
     planner_sentences(report);

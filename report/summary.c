@@ -419,6 +419,16 @@ int64_t summary_unfinished(const struct summary *summary)
     return store_jobs_open(&summary->status);
 }
 
+int64_t summary_made(const struct summary *summary)
+{
+    int64_t made = 0;
+    for (uint32_t i = 0; i < summary->audit_count; i++) {
+        const struct kept_outcome *at = &summary->outcomes[summary->outcome_count + i];
+        made += at->audit_of == at->job_id;
+    }
+    return made;
+}
+
 /* Decimals that leave three significant digits. */
 static int decimals(double value)
 {

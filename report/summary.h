@@ -298,6 +298,9 @@ const char *summary_plain_text(const char *name, char out[LIMIT_ID_BYTES]);
 /* Jobs of the suite that wait or run: no figure has them. */
 int64_t summary_unfinished(const struct summary *summary);
 
+/* Rollouts of jobs that were driven for what they make, goldens or clips, and not for a verdict. */
+int64_t summary_made(const struct summary *summary);
+
 double summary_miles(const struct summary_row *row);
 
 /* Adds what an outcome took, of which so many ticks are its own. */

@@ -300,8 +300,12 @@ const char *summary_conclusion_text(const struct summary *summary,
             missing += total->parts[i].lacking[k];
         }
     }
-    char verdict[64] = "No main line has a result";
-    if (failed > 0) {
+    char verdict[80] = "No main line has a result";
+    int64_t made = summary_made(summary);
+    if (made > 0 && mains == 0) {
+        snprintf(verdict, sizeof verdict, "%lld rollouts made goldens or clips, none is judged",
+                 (long long)made);
+    } else if (failed > 0) {
         snprintf(verdict, sizeof verdict, "%lld of %lld main lines failed", failed, mains);
     } else if (mains > 0) {
         snprintf(verdict, sizeof verdict, "No main line failed, %lld passed", mains);

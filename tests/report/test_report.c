@@ -435,6 +435,20 @@ static void nothing_failed_is_said_of_results_alone(void)
     free(text);
 }
 
+/* What a suite makes is charged and not judged. */
+static void goldens_and_clips_are_said_to_be_made(void)
+{
+    struct kept_outcome outcome = *failing_main_line();
+    struct summary one = {.audit_count = 1};
+    outcome.audit_of = outcome.job_id;
+    one.outcomes = &outcome;
+    char *text = report_text(store, &one);
+    EXPECT_HAS(text, "1 rollouts made goldens or clips, none is judged");
+    EXPECT_HAS(text, "record goldens or training data");
+    EXPECT_INT(html_count(text, "No rollout of this suite has finished yet"), 0);
+    free(text);
+}
+
 /* ---- stores that lack something ---- */
 
 static enum status no_artifact(struct store *from, const char *hash, void **data, size_t *bytes,
@@ -579,7 +593,8 @@ int main(void)
                     TEST(labels_of_charts_are_not_cut_off), TEST(contacts_are_told_in_words),
                     TEST(a_long_suite_stays_bounded), TEST(seeds_that_fail_alike_share_a_card),
                     TEST(an_empty_suite_has_a_report),
-                    TEST(nothing_failed_is_said_of_results_alone), TEST(lost_traces_become_notes),
+                    TEST(nothing_failed_is_said_of_results_alone),
+                    TEST(goldens_and_clips_are_said_to_be_made), TEST(lost_traces_become_notes),
                     TEST(dead_jobs_are_listed_up_to_a_cap), TEST(a_failure_leaves_no_file),
                     TEST(credentials_do_not_travel), TEST(teardown));
 }
