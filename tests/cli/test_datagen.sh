@@ -60,7 +60,7 @@ PY
 
 a_shard_is_what_the_page_says() {
     code 0 "$swerve" datagen "$suite" -o a --clips 6 --frames 4 --held-out 0
-    says out "6 clips of 4 frames in 1 shards"
+    says out "6 clips of 4 frames in 1 shard,"
     [ "$(ls a)" = "train-00000.safetensors" ] || fail "files: $(ls a)"
     py <<'PY'
 from shard import *

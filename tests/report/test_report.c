@@ -435,7 +435,7 @@ static void nothing_failed_is_said_of_results_alone(void)
     free(text);
 }
 
-/* What a suite makes is charged and not judged. */
+/* Goldens and clips that a suite makes are charged and not judged. */
 static void goldens_and_clips_are_said_to_be_made(void)
 {
     struct kept_outcome outcome = *failing_main_line();
