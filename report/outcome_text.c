@@ -80,6 +80,12 @@ static void put_head(FILE *stream, const struct reading *reading)
     put(stream, "scenario", &line);
 }
 
+/* Whether an outcome is a clip of training data, which is no drive and has no trace. */
+static bool is_clip(const struct outcome *outcome)
+{
+    return outcome->audit_of == outcome->job_id && isnan(outcome->metrics.distance_m);
+}
+
 static void put_drive(FILE *stream, const struct reading *reading)
 {
     const struct outcome *outcome = reading->outcome;
@@ -93,7 +99,11 @@ static void put_drive(FILE *stream, const struct reading *reading)
         char rig[REPORT_RIG_BYTES];
         add(&line, ", %s", report_rig_text(reading->scenario, outcome->rig, rig));
     }
-    add(&line, "; %.1f s, %.0f m driven", outcome->ticks * TICK_S, outcome->metrics.distance_m);
+    if (is_clip(outcome)) {
+        add(&line, "; %.1f s, of which a clip of training data was made", outcome->ticks * TICK_S);
+    } else {
+        add(&line, "; %.1f s, %.0f m driven", outcome->ticks * TICK_S, outcome->metrics.distance_m);
+    }
     put(stream, "planner", &line);
     line = (struct line){.used = 0};
     if (reading->scenario != NULL) {
@@ -299,7 +309,8 @@ static enum status read_all(const struct outcome_text *text, struct reading *rea
     enum status status = report_drive_open(&reading->drive, text->store, outcome->scenario_hash,
                                            outcome->artifact_hash, &why);
     if (status != STATUS_OK) {
-        snprintf(cause, ERROR_TEXT_BYTES, "%s", why.text);
+        snprintf(cause, ERROR_TEXT_BYTES, "%s",
+                 is_clip(outcome) ? "none: the artifact is the clip" : why.text);
         reading->lost = cause;
     }
     reading->scenario = reading->drive.document != NULL ? &reading->drive.document->scenario : NULL;

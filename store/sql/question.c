@@ -228,7 +228,10 @@ static enum status find_successor(struct sql_store *store, const struct job_spec
     if (*found) {
         trust_job_move(&teacher, out);
     } else if (job->tier == TIER_STUDENT || job->tier == TIER_GOLDEN) {
-        *why = "nobody is named who answers instead; submit the suite again";
+        *why = job->tier == TIER_GOLDEN
+                   ? "nobody is named who answers instead; submit the suite again with --world "
+                     "golden:NAME?diverged=live"
+                   : "nobody is named who answers instead; submit the suite again";
     }
     return STATUS_OK;
 }

@@ -269,6 +269,12 @@ PY
     code 0 "$swerve" check --store worker.db
     code 0 "$swerve" status --store worker.db
     says out "in no rate"
+    code 0 "$swerve" replay --all --store worker.db
+    says out "0 identical, 0 different, 8 clips of training data left out"
+    code 2 "$swerve" replay 1 --store worker.db
+    says err "a clip of training data, not a drive"
+    code 0 "$swerve" show 1 --store worker.db
+    says out "none: the artifact is the clip"
 }
 
 a_full_disk_leaves_no_shard() {

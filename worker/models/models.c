@@ -587,7 +587,8 @@ static enum status locate(struct models *models, const char *hash, enum nn_preci
         return error_set(error, STATUS_DEVICE,
                          "model %.12s: this worker does not have it (looked in %s); put the file "
                          "there or start the worker with --models; a world of yours, tinyphysics "
-                         "too, is named with --world or --audit-world, as it was then%s%.400s",
+                         "too, and a set of goldens are named with --world or --audit-world, as "
+                         "they were then%s%.400s",
                          hash[0] != '\0' ? hash : "(none)", models->registry.directory,
                          why.text[0] != '\0' ? "; from the store: " : "", why.text);
     }
