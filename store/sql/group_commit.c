@@ -129,18 +129,18 @@ static enum status writer_usable(const struct group_commit *group, struct error 
                            "the disk and open the store again (what was acknowledged is kept)");
 }
 
-static enum status writer_look(struct group_commit *group, bool all, struct error *error)
+static enum status writer_look(struct group_commit *group, struct error *error)
 {
     return group->hooks.intact != NULL
-               ? group->hooks.intact(group->hooks.context, db_wal_pages(group->db), all, error)
+               ? group->hooks.intact(group->hooks.context, db_wal_pages(group->db), error)
                : STATUS_OK;
 }
 
-/* OK: the next transaction may be written, and with `all` the last one is where it should be. */
-static enum status writer_intact(struct group_commit *group, bool all, struct error *error)
+/* OK: the next transaction may be written, and the last one is where it should be. */
+static enum status writer_intact(struct group_commit *group, struct error *error)
 {
     TRY(writer_usable(group, error));
-    return writer_look(group, all, error);
+    return writer_look(group, error);
 }
 
 /* Ends a transaction without keeping it. */
@@ -215,7 +215,7 @@ void group_commit_stats(struct group_commit *group, struct store_stats *out)
 static enum status writer_commit(struct group_commit *group, struct error *error)
 {
     int64_t start_ns = clock_now_ns(clock_system());
-    enum status status = writer_intact(group, false, error);
+    enum status status = writer_intact(group, error);
 
     if (status == STATUS_OK && group->hooks.committing != NULL) {
         status = group->hooks.committing(group->db, group->hooks.context, error);
@@ -226,7 +226,7 @@ static enum status writer_commit(struct group_commit *group, struct error *error
         return status;
     }
     count_commit(group, clock_now_ns(clock_system()) - start_ns);
-    return writer_intact(group, true, error);
+    return writer_intact(group, error);
 }
 
 static enum status run_finish(struct db *db, struct operation *operation, struct error *error)
@@ -257,7 +257,7 @@ static void writer_run_alone(struct group_commit *group, struct operation *opera
     }
     writer_rollback(group);
     struct error lost;
-    enum status found = writer_look(group, true, &lost);
+    enum status found = writer_look(group, &lost);
     if (found != STATUS_OK) { /* which is why it failed, or why its answer is of no use */
         operation->status = found;
         *error = lost;
@@ -397,7 +397,7 @@ static void writer_checkpoint(struct group_commit *group)
         group->checkpoint_pages = step; /* the log was reset */
         return;
     }
-    if (pages < group->checkpoint_pages || writer_intact(group, true, &error) != STATUS_OK) {
+    if (pages < group->checkpoint_pages || writer_intact(group, &error) != STATUS_OK) {
         return;
     }
     group->checkpoint_pages = pages + step;

@@ -40,10 +40,10 @@ struct group_commit_hooks {
     /* After each sweep: whether what it did is in the database. NULL: not
      * asked. */
     void (*swept)(void *context, bool committed);
-    /* STATUS_OK as long as what is written goes where everybody will look for it; asked after each
-     * commit, and of what fails, with the pages that the last commit left in the log. Before a
-     * commit (`all` is false) that log is as long as it was will do. NULL: not asked. */
-    enum status (*intact)(void *context, int log_pages, bool all, struct error *error);
+    /* STATUS_OK as long as what is written goes where everybody will look for it; asked before and
+     * after each commit, and of what fails, with the pages that the last commit left in the log.
+     * NULL: not asked. */
+    enum status (*intact)(void *context, int log_pages, struct error *error);
     /* Before each commit, in its transaction. NULL: not asked. */
     enum status (*committing)(struct db *db, void *context, struct error *error);
     /* After each commit, on the writer's thread, before the callers wake. */

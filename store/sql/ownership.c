@@ -390,10 +390,3 @@ enum status ownership_check(struct ownership *ownership, int64_t log_bytes, stru
                      : say_lost(ownership, (enum finding)(lost / PART_COUNT),
                                 (enum part)(lost % PART_COUNT), error);
 }
-
-bool ownership_log_holds(const struct ownership *ownership, int64_t log_bytes)
-{
-    struct stat info;
-    return ownership->log_fd >= 0 && fstat(ownership->log_fd, &info) == 0 &&
-           info.st_size >= log_bytes;
-}

@@ -50,7 +50,5 @@ enum status ownership_watch(struct ownership *ownership, struct error *error);
  * than they were, or the log was cut off. log_bytes: what the last commit left in the log, asked by
  * the thread that writes; 0: not known, any thread. A few microseconds. */
 enum status ownership_check(struct ownership *ownership, int64_t log_bytes, struct error *error);
-/* Whether the log that is open here still has as many bytes: a part of that, for a tenth of it. */
-bool ownership_log_holds(const struct ownership *ownership, int64_t log_bytes);
 
 #endif

@@ -159,7 +159,7 @@ enum status sql_store_read_begin(struct store *base, struct db **db, struct erro
     struct sql_readers *readers = &store->readers[lane];
     TRY(sql_store_enter(store, error));
     enum status status =
-        store->medium->intact != NULL ? store->medium->intact(store, 0, true, error) : STATUS_OK;
+        store->medium->intact != NULL ? store->medium->intact(store, 0, error) : STATUS_OK;
     if (status != STATUS_OK) {
         sql_store_leave(store);
         return status;

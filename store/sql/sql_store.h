@@ -55,7 +55,7 @@ struct store_medium {
     enum status (*open)(struct sql_store *store, void *context, struct error *error);
     enum status (*open_reader)(struct sql_store *store, struct db **out, struct error *error);
     /* OK: what is written goes where everybody will look for it. NULL: not asked. */
-    enum status (*intact)(void *store, int log_pages, bool all, struct error *error);
+    enum status (*intact)(void *store, int log_pages, struct error *error);
     /* Closes the writer's connection, and gives back what open took. After a failed open too. */
     void (*finish)(struct sql_store *store);
     /* Changes the table of calls. NULL: it stays as it is. */

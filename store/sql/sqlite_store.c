@@ -23,15 +23,13 @@ enum {
     ALONE_PAUSE_MS = 10,  /* between two tries: they may just be leaving */
 };
 
-static enum status intact(void *context, int log_pages, bool all, struct error *error)
+static enum status intact(void *context, int log_pages, struct error *error)
 {
     const struct sql_store *store = context;
     int64_t bytes =
         log_pages > 0 ? LOG_HEADER_BYTES + log_pages * (LOG_FRAME_BYTES + store->page_bytes) : 0;
 
-    return !all && ownership_log_holds(store->ownership, bytes)
-               ? STATUS_OK
-               : ownership_check(store->ownership, bytes, error);
+    return ownership_check(store->ownership, bytes, error);
 }
 
 /* The file's connection comes last: it checkpoints. */

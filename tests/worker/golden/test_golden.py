@@ -123,7 +123,7 @@ def the_recorded_planner_sees_the_same_bits():
 
 
 def another_planner_is_answered_while_it_is_near():
-    golden, _, _ = drive("golden:set", OTHER, "2", code=6)
+    golden, _, result = drive("golden:set", OTHER, "2", code=6)
     flagged = [row for row in golden.values() if row["verdict"] == "flagged"]
     left = [row for row in flagged if row["health_check"]]  # the others are of a job of which one left
     assert left and len(golden) == 10 and {row["job_id"] for row in left} == {row["job_id"] for row in flagged}, golden
@@ -131,6 +131,8 @@ def another_planner_is_answered_while_it_is_near():
         assert row["health_check"] == "diverged" and row["health_value"] > row["health_threshold"], row
         assert "diverged at tick" in row["error"], row
         assert row["ticks"] == row["health_tick"] > 2, row
+    replayed = swerve("replay", "--all", "--store", "g.db", "--world", "golden:set", "--suite", result["suite"])
+    assert "10 identical, 0 different" in replayed, replayed
 
 
 def the_world_that_generated_answers_where_they_end():
