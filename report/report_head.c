@@ -245,7 +245,7 @@ static void learned_sentence(struct report *report)
                 "them%s. ",
                 (long long)summary->total.learned, summary_plural(summary->total.learned),
                 (long long)summary->total.caught,
-                summary->total.caught > 0 ? "; the teacher was asked instead" : "");
+                summary->total.caught > 0 ? "; another world was asked instead" : "");
     if (summary->agreement_count > 0) {
         const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
         struct rate_estimate at = rate_estimate(&all->verdict.rate);

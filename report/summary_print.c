@@ -151,9 +151,9 @@ static void print_flags(const struct summary *summary, FILE *stream)
         text_print(stream, "\nflagged: %lld of %lld rollout%s in learned worlds, discarded%s\n",
                    (long long)summary->total.caught, (long long)summary->total.learned,
                    summary_plural(summary->total.learned),
-                   open == 0                             ? " and run again by the teacher"
+                   open == 0                             ? " and run again in another world"
                    : open == summary->flag_count - boxes ? "; nobody has answered instead"
-                                                         : "; the teacher has answered for some");
+                                                         : "; another world has answered for some");
     }
     if (boxes > 0) {
         text_print(
