@@ -262,9 +262,9 @@ tenants_keep_to_themselves() {
     SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set beta --jobs-queued 0 --store "$url"
     SWERVE_TOKEN_FILE="$secrets/bob" code 0 "$swerve" submit suite.json --store "$url" # a name of its own
     says out "$suite-2"
-    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set beta --jobs-queued 1500 --store "$url"
-    SWERVE_TOKEN_FILE="$secrets/bob" code 3 "$swerve" submit suite.json --seeds 2000 --store "$url"
-    says err "999 of the suite's"
+    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set beta --jobs-queued 5000 --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/bob" code 3 "$swerve" submit suite.json --seeds 6000 --store "$url"
+    says err "3999 of the suite's"
     SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" tenant ls --store "$url"
     says out "beta                     weight 3, queued"
     # Scenarios that are in the store already were ann's to bring; another text is bob's, and beyond his quota.
