@@ -106,9 +106,7 @@ static int agree(struct agreement_command *agreement)
     if (status == STATUS_OK && agreement->disagreements != NULL) {
         status = write_disagreements(agreement, store, &pairs, &error);
     }
-    if (store != NULL) {
-        store->ops->close(store);
-    }
+    cli_store_close(store);
     int code = 0;
     if (status != STATUS_OK) {
         code = cli_fail(&error);

@@ -303,13 +303,13 @@ static enum status find_clip(const struct replay *replay, const struct outcome *
                              struct error *error)
 {
     *clip = false;
-    if (outcome->audit_of != outcome->job_id) { /* which jobs that make something are */
+    if (!outcome_is_made(outcome)) {
         return STATUS_OK;
     }
     struct store_job *job = malloc(sizeof *job);
     TRY(memory_check(job, error, "replay: out of memory"));
     enum status status = replay->store->ops->job(replay->store, outcome->job_id, job, error);
-    *clip = status == STATUS_OK && replay_makes_clip(&job->spec);
+    *clip = status == STATUS_OK && job_clip_ticks(&job->spec) > 0;
     free(job);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }

@@ -83,7 +83,7 @@ static void put_head(FILE *stream, const struct reading *reading)
 /* Whether an outcome is a clip of training data, which is no drive and has no trace. */
 static bool is_clip(const struct outcome *outcome)
 {
-    return outcome->audit_of == outcome->job_id && isnan(outcome->metrics.distance_m);
+    return outcome_is_made(outcome) && isnan(outcome->metrics.distance_m);
 }
 
 static void put_drive(FILE *stream, const struct reading *reading)

@@ -16,11 +16,6 @@ struct search {
     void *context;
 };
 
-bool replay_makes_clip(const struct job_spec *spec)
-{
-    return strncmp(spec->makes, JOB_MAKES_CLIP, strlen(JOB_MAKES_CLIP)) == 0;
-}
-
 static bool has_branch(const struct outcome *outcomes, uint32_t count, const char *branch_id)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -83,7 +78,7 @@ enum status replay_missing_find(struct store *store, struct prepared_cache *prep
             status = STATUS_OK;
             continue;
         }
-        if (status == STATUS_OK && job->state == JOB_DONE && !replay_makes_clip(&job->spec) &&
+        if (status == STATUS_OK && job->state == JOB_DONE && job_clip_ticks(&job->spec) == 0 &&
             (suite == NULL || strcmp(job->spec.suite_id, suite) == 0)) {
             status = look_for_missing(&search, job, outcomes, error);
             status = status == STATUS_NOT_FOUND ? STATUS_STORE : status;

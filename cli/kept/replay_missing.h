@@ -17,7 +17,4 @@ enum status replay_missing_find(struct store *store, struct prepared_cache *prep
                                 const char *suite, int64_t last_job, replay_missed *missed,
                                 void *context, struct error *error);
 
-/* Whether a job makes a clip of training data, which is no drive. */
-bool replay_makes_clip(const struct job_spec *spec);
-
 #endif

@@ -238,9 +238,7 @@ static enum status read_agreement(const struct session_command *command,
         out->judged_count = judge_tiers(&table, out->model->hash, *judged);
         out->judged = *judged;
     }
-    if (store != NULL) {
-        store->ops->close(store);
-    }
+    cli_store_close(store);
     table_finish(&table);
     pairs_finish(&pairs);
     free(policy);

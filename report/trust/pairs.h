@@ -49,8 +49,8 @@ struct pairs_pair {
     char slice[6][LIMIT_ID_BYTES];
     bool safety_critical;
     char student_hash[SHA256_HEX_BYTES];
-    char student_sampler[LIMIT_ID_BYTES]; /* without its conditioning: "euler2/bf16"; of a tier with
-                                           */
+    /* Without its conditioning: "euler2/bf16"; of a tier with it. */
+    char student_sampler[LIMIT_ID_BYTES];
     char teacher_hash[SHA256_HEX_BYTES];
     char teacher_sampler[LIMIT_ID_BYTES]; /* beside a shadow; else "" */
     char answer_sampler[LIMIT_ID_BYTES];  /* the teacher's, beside whom it be */

@@ -7,6 +7,7 @@
  */
 #include "report/trust/pairs.h"
 
+#include "base/array.h"
 #include "base/sha256.h"
 
 #include <stdio.h>
@@ -22,7 +23,6 @@ struct answer {
 
 struct reading {
     uint32_t count;
-    uint32_t capacity;
     struct answer *answers; /* owned */
 };
 
@@ -60,17 +60,11 @@ static enum status add_answer(void *context, const struct outcome *outcome, stru
     char conditioning[LIMIT_ID_BYTES];
     char precision[LIMIT_ID_BYTES];
     uint32_t steps;
-    if (outcome_is_made(outcome) || outcome->audit_of != 0 || outcome->model_hash[0] == '\0' ||
+    if (outcome->audit_of != 0 || outcome->model_hash[0] == '\0' ||
         !take_apart(outcome->sampler, conditioning, &steps, precision)) {
         return STATUS_OK;
     }
-    if (reading->count == reading->capacity) {
-        uint32_t capacity = reading->capacity > 0 ? 2 * reading->capacity : 256;
-        struct answer *grown = realloc(reading->answers, capacity * sizeof *grown);
-        TRY(memory_check(grown, error, "agreement: out of memory for %u answers", capacity));
-        reading->answers = grown;
-        reading->capacity = capacity;
-    }
+    TRY(array_room(&reading->answers, reading->count, sizeof *reading->answers, error));
     struct answer *answer = &reading->answers[reading->count++];
     *answer = (struct answer){key_of(outcome, conditioning, precision), steps,
                               pairs_pair_of_answer(outcome)};
