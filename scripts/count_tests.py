@@ -17,12 +17,14 @@ SAID_LINES = 12  # of a failed case, or of a program that ended badly
 
 
 def said_of(output: str, case: str) -> list[str]:
-    """The lines around a case's "not ok", between the results of the cases before and behind it; the
-    program's last lines where it has no such line."""
+    """The lines around a case's "not ok", between the results of the cases before and behind it; where it
+    has no such line, the program's last lines, its "not ok" among them."""
     lines = output.splitlines()
     ends = [i for i, line in enumerate(lines)
             if line.startswith("not ok ") and line.endswith(f"- {case.partition(' - ')[2]}")]
-    at = ends[0] if ends else len(lines)
+    if not ends:
+        return [line for line in lines if not line.startswith("ok ")][-SAID_LINES:]
+    at = ends[0]
     begin, end = at, at + 1
     while begin > 0 and not lines[begin - 1].startswith(RESULTS):
         begin -= 1
@@ -60,7 +62,8 @@ def main() -> int:
         return 1
     passed, failed = count_cases(root)
     outputs = {}
-    told = {program for program, _ in failed}
+    told = {program for program, case in failed if case.rpartition(" / ")[2] != program}
+    failed = [(program, case) for program, case in failed if program in told]
     for program in programs:
         title = program["name"].rpartition(" / ")[2]
         outputs[title] = program.get("stdout", "")

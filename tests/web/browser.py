@@ -78,12 +78,12 @@ class Browser:
         os.close(self.receive_fd)
         shutil.rmtree(self.profile, ignore_errors=True)
 
-    def receive(self):
-        """The next message, which is told to the page that it is of."""
-        deadline = time.monotonic() + ANSWER_S
+    def receive(self, deadline, what):
+        """The next message until a time, which is told to the page that it is of; what: is waited for."""
         while b"\0" not in self.buffer:
-            if not select.select([self.receive_fd], [], [], max(deadline - time.monotonic(), 0))[0]:
-                raise TimeoutError(f"the browser said nothing for {ANSWER_S} s")
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.receive_fd], [], [], left)[0]:
+                raise TimeoutError(f"{what}: not within {ANSWER_S} s")
             block = os.read(self.receive_fd, 1 << 20)
             if not block:
                 raise EOFError("the browser ended")
@@ -102,8 +102,9 @@ class Browser:
         if session:
             command["sessionId"] = session
         os.write(self.send_fd, json.dumps(command).encode() + b"\0")
+        deadline = time.monotonic() + ANSWER_S
         while True:
-            message = self.receive()
+            message = self.receive(deadline, f"an answer to {method} {str(params)[:200]}")
             if message.get("id") == command["id"]:
                 if "error" in message:
                     raise RuntimeError(f"{method}: {message['error']}")
@@ -121,8 +122,8 @@ class Page:
         self.browser = browser
         self.problems = []
         self.loaded = False
-        target = browser.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = browser.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
         browser.pages[self.session] = self
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
@@ -151,8 +152,14 @@ class Page:
         failure = self.call("Page.navigate", url=url).get("errorText")
         if failure:
             raise RuntimeError(f"{url}: {failure}")
+        deadline = time.monotonic() + ANSWER_S
         while not self.loaded:
-            self.browser.receive()
+            self.browser.receive(deadline, f"{url} is loaded")
+
+    def close(self):
+        """Ends the page and its connections."""
+        del self.browser.pages[self.session]
+        self.browser.call("Target.closeTarget", targetId=self.target)
 
     def size(self, width, height):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
@@ -167,13 +174,18 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, expression):
-        """Until the expression holds, asked at the page's own pace; its value."""
+        """Until the expression holds, asked at the page's own pace; its value. What it asks about may not be
+        there yet: an exception is "not yet"."""
         deadline = time.monotonic() + ANSWER_S
+        last = None
         while time.monotonic() < deadline:
-            value = self.evaluate(f"new Promise((done) => setTimeout(() => done({expression}), 10))")
-            if value:
-                return value
-        raise TimeoutError(f"never came true: {expression}; {self.problems}")
+            try:
+                last = self.evaluate(f"new Promise((done) => setTimeout(done, 10)).then(() => {expression})")
+                if last:
+                    return last
+            except RuntimeError as problem:
+                last = problem
+        raise TimeoutError(f"never came true: {expression}; at last {last!r}; {self.problems}")
 
     def click(self, selector):
         """A click of the mouse in the middle of the first element that fits, scrolled into view."""

@@ -172,20 +172,26 @@ document.addEventListener('visibilitychange', () => {
   else if (ask.hidden && !events) followEvents();
 });
 
-/* Calls `renew` when news come, but never twice within RENEW_MS nor while it still runs. */
+/* Calls `renew` when news come, but never twice within RENEW_MS nor while it still runs: news that come
+   meanwhile may be newer than what it asked for, and have it called once more. */
 export function renewer(renew) {
   let timer = 0;
   let busy = false;
+  let newer = false;
+  let stopped = false;
   let last = 0;
   const run = async () => {
     timer = 0;
     busy = true;
+    newer = false;
     try { await renew(); } finally { busy = false; last = Date.now(); }
+    if (newer) ask();
   };
-  return {
-    ask() { if (!timer && !busy) timer = setTimeout(run, Math.max(0, RENEW_MS - (Date.now() - last))); },
-    stop() { clearTimeout(timer); },
-  };
+  function ask() {
+    newer = true;
+    if (!timer && !busy && !stopped) timer = setTimeout(run, Math.max(0, RENEW_MS - (Date.now() - last)));
+  }
+  return {ask, stop() { stopped = true; clearTimeout(timer); }};
 }
 
 /* ---- addresses ---- */
@@ -233,10 +239,12 @@ async function show() {
     main.replaceChildren(el('p', {}, 'There is no such view. ', el('a', {href: '#/'}, 'All suites')));
     return;
   }
+  const known = news;
   try {
     const made = await make(context, parts[1]);
     if (own !== turn) { made.dispose?.(); return; }
     view = {news: made.news, dispose() { control.abort(); made.dispose?.(); }};
+    if (news && news !== known) view.news?.(news);  /* they came while it was made */
     document.body.dataset.ready = String(own);
     if (!events) followEvents();
   } catch (error) {
