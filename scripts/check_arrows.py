@@ -3,13 +3,27 @@
 
 Usage: check_arrows.py [--write]
 A room is a folder of sources. ROOMS says what each holds and may include; the plan must be free of circles.
-CONTRIBUTING.md shows it as a table, which --write brings up to date. A test of FILE.c is tests/ROOM/../test_FILE.c
+docs/rooms.md shows it as a table, CONTRIBUTING.md that of the houses; --write brings both up to date. A test of FILE.c is tests/ROOM/../test_FILE.c
 (the folder's name may stand in front), or test_FILE_PART.c for a part of what it does. See CONTRIBUTING.md.
 """
 import pathlib
 import re
 import subprocess
 import sys
+
+# House, a top-level folder of sources: what goes in and comes out.
+HOUSES = {
+    "base": "what every program needs, whatever it is about",
+    "schemas": "records, contracts, their codecs and limits, SQL",
+    "kernels": "numbers in, numbers out: matrices, pictures, traffic, for each instruction set and for CUDA",
+    "engine": "a scenario and actions in, scenes and pictures out, bit for bit",
+    "scenarios": "suites; in scenarios/import a foreign file in, our JSON out, in a program of its own",
+    "store": "jobs, leases, outcomes, money: embedded, over HTTP, in PostgreSQL",
+    "scheduler": "decisions: pure functions over records, the clock an argument",
+    "worker": "a job in, outcomes out",
+    "report": "outcomes in, pages out",
+    "cli": "words to calls",
+}
 
 # Room: what it holds; what it may include besides itself, and so what that may include.
 ROOMS = {
@@ -29,7 +43,7 @@ ROOMS = {
         ["schemas"]),
     "schemas/controls": ("logs of the controls challenge in scenarios: their JSON",
         ["schemas"]),
-    "schemas/world": ("the C ABI of world models and their protocol ([world.md](schemas/world/world.md))",
+    "schemas/world": ("the C ABI of world models and their protocol ([world.md](../schemas/world/world.md))",
         ["base"]),
     "schemas/field": ("scores that others publish: PDMS, EPDMS, two stages",
         ["schemas"]),
@@ -54,7 +68,7 @@ ROOMS = {
         ["kernels/trunk"]),
     "kernels/cuda/tinyphysics": ("drives of the controls challenge",
         ["kernels/cuda/common"]),
-    "kernels/cuda/module": ("the shared module that the engine opens ([README](kernels/cuda/README.md))",
+    "kernels/cuda/module": ("the shared module that the engine opens ([README](../kernels/cuda/README.md))",
         ["kernels/cuda/student", "kernels/cuda/scale", "kernels/cuda/tinyphysics"]),
     # Worlds.
     "engine/traffic": ("roads, routes, agents, ego's motion",
@@ -129,7 +143,7 @@ ROOMS = {
         ["base"]),
     "store/server": ("the HTTP server, TLS, tokens",
         ["store/wire", "store/artifacts", "store/server/web"]),
-    "store/postgres": ("the store in PostgreSQL: driver, dialect, leases that processes share ([postgresql.md](docs/postgresql.md))",
+    "store/postgres": ("the store in PostgreSQL: driver, dialect, leases that processes share ([postgresql.md](postgresql.md))",
         ["store/sql"]),
     "store/ownership": ("opening by path or URL: one process owns a file and serves the others",
         ["store/client", "store/server", "store/postgres"]),
@@ -302,6 +316,10 @@ def reachable(room: str) -> set[str]:
     return seen
 
 
+def forbidden(room: str, target: str) -> bool:
+    return any(room.startswith(a) and (target + "/").startswith(b + "/") for a, b in FORBIDDEN)
+
+
 def folder(path: str) -> str:
     return path.rpartition("/")[0]
 
@@ -327,8 +345,7 @@ def arrows(path: str, text: str) -> list[str]:
         target = folder(header)
         if match.group(1) != '"' or not product or target not in ROOMS or target == room:
             continue
-        forbidden = any(room.startswith(a) and (target + "/").startswith(b + "/") for a, b in FORBIDDEN)
-        if target not in reachable(room) or forbidden:
+        if target not in reachable(room) or forbidden(room, target):
             found.append(f"{where}; {room} may not include {target}")
         if room.startswith("engine/") and target == "schemas" and not ENGINE_SCHEMAS.fullmatch(header):
             found.append(f"{where}; the engine uses data records only")
@@ -356,6 +373,7 @@ def sizes(path: str, text: str) -> list[str]:
 
 def rooms(paths: list[str]) -> list[str]:
     found = [f"{room}: the plan has a circle through it" for room in ROOMS if room in reachable(room)]
+    found += [f"{room}: its house has no sentence (HOUSES)" for room in ROOMS if house(room) not in HOUSES]
     for room in ROOMS:
         count = sum(folder(path) == room for path in paths)
         if count > ROOM_FILES_MAX:
@@ -379,28 +397,49 @@ def test_names(paths: list[str]) -> list[str]:
     return found
 
 
-BEGIN, END = "<!-- rooms: scripts/check_arrows.py --write -->\n", "<!-- end of rooms -->\n"
+BEGIN, END = "<!-- {}: scripts/check_arrows.py --write -->\n", "<!-- end of {} -->\n"
 
 
-def table() -> str:
-    """The plan, for people: houses first, then rooms."""
+def house(room: str) -> str:
+    return room.partition("/")[0]
+
+
+def table_of_rooms() -> list[str]:
     rows = ["| room | holds | may include |", "|---|---|---|"]
-    for room, (holds, below) in ROOMS.items():
-        rows.append(f"| `{room}` | {holds} | {', '.join(below) or 'libc'} |")
-    return BEGIN + "\n".join(rows) + "\n" + END
+    return rows + [f"| `{room}` | {holds} | {', '.join(below) or 'libc'} |" for room, (holds, below) in ROOMS.items()]
+
+
+def table_of_houses() -> list[str]:
+    rows = ["| house | in one sentence | may include | rooms |", "|---|---|---|---|"]
+    for name, sentence in HOUSES.items():
+        own = [room for room in ROOMS if house(room) == name]
+        below = {house(target) for room in own for target in reachable(room) if not forbidden(room, target)} - {name}
+        rows.append(f"| `{name}` | {sentence} | {', '.join(h for h in HOUSES if h in below) or 'libc'} | {len(own)} |")
+    return rows
+
+
+# Document: the table that stands in it between two comments.
+TABLES = {"CONTRIBUTING.md": ("houses", table_of_houses), "docs/rooms.md": ("rooms", table_of_rooms)}
+
+
+def tables(root: pathlib.Path, write: bool) -> list[str]:
+    """Documents whose table is an older one, which it is no more with `write`."""
+    found = []
+    for path, (what, rows) in TABLES.items():
+        text = (root / path).read_text()
+        begin, end = BEGIN.format(what), END.format(what)
+        shown = text[:text.index(begin)] + begin + "\n".join(rows()) + "\n" + text[text.index(end):]
+        if write:
+            (root / path).write_text(shown)
+        elif shown != text:
+            found.append(f"{path}: the table of {what} is an older one; scripts/check_arrows.py --write")
+    return found
 
 
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     paths = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout.split("\n")
-    found = rooms(paths) + test_names(paths)
-    guide = root / "CONTRIBUTING.md"
-    text = guide.read_text()
-    shown = text[:text.index(BEGIN)] + table() + text[text.index(END) + len(END):]
-    if "--write" in sys.argv:
-        guide.write_text(shown)
-    elif shown != text:
-        found.append("CONTRIBUTING.md: the table of rooms is an older one; scripts/check_arrows.py --write")
+    found = rooms(paths) + test_names(paths) + tables(root, "--write" in sys.argv)
     sources = [path for path in paths if path.endswith(SOURCES)]
     for path in sources:
         text = (root / path).read_text()
