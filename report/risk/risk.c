@@ -20,8 +20,8 @@ const char *const risk_event_texts[RISK_EVENT_COUNT] = {"criteria not met", "con
 struct open_case {
     int64_t key;
     uint32_t logical; /* UINT32_MAX: has no exposure */
-    double sum[RISK_EVENT_COUNT];
-    double drives[RISK_EVENT_COUNT];
+    double sum[RISK_VALUE_COUNT];
+    double drives[RISK_VALUE_COUNT];
 };
 
 struct loading {
@@ -124,7 +124,7 @@ static void share_weights(struct risk_study *study)
 static void close_case(struct loading *loading)
 {
     struct open_case *open = &loading->open;
-    for (int e = 0; open->logical != UINT32_MAX && e < RISK_EVENT_COUNT; e++) {
+    for (int e = 0; open->logical != UINT32_MAX && e < RISK_VALUE_COUNT; e++) {
         struct risk_logical *at = &loading->study->logical[open->logical];
         at->draws[e] += open->drives[e] > 0;
         at->events[e] += open->drives[e] > 0 ? open->sum[e] / open->drives[e] : 0;
@@ -141,20 +141,20 @@ static enum status add_contact(struct loading *loading, const struct risk_contac
 }
 
 /* Events of a drive; NAN: it does not say. */
-static enum status judge(struct loading *loading, uint32_t index, double values[RISK_EVENT_COUNT])
+static enum status judge(struct loading *loading, uint32_t index, double values[RISK_VALUE_COUNT])
 {
     const struct kept_outcome *outcome = &loading->summary->outcomes[index];
     struct risk_study *study = loading->study;
     struct risk_contact contact;
     bool outside = false;
     bool untraced = false;
-    for (int e = 0; e < RISK_EVENT_COUNT; e++) {
+    for (int e = 0; e < RISK_VALUE_COUNT; e++) {
         values[e] = 0;
     }
     values[RISK_FAIL] = outcome->verdict != VERDICT_PASS;
     if (outcome->verdict == VERDICT_PLANNER_ERROR) {
         values[RISK_CONTACT] = values[RISK_AT_FAULT] = NAN;
-        values[RISK_VRU_SEVERE] = values[RISK_FATAL] = NAN;
+        values[RISK_VRU_SEVERE] = values[RISK_FATAL] = values[RISK_VRU_CONTACT] = NAN;
     } else if (outcome->metrics.collision_count > 0) {
         TRY(risk_drive_harm(loading->drive, outcome, &study->file->severity, &contact, &outside,
                             &untraced, loading->error));
@@ -163,6 +163,7 @@ static enum status judge(struct loading *loading, uint32_t index, double values[
         study->untraced += untraced;
         values[RISK_CONTACT] = 1;
         values[RISK_AT_FAULT] = outcome->metrics.at_fault;
+        values[RISK_VRU_CONTACT] = contact.vru;
         values[RISK_VRU_SEVERE] = contact.vru_severe;
         values[RISK_FATAL] = contact.fatal;
         TRY(add_contact(loading, &contact));
@@ -173,7 +174,7 @@ static enum status judge(struct loading *loading, uint32_t index, double values[
 static enum status take_drive(struct loading *loading, const struct summary_place *place)
 {
     const struct kept_outcome *outcome = &loading->summary->outcomes[place->index];
-    double values[RISK_EVENT_COUNT];
+    double values[RISK_VALUE_COUNT];
     if (place->case_key != loading->open.key) {
         close_case(loading);
         TRY(settle_logical(loading->study, outcome, &loading->open.logical, loading->error));
@@ -188,7 +189,7 @@ static enum status take_drive(struct loading *loading, const struct summary_plac
     }
     TRY(judge(loading, place->index, values));
     loading->study->logical[loading->open.logical].drives++;
-    for (int e = 0; e < RISK_EVENT_COUNT; e++) {
+    for (int e = 0; e < RISK_VALUE_COUNT; e++) {
         loading->open.sum[e] += isnan(values[e]) ? 0 : values[e];
         loading->open.drives[e] += !isnan(values[e]);
     }
@@ -196,6 +197,12 @@ static enum status take_drive(struct loading *loading, const struct summary_plac
 }
 
 /* ---- estimates ---- */
+
+/* What does the harm: a contact with a car says nothing of what one with a person would do. */
+static int cause_of(enum risk_event event)
+{
+    return event == RISK_FATAL ? RISK_CONTACT : event == RISK_VRU_SEVERE ? RISK_VRU_CONTACT : event;
+}
 
 /* strata[logical_count] and classes[class_count], owned by the caller. */
 static enum status input_make(const struct risk_study *study, enum risk_event event,
@@ -207,7 +214,7 @@ static enum status input_make(const struct risk_study *study, enum risk_event ev
                                .classes = classes,
                                .stratum_count = study->logical_count,
                                .strata = strata,
-                               .harms = event == RISK_VRU_SEVERE || event == RISK_FATAL,
+                               .harms = cause_of(event) != (int)event,
                                .key = 1};
     if (strata == NULL || classes == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "risk: out of memory");
@@ -219,7 +226,7 @@ static enum status input_make(const struct risk_study *study, enum risk_event ev
         const struct risk_logical *at = &study->logical[i];
         strata[i] =
             (struct risk_stratum){at->class_index, at->weight, at->draws[event],
-                                  at->events[out->harms ? RISK_CONTACT : event], at->events[event]};
+                                  at->events[cause_of(event)], at->events[event]};
     }
     return STATUS_OK;
 }

@@ -21,7 +21,9 @@ enum risk_event {
     RISK_AT_FAULT,   /* a contact that was ego's fault */
     RISK_VRU_SEVERE, /* somebody outside a car injured with AIS 4 or more */
     RISK_FATAL,      /* somebody killed */
-    RISK_EVENT_COUNT
+    RISK_EVENT_COUNT,
+    RISK_VRU_CONTACT = RISK_EVENT_COUNT, /* with somebody outside a car: counted, not printed */
+    RISK_VALUE_COUNT
 };
 
 extern const char *const risk_event_names[RISK_EVENT_COUNT];
@@ -33,8 +35,8 @@ struct risk_logical {
     uint32_t class_index;
     double weight;
     int64_t drives;
-    double draws[RISK_EVENT_COUNT];  /* concrete scenarios that say whether it happened */
-    double events[RISK_EVENT_COUNT]; /* sum of their values */
+    double draws[RISK_VALUE_COUNT];  /* concrete scenarios that say whether it happened */
+    double events[RISK_VALUE_COUNT]; /* sum of their values */
     double probability[RISK_EVENT_COUNT];
     double jobs; /* further ones, after the plan */
 };
@@ -43,6 +45,7 @@ struct risk_logical {
 struct risk_contact {
     uint32_t outcome; /* index in the summary */
     uint32_t count;
+    bool vru;                   /* somebody outside a car was touched */
     struct severity_harm worst; /* of its contacts, the one most likely to kill */
     double vru_severe;          /* of all its contacts together */
     double fatal;

@@ -38,6 +38,7 @@ static void take_harm(const struct severity_harm *harm, struct risk_contact *out
         out->worst = *harm;
     }
     out->count++;
+    out->vru = out->vru || severity_is_person(harm->partner);
     out->vru_severe = 1 - (1 - out->vru_severe) * (1 - harm->vru_severe);
     out->fatal = 1 - (1 - out->fatal) * (1 - harm->fatal);
     *outside = *outside || harm->outside;

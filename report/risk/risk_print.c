@@ -127,7 +127,7 @@ static uint32_t inexact(const struct risk_study *study)
 }
 
 /* Shares of what is told of contacts and deaths that no contact stands behind. */
-enum { UNSEEN_BYTES = 256 };
+enum { UNSEEN_BYTES = 320 };
 static const char *unseen_text(const struct risk_study *study, char out[UNSEEN_BYTES])
 {
     const struct risk_estimate *fatal = &study->estimates[RISK_FATAL];
@@ -136,7 +136,10 @@ static const char *unseen_text(const struct risk_study *study, char out[UNSEEN_B
              100 * study->estimates[RISK_CONTACT].unseen_share, risk_event_texts[RISK_CONTACT],
              100 * fatal->unseen_share, risk_event_texts[RISK_FATAL],
              isnan(fatal->value) ? "; without any contact nothing tells how severe one would be"
-                                 : "");
+             : isnan(study->estimates[RISK_VRU_SEVERE].value)
+                 ? "; without a contact with somebody outside a car nothing tells how severe one "
+                   "would be"
+                 : "");
     return out;
 }
 

@@ -90,7 +90,7 @@ static bool carries_people(enum agent_kind kind)
     return kind == AGENT_CAR || kind == AGENT_VAN || kind == AGENT_TRUCK || kind == AGENT_BUS;
 }
 
-static bool is_person(enum agent_kind kind)
+bool severity_is_person(enum agent_kind kind)
 {
     return kind == AGENT_MOTORCYCLE || kind == AGENT_CYCLIST || kind == AGENT_PEDESTRIAN;
 }
@@ -116,7 +116,7 @@ struct severity_harm severity_contact(const struct severity_model *model, const 
     if (carries_people(other->kind)) {
         spared *= 1 - occupants(model, x_mps * other_cos + y_mps * other_sin, out.impact_mps,
                                 out.other_delta_mps, &out.outside);
-    } else if (is_person(other->kind)) {
+    } else if (severity_is_person(other->kind)) {
         double ahead_m = (other_at->pose.x_m - ego_at->pose.x_m) * ego_cos +
                          (other_at->pose.y_m - ego_at->pose.y_m) * ego_sin;
         /* The curves are those of pedestrians before the front of a car. */

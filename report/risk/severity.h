@@ -58,6 +58,9 @@ struct severity_harm {
     bool outside;      /* a curve was used where it does not hold */
 };
 
+/* Somebody without a car around: on foot, or riding. */
+bool severity_is_person(enum agent_kind kind);
+
 struct severity_harm severity_contact(const struct severity_model *model, const struct ego *ego,
                                       const struct severity_body *ego_at, const struct agent *other,
                                       const struct severity_body *other_at);

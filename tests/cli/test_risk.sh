@@ -58,8 +58,12 @@ for at in study["contacts"]:
     # Two cars of one mass, one of which stands.
     assert abs(at["impact_mps"] - 2 * at["ego_delta_v_mps"]) < 1e-9 and at["with"] == "car"
     assert 11 < at["impact_mps"] < 13.5 and at["vru_severe"] == 0 and 0 < at["fatal"] < 0.05
+# Contacts with cars tell nothing of what one with a person would do.
+injured = study["events"]["vru_severe"]
+assert injured["per_million_km"] is None and injured["observed"] == 0 and injured["high"] > 1, injured
 PY
     code 0 "$swerve" risk --store a.db --exposure e.json; cp out r.txt
+    says r.txt "without a contact with somebody outside a car nothing tells how severe one would be"
     says r.txt "1 of 2 classes rest on figures that were not read"
     says r.txt "without an exposure, in no rate: other (1 logical scenario)"
     says r.txt "not driven, though with an exposure, so taken to be like the others: not_there (1 logical scenario)"
