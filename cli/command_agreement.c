@@ -75,15 +75,24 @@ static enum status read_store(const struct agreement_command *agreement, struct 
                              : table_make(pairs, policy, table, error);
 }
 
-/* Whether the gate over tiers refuses one, or has none to judge. */
+/* Whether the gate over tiers refuses one, or has none to judge; says which. */
 static bool refuses_tier(const struct table *table)
 {
+    bool refused = false;
     for (uint32_t i = 0; i < table->count; i++) {
-        if (table_refuses(&table->rows[i].judgement)) {
-            return true;
+        const struct table_row *row = &table->rows[i];
+        char slice[TRUST_SLICE_TEXT_BYTES];
+        if (table_refuses(&row->judgement)) {
+            text_print(stderr, "swerve: --gate: %s beside %s, slice %s: %s\n", row->student.sampler,
+                       row->answer_sampler, trust_slice_text(&row->verdict.slice, slice),
+                       gate_result_names[row->judgement.result]);
+            refused = true;
         }
     }
-    return table->count == 0;
+    if (table->count == 0) {
+        text_print(stderr, "swerve: --gate: no drive of a tier beside one of all steps\n");
+    }
+    return refused || table->count == 0;
 }
 
 static int agree(struct agreement_command *agreement)
@@ -159,7 +168,8 @@ int command_agreement(int argc, char **argv)
          "a model by fewer steps of its sampler, or drawn, beside all of them, where both answered "
          "(docs/interactive.md)",
          .flag = &agreement.tiers},
-        {"--gate", NULL, "exit 1 when a slice is frozen, a rate of flags sounds or a tier is below",
+        {"--gate", NULL,
+         "exit 1 when a slice is frozen, a rate of flags sounds or a tier is refused",
          .flag = &agreement.gate},
         {"--gate-health", NULL, "exit 1 when a measure of health drifts",
          .flag = &agreement.gate_health},

@@ -400,6 +400,10 @@ static enum status run_verb(struct model_command *model, const char *name, uint3
     while (verb < COUNT_OF(verbs) && strcmp(verbs[verb].name, name) != 0) {
         verb++;
     }
+    if (verb == COUNT_OF(verbs) && model_store_has(name)) {
+        return error_set(error, STATUS_USAGE,
+                         "model %s: expected --store URL, of whose versions one is meant", name);
+    }
     if (verb == COUNT_OF(verbs) || count != 1 + verbs[verb].arguments ||
         model->seeds > LIMIT_SEEDS) {
         return error_set(error, STATUS_USAGE, "model: expected %s", usage);

@@ -93,7 +93,8 @@ static enum status list_version(struct store *store, const struct model_version 
     return STATUS_OK;
 }
 
-static enum status list_versions(struct store *store, bool json, struct error *error)
+static enum status list_versions(const struct model_store_command *command, struct store *store,
+                                 struct error *error)
 {
     struct table shadows = {.count = 0};
     bool read = false;
@@ -107,15 +108,16 @@ static enum status list_versions(struct store *store, bool json, struct error *e
         status = store->ops->models(store, after, page, PAGE, &count, error);
         for (uint32_t i = 0; status == STATUS_OK && i < count; i++, listed++) {
             memcpy(after, page[i].name, sizeof after);
-            status = list_version(store, &page[i], &shadows, &read, json ? list : NULL, error);
+            status =
+                list_version(store, &page[i], &shadows, &read, command->json ? list : NULL, error);
         }
     }
     table_finish(&shadows);
     free(page);
-    if (status == STATUS_OK && listed == 0 && !json) {
+    if (status == STATUS_OK && listed == 0 && !command->json) {
         text_print(stdout, "the store has no models; those of the models directory answer\n");
     }
-    if (status == STATUS_OK && json) {
+    if (status == STATUS_OK && command->json) {
         status = cli_write_json(json_pack("{s:O}", "models", list), error);
     }
     json_decref(list);
@@ -404,49 +406,76 @@ static const struct {
     {"promote", MODEL_PROMOTED},    {"retire", MODEL_RETIRED},
 };
 
-static enum status run_verb(const struct model_store_command *command, struct store *store,
+static enum status move(const struct model_store_command *command, struct store *store,
+                        struct error *error)
+{
+    size_t i = 0;
+    while (strcmp(command->verb, moves[i].name) != 0) {
+        i++;
+    }
+    return move_version(command, store, command->name, moves[i].to, error);
+}
+
+static enum status evaluate(const struct model_store_command *command, struct store *store,
                             struct error *error)
 {
-    const char *verb = command->verb;
-    for (size_t i = 0; i < COUNT_OF(moves); i++) {
-        if (strcmp(verb, moves[i].name) == 0) {
-            return move_version(command, store, command->name, moves[i].to, error);
-        }
+    const struct model_evaluate_options options = {.name = command->name,
+                                                   .against = command->against,
+                                                   .policy = command->policy,
+                                                   .days = command->days,
+                                                   .frozen = command->frozen,
+                                                   .layouts = command->layouts,
+                                                   .planner = command->planner,
+                                                   .models = command->models,
+                                                   .drive = command->drive,
+                                                   .plan = command->plan,
+                                                   .jobs = command->jobs,
+                                                   .workers = command->workers,
+                                                   .store_url = command->url,
+                                                   .models_directory = command->directory,
+                                                   .json = command->json};
+    return model_evaluate(&options, store, error);
+}
+
+static enum status report(const struct model_store_command *command, struct store *store,
+                          struct error *error)
+{
+    return model_report(command->name, command->html, command->json, store, error);
+}
+
+static const struct {
+    const char *name;
+    enum status (*run)(const struct model_store_command *command, struct store *store,
+                       struct error *error);
+} verbs[] = {
+    {"ls", list_versions},   {"show", show_version}, {"add", add_version},   {"candidate", move},
+    {"shadow", move},        {"canary", move},       {"promote", move},      {"retire", move},
+    {"rollback", roll_back}, {"watch", look},        {"evaluate", evaluate}, {"report", report},
+};
+
+static size_t find_verb(const char *name)
+{
+    size_t i = 0;
+    while (i < COUNT_OF(verbs) && strcmp(verbs[i].name, name) != 0) {
+        i++;
     }
-    if (strcmp(verb, "evaluate") == 0) {
-        const struct model_evaluate_options options = {.name = command->name,
-                                                       .against = command->against,
-                                                       .policy = command->policy,
-                                                       .days = command->days,
-                                                       .frozen = command->frozen,
-                                                       .layouts = command->layouts,
-                                                       .planner = command->planner,
-                                                       .models = command->models,
-                                                       .drive = command->drive,
-                                                       .plan = command->plan,
-                                                       .jobs = command->jobs,
-                                                       .workers = command->workers,
-                                                       .store_url = command->url,
-                                                       .models_directory = command->directory,
-                                                       .json = command->json};
-        return model_evaluate(&options, store, error);
-    }
-    return strcmp(verb, "ls") == 0     ? list_versions(store, command->json, error)
-           : strcmp(verb, "show") == 0 ? show_version(command, store, error)
-           : strcmp(verb, "report") == 0
-               ? model_report(command->name, command->html, command->json, store, error)
-           : strcmp(verb, "add") == 0   ? add_version(command, store, error)
-           : strcmp(verb, "watch") == 0 ? look(command, store, error)
-           : strcmp(verb, "rollback") == 0
-               ? roll_back(command, store, error)
-               : error_set(error, STATUS_USAGE, "model %s: not with --store", verb);
+    return i;
+}
+
+bool model_store_has(const char *verb)
+{
+    return find_verb(verb) < COUNT_OF(verbs);
 }
 
 enum status model_store_run(const struct model_store_command *command, struct error *error)
 {
     struct store *store = NULL;
     const struct cli_bounds days = {"--days", command->days, 1, DAYS_MAX};
+    const size_t verb = find_verb(command->verb);
     TRY(cli_bounds_check(&days, 1, error));
+    if (verb == COUNT_OF(verbs)) {
+        return error_set(error, STATUS_USAGE, "model %s: not with --store", command->verb);
+    }
     if (command->jobs < 1 || command->workers < 1 || command->workers > POOL_WORKERS_MAX) {
         return error_set(error, STATUS_USAGE,
                          "evaluate: expected --jobs of at least 1 and --workers 1 to %d",
@@ -455,7 +484,7 @@ enum status model_store_run(const struct model_store_command *command, struct er
     /* The first model may make the store. */
     TRY(strcmp(command->verb, "add") == 0 ? store_open(command->url, NULL, &store, error)
                                           : cli_store_open(command->url, &store, error));
-    enum status status = run_verb(command, store, error);
+    enum status status = verbs[verb].run(command, store, error);
     store->ops->close(store);
     return status;
 }

@@ -52,6 +52,8 @@ enum status model_store_each_event(struct store *store, const char *name,
                                    void (*visit)(void *context, const struct model_event *event),
                                    void *context, struct error *error);
 
+bool model_store_has(const char *verb);
+
 /* STATUS_USAGE: no such verb. */
 enum status model_store_run(const struct model_store_command *command, struct error *error);
 

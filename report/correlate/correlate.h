@@ -68,10 +68,13 @@ struct correlate_error {
     double fourths[5]; /* y^4, y^3 n .. n^4 */
     double most;
     bool is_signed; /* a value was below zero */
+    bool is_share;  /* none can be beyond 1, or below -1 */
 };
 
-/* Adds a window's error to the open scene; ends that scene. */
+/* Adds a window's error to the open scene; one that is a share, or the difference of two; ends that
+ * scene. */
 void correlate_error_add(struct correlate_error *errors, double value);
+void correlate_error_add_share(struct correlate_error *errors, double value);
 void correlate_error_close(struct correlate_error *errors);
 
 struct correlate_cell {

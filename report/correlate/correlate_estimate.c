@@ -19,6 +19,12 @@ void correlate_error_add(struct correlate_error *errors, double value)
     errors->is_signed |= value < 0;
 }
 
+void correlate_error_add_share(struct correlate_error *errors, double value)
+{
+    errors->is_share = true;
+    correlate_error_add(errors, value);
+}
+
 void correlate_compare(struct correlate *correlate, enum correlate_model model, int horizon,
                        const struct trajectory_point *recorded, double x_m, double y_m,
                        double speed_mps)
@@ -85,6 +91,8 @@ struct correlate_estimate correlate_estimate(const struct correlate_error *error
         bool size = !errors->is_signed && out.mean > 0;
         out.low = size ? out.mean * exp(-half / out.mean) : out.mean - half;
         out.high = size ? out.mean * exp(half / out.mean) : out.mean + half;
+        out.low = errors->is_share ? fmax(out.low, -1) : out.low;
+        out.high = errors->is_share ? fmin(out.high, 1) : out.high;
     }
     return out;
 }

@@ -268,12 +268,12 @@ static void compare_cells(struct cells *recorded, struct cells *cells, int horiz
         cells_order(&cells[c]);
         iou[c] = cells_iou(&cells[c], recorded);
         if (recorded->count > 0) {
-            correlate_error_add(&correlate->moving_iou[c][horizon], iou[c]);
+            correlate_error_add_share(&correlate->moving_iou[c][horizon], iou[c]);
         }
     }
     if (recorded->count > 0) {
-        correlate_error_add(&correlate->moving_iou_more[horizon],
-                            iou[CORRELATE_CELLS_FORESEEN] - iou[CORRELATE_CELLS_STRAIGHT]);
+        correlate_error_add_share(&correlate->moving_iou_more[horizon],
+                                  iou[CORRELATE_CELLS_FORESEEN] - iou[CORRELATE_CELLS_STRAIGHT]);
     }
 }
 

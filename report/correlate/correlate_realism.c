@@ -109,7 +109,7 @@ void traffic_states_judge(struct traffic_states *states, struct correlate *corre
         likelihoods[REALISM_FEATURES] = realism_score(likelihoods);
         for (int feature = 0; feature <= REALISM_FEATURES; feature++) {
             if (!isnan(likelihoods[feature])) {
-                correlate_error_add(&correlate->realism[row][feature], likelihoods[feature]);
+                correlate_error_add_share(&correlate->realism[row][feature], likelihoods[feature]);
             }
             correlate_error_close(&correlate->realism[row][feature]);
         }

@@ -224,9 +224,8 @@ static enum status input_make(const struct risk_study *study, enum risk_event ev
     }
     for (uint32_t i = 0; i < study->logical_count; i++) {
         const struct risk_logical *at = &study->logical[i];
-        strata[i] =
-            (struct risk_stratum){at->class_index, at->weight, at->draws[event],
-                                  at->events[cause_of(event)], at->events[event]};
+        strata[i] = (struct risk_stratum){at->class_index, at->weight, at->draws[event],
+                                          at->events[cause_of(event)], at->events[event]};
     }
     return STATUS_OK;
 }

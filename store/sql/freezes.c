@@ -17,6 +17,7 @@
 #include "store/sql/sql_store.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -506,13 +507,16 @@ static enum status check_passed(struct event_call *call, struct db *db,
     query_int(&query, freeze->after_outcome);
     bool passed = query_row(&query);
     TRY(query_end(&query, error));
+    char found[32] = "none was named";
+    if (call->event->evaluation != 0) {
+        snprintf(found, sizeof found, "found event %" PRId64, call->event->evaluation);
+    }
     return passed ? STATUS_OK
                   : error_set(error, STATUS_MISMATCH,
                               "thaw of freeze %" PRId64 ": expected an evaluation that student "
                               "%.12s passed since and that has not expired (swerve model show), "
-                              "found event %" PRId64 "; or force it with a reason, which is "
-                              "recorded",
-                              freeze->id, freeze->student_hash, call->event->evaluation);
+                              "%s; or force it with a reason, which is recorded",
+                              freeze->id, freeze->student_hash, found);
 }
 
 static enum status thaw(struct event_call *call, struct db *db, struct error *error)

@@ -184,6 +184,7 @@ def hardware_is_shown_what_gives_the_verdicts_of_all_steps():
     for policy, code in ((), 1), (("--policy", "low.json"), 0):
         done = subprocess.run([SWERVE, "agreement", "--tiers", "--gate", "--store", "tiers.db", *policy], text=True, capture_output=True)
         assert done.returncode == code and "tier " in done.stdout, (done.stdout, done.stderr)
+        assert ("beside agents/euler2/bf16, slice all: not shown" in done.stderr) == (code == 1), done.stderr
     refused = "tier student of 1 steps is refused to hardware"
     for options, text in [((), f"{refused}: expected its verdicts beside those of all steps, found none"),
                           (("--agreement", "tiers.db"), f"{refused}: in slice all 100.0% of its verdicts"),

@@ -252,6 +252,7 @@ a_freeze_is_a_fact_of_the_store() {
     holds 'd["frozen"] == 0 and [f["id"] for f in d["freezes"]] == [1]' out
     code 1 "$swerve" trust thaw 1 --store slice.db
     says err "expected an evaluation that student"
+    says err "none was named; or force it"
     code 3 "$swerve" trust thaw 1 --store slice.db --force
     says err "expected a reason"
     code 0 "$swerve" trust thaw 1 --store slice.db --force --evidence "the teacher was turned round"

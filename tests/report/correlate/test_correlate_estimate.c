@@ -111,11 +111,28 @@ static void sizes_stay_above_zero(void)
     EXPECT_NEAR(at.low * at.high, at.mean * at.mean, 1e-6);
 }
 
+/* No share is beyond 1, whatever its spread. */
+static void shares_end_at_one(void)
+{
+    const double values[] = {1, 1, 0.2, 1, 0.9, 1};
+    struct correlate_error shares = {0};
+    struct correlate_error sizes = {0};
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        correlate_error_add_share(&shares, values[i]);
+        correlate_error_close(&shares);
+        correlate_error_add(&sizes, values[i]);
+        correlate_error_close(&sizes);
+    }
+    EXPECT(correlate_estimate(&sizes).high > 1);
+    EXPECT_NEAR(correlate_estimate(&shares).high, 1, 0);
+    EXPECT_NEAR(correlate_estimate(&shares).low, correlate_estimate(&sizes).low, 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--coverage") == 0) {
         return coverage_table(atoi(argv[2]));
     }
     return TEST_RUN(TEST(intervals_cover_the_truth), TEST(equal_scenes_are_a_plain_mean),
-                    TEST(sizes_stay_above_zero));
+                    TEST(sizes_stay_above_zero), TEST(shares_end_at_one));
 }
