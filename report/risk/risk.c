@@ -198,7 +198,7 @@ static enum status take_drive(struct loading *loading, const struct summary_plac
 
 /* ---- estimates ---- */
 
-/* What does the harm: a contact with a car says nothing of what one with a person would do. */
+/* Event whose harm it is: a contact with a car says nothing of what one with a person would do. */
 static int cause_of(enum risk_event event)
 {
     return event == RISK_FATAL ? RISK_CONTACT : event == RISK_VRU_SEVERE ? RISK_VRU_CONTACT : event;
