@@ -54,8 +54,9 @@ struct story_actor_state {
     int16_t lateral_action;
     uint16_t path;
     uint8_t present;
-    uint8_t phase;  /* of a synchronisation */
-    uint8_t framed; /* frame holds */
+    uint8_t phase;   /* of a synchronisation */
+    uint8_t framed;  /* frame holds */
+    uint8_t backing; /* faces against its path, along which a negative speed leads */
 };
 
 struct story_event_state {

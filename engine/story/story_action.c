@@ -159,9 +159,11 @@ static void start_lateral(const struct story_run *run, const struct story_action
     uint32_t actor = (uint32_t)action->actor;
     struct story_way way = way_of(run, action);
     bool reversed = fabs(dmath_wrap_angle(self->turn_rad)) > PI_RAD / 2;
+    bool backing = self->backing;
     if (way.path >= 0) {
         story_change_path(run, actor, (uint32_t)way.path);
     }
+    reversed = backing ? self->backing : reversed; /* it may face the new path's way */
     self->turn_rad = reversed ? PI_RAD : 0.0;
     double target_m = lateral_target(run, action, way.target_m);
     self->lateral = (struct story_transition){self->offset_m, target_m, 0.0,
@@ -180,6 +182,10 @@ static void start_follow(const struct story_run *run, const struct story_action 
     self->s_m = path->points[0].s_m + action->s_m;
     self->offset_m = 0.0;
     self->turn_rad = action->heading_rad;
+    self->backing = self->speed_mps < 0.0 && !path->timed;
+    if (self->backing) { /* as in esmini: from its beginning too, tail first */
+        self->turn_rad += PI_RAD;
+    }
     story_place(run, (uint32_t)action->actor);
 }
 
@@ -190,6 +196,7 @@ static void place_at(const struct story_run *run, const struct story_action *act
     self->s_m = action->s_m;
     self->offset_m = action->offset_m;
     self->turn_rad = action->heading_rad;
+    self->backing = 0;
     story_place(run, (uint32_t)action->actor);
 }
 
@@ -546,6 +553,7 @@ static void move_actor(const struct story_run *run, uint32_t actor)
     struct vec2 ahead = {self->ux, self->uy};
     self->speed_mps = next_speed(run, self);
     double distance_m = 0.5 * (before_mps + self->speed_mps) * STORY_STEP_S;
+    distance_m = self->backing ? -distance_m : distance_m;
     const struct story_action *way =
         self->lateral_action >= 0 ? &run->board->actions[self->lateral_action] : NULL;
     if (way == NULL) {

@@ -8,6 +8,7 @@
 #include "engine/story/story_internal.h"
 
 #include "base/dmath.h"
+#include "base/units.h"
 
 #include <math.h>
 
@@ -164,6 +165,7 @@ void story_change_path(const struct story_run *run, uint32_t actor, uint32_t pat
                        &self->offset_m);
     struct pose at = story_path_pose(&run->board->paths[path], self->s_m, &self->hint, &curvature);
     self->turn_rad = dmath_wrap_angle(self->heading_rad - at.heading_rad);
+    self->backing = self->backing && fabs(self->turn_rad) > PI_RAD / 2;
 }
 
 struct box story_box(const struct story_run *run, uint32_t actor)

@@ -1,7 +1,7 @@
 /*
  * CSV files of the controls challenge, as the reference's pandas reads them: lines of white space
- * are none, of columns of one name the first counts. Numbers are read with strtod, which rounds
- * correctly.
+ * are none, of columns of one name the first counts, a byte order mark is none of a name. Numbers
+ * are read with strtod, which rounds correctly, but for hexadecimal ones.
  */
 #include "engine/tinyphysics/controls_log.h"
 
@@ -79,8 +79,9 @@ static enum status read_header(struct reader *reader)
         char cell[CELL_BYTES];
         TRY(take_cell(reader, cell, &last));
         if (reader->field_count == FIELDS_MAX) {
-            return error_set(reader->error, STATUS_LIMIT, "%s:%u: more than %d columns",
-                             reader->source, reader->line, FIELDS_MAX);
+            return error_set(reader->error, STATUS_LIMIT,
+                             "%s:%u: expected at most %d columns, found more", reader->source,
+                             reader->line, FIELDS_MAX);
         }
         int *column = &reader->columns[reader->field_count++];
         *column = -1;
@@ -111,7 +112,8 @@ static enum status read_number(const struct reader *reader, const char *cell, in
         return STATUS_OK;
     }
     *out = strtod(cell, &end);
-    if (end == cell || *end != 0 || !isfinite(*out) || fabs(*out) > 1e4) {
+    if (end == cell || *end != 0 || strpbrk(cell, "xX") != NULL || !isfinite(*out) ||
+        fabs(*out) > 1e4) {
         return error_set(reader->error, STATUS_BAD_INPUT,
                          "%s:%u: %s: expected a number within +-10,000, found \"%s\"",
                          reader->source, reader->line, column_names[column], cell);
@@ -160,8 +162,9 @@ static enum status read_rows(struct reader *reader, struct controls_log *log)
     reader->line++;
     for (skip_blank_lines(reader); reader->at < reader->end; skip_blank_lines(reader)) {
         if (log->count == CONTROLS_ROWS_MAX) {
-            return error_set(reader->error, STATUS_LIMIT, "%s: more than %d rows", reader->source,
-                             CONTROLS_ROWS_MAX);
+            return error_set(reader->error, STATUS_LIMIT,
+                             "%s:%u: expected at most %d rows, found more", reader->source,
+                             reader->line, CONTROLS_ROWS_MAX);
         }
         TRY(read_row(reader, log->count, &log->rows[log->count], &empty));
         if (empty) {
@@ -184,6 +187,9 @@ enum status controls_log_parse(const char *source, const char *text, size_t byte
     struct reader reader = {
         .source = source, .at = text, .end = text + bytes, .line = 1, .error = error};
     size_t lines = 1;
+    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+        reader.at += 3;
+    }
     for (size_t i = 0; i < bytes; i++) {
         lines += text[i] == '\n';
     }

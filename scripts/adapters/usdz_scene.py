@@ -27,6 +27,7 @@ if sys.path and sys.path[0] == "":  # as a text of the program: what lies in the
     del sys.path[0]
 
 # pylint: disable=wrong-import-position
+import gc
 import io
 import json
 import math
@@ -37,7 +38,7 @@ import zipfile
 import zlib
 
 NEAR_M, JOIN_M, JOIN_RAD, WAY_STEP_M, WAY_POINTS = 150.0, 1.0, 0.5, 10.0, 2000
-PLACE_M, EPOCH_US, MEMBER_BYTES, RIGID = 1e6, 2**63, 256 << 20, 1e-3
+PLACE_M, EPOCH_US, MEMBER_BYTES, TEXT_BYTES, RIGID = 1e6, 2**63, 256 << 20, 64 << 20, 1e-3  # JSON takes some twenty times its bytes
 LANES, ROWS, LOOKS, MEMORY_BYTES = 2048, 1 << 16, 1 << 26, 4 << 30  # lanes of a map, of the table; looks at pieces of lines, a minute
 KINDS = {"automobile": "car", "car": "car", "heavy_truck": "truck", "truck": "truck", "trailer": "truck", "bus": "bus", "van": "van",
          "person": "pedestrian", "pedestrian": "pedestrian", "rider": "cyclist", "bicycle": "cyclist", "cyclist": "cyclist",
@@ -148,12 +149,17 @@ class Scene:
             self.archive = zipfile.ZipFile(path)
         except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             fail(f"{path}: expected a USDZ, found that it cannot be read: {getattr(error, 'strerror', None) or error}")
+        names = set()
+        for info in self.archive.infolist():
+            if info.filename in names:
+                fail(f"{path}: {info.filename}: expected this member of the archive once, found it twice")
+            names.add(info.filename)
 
-    def bytes(self, member):
+    def bytes(self, member, most):
         try:
             info = self.archive.getinfo(member)
-            if info.file_size > MEMBER_BYTES:
-                fail(f"{self.path}: {member}: expected at most {MEMBER_BYTES} bytes, found {info.file_size}")
+            if info.file_size > most:
+                fail(f"{self.path}: {member}: expected at most {most} bytes, found {info.file_size}")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others unpack all that they are given
                 fail(f"{self.path}: {member}: expected a member that is stored or deflated, found compression {info.compress_type}")
             with self.archive.open(info) as stream:
@@ -165,7 +171,7 @@ class Scene:
 
     def text(self, member):
         try:
-            return self.bytes(member).decode()
+            return self.bytes(member, TEXT_BYTES).decode()
         except UnicodeDecodeError as error:
             return fail(f"{self.path}: {member}: expected UTF-8, found {error.reason} at byte {error.start}")
 
@@ -286,7 +292,7 @@ def lane_rows(scene):
     names = [name for name in scene.archive.namelist() if re.fullmatch(r"(clipgt|map_data)/([^/]*\.)?lane\.parquet", name)]
     if not names:
         fail(f"{scene.path}: the scene has no lanes (clipgt/lane.parquet or map_data/lane.parquet): give a map, --map MAP.json")
-    data, arrow = io.BytesIO(scene.bytes(names[0])), parquet()
+    data, arrow = io.BytesIO(scene.bytes(names[0], MEMBER_BYTES)), parquet()
     try:
         table = arrow.parquet.ParquetFile(data)
         unpacked = sum(table.metadata.row_group(i).total_byte_size for i in range(table.metadata.num_row_groups))
@@ -535,6 +541,7 @@ def main():
         fail(f"expected a verb and a file\n{__doc__}")
     verb, name, *rest = sys.argv[1:]
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    gc.disable()  # which looks at all of a large scene again and again, and finds nothing: values refer to no one above them
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES if most == resource.RLIM_INFINITY else min(most, MEMORY_BYTES), most))
     try:
         if verb == "export":

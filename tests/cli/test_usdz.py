@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 import zipfile
 
 SWERVE, ROOT = os.path.realpath(sys.argv[1]), pathlib.Path(os.path.realpath(sys.argv[2]))
@@ -234,12 +235,18 @@ def what_is_too_much_is_refused(folder):
         for name in whole.namelist():
             archive.writestr(name, whole.read(name))
     cases = [({}, "hurt.usdz", "rig_trajectories.json: expected a member that is stored or deflated, found compression 12"),
-             ({"MEMBER_BYTES": 99}, "scene.usdz", "rig_trajectories.json: expected at most 99 bytes, found"),
+             ({"TEXT_BYTES": 99}, "scene.usdz", "rig_trajectories.json: expected at most 99 bytes, found"),
              ({"ROWS": 2}, "lanes.usdz", "clipgt/lane.parquet: expected a table of at most 2 rows, found 3"),
              ({"LANES": 2}, "lanes.usdz", "expected at most 2 lanes within 150 m of ego's drive, found more"),
              ({"LOOKS": 2}, "lanes.usdz", "expected lanes that are told apart by 2 looks at their points, found more")]
     if os.environ.get("PYTHONPATH", "").endswith("stand_in"):  # whose tables say that they unpack to a hundred times what they are
         cases.append(({"MEMBER_BYTES": 1 << 16}, "lanes.usdz", "clipgt/lane.parquet: expected a table of at most 65536 bytes, found"))
+    with zipfile.ZipFile(folder / "scene.usdz") as whole, zipfile.ZipFile(folder / "twice.usdz", "w") as archive:
+        for name in whole.namelist():
+            archive.writestr(name, whole.read(name))
+        with warnings.catch_warnings(action="ignore"):
+            archive.writestr("metadata.yaml", "scene_id: y")
+    cases.append(({}, "twice.usdz", "metadata.yaml: expected this member of the archive once, found it twice"))
     for limits, scene, expected in cases:
         module = adapter_module()
         for name, value in limits.items():

@@ -560,6 +560,10 @@ static void damaged_logs_are_refused(void)
         {"", "", "log:1: expected a column"},
         {header, "\n  \r\n0,1,2,3,4,x\n", "log:4: steerCommand: expected a number within"},
         {"\nt,vEgo\n", "", "log:2: expected a column"},
+        {header, "0,1,2,0x1,4,5\n", "log:2: roll: expected a number within"},
+        {"\xef\xbb\xbf"
+         "vEgo,aEgo,roll,targetLateralAcceleration,steerCommand\n",
+         "", "expected at least 102 rows"}, /* a byte order mark is none of the name */
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[256];
@@ -568,6 +572,18 @@ static void damaged_logs_are_refused(void)
         EXPECT_INT(controls_log_parse("log", text, (size_t)bytes, &log, &error), STATUS_BAD_INPUT);
         EXPECT_CONTAINS(error.text, cases[i].expected);
     }
+    const size_t row_bytes = strlen("0,0,0,0,0,0\n");
+    const size_t head_bytes = strlen(header);
+    char *text = malloc(head_bytes + (CONTROLS_ROWS_MAX + 1) * row_bytes + 1);
+    struct controls_log log;
+    CHECK(text != NULL);
+    char *at = text + sprintf(text, "%s", header);
+    for (int row = 0; row <= CONTROLS_ROWS_MAX; row++) {
+        at += sprintf(at, "0,0,0,0,0,0\n");
+    }
+    EXPECT_INT(controls_log_parse("log", text, (size_t)(at - text), &log, &error), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "log:65538: expected at most 65536 rows, found more");
+    free(text);
 }
 
 /* As pandas reads them: blank lines are none, of two columns of one name the first counts; what is

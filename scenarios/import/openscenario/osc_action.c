@@ -246,7 +246,7 @@ static enum status read_lane_change(struct osc_context *context, const struct os
                         "beside them",
                         entity->name, other->name);
     }
-    struct osc_lane_target to = {relative != NULL, (int32_t)lane, offset_m, &other->path};
+    struct osc_lane_target to = {relative != NULL, (int32_t)lane, offset_m, &other->path, NULL};
     TRY(osc_lane_ways(context, target, entity, &to, &path, &action));
     entity->path = path; /* where the next one is relative to */
     return osc_add_action(context, element, &action);
@@ -467,9 +467,10 @@ static enum status read_routing(struct osc_context *context, const struct osc_el
                         entity->name);
     }
     struct story_action action = blank(entity, STORY_DO_PATH);
-    struct osc_lane_target own = {.relative = true, .path = &entity->path};
+    struct osc_lane_target own = {
+        .relative = true, .path = &entity->path, .acquire = acquires ? at : NULL};
     struct osc_path path;
-    TRY(acquires ? osc_route_to(context, entity, at, osc_lane_of_start(&entity->path))
+    TRY(acquires ? osc_route_begin(context, entity, at, osc_lane_of_start(&entity->path))
                  : osc_route_read(context, entity, route));
     TRY(osc_lane_ways(context, at, entity, &own, &path, &action));
     entity->path = path;

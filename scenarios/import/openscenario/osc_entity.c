@@ -315,6 +315,13 @@ enum status osc_route_to(struct osc_context *context, struct osc_entity *entity,
     for (uint32_t i = 0; i < entity->route_road_count; i++) {
         entity->route_roads[i] = context->network->lanes[lanes[i]].road;
     }
+    return STATUS_OK;
+}
+
+enum status osc_route_begin(struct osc_context *context, struct osc_entity *entity,
+                            const struct osc_element *acquire, uint32_t from)
+{
+    TRY(osc_route_to(context, entity, acquire, from));
     if (entity->route_road_count == 0) {
         osc_note(context, acquire,
                  "no lanes lead to a position that is to be acquired: junctions are passed "
@@ -333,7 +340,7 @@ static enum status read_assigned_route(struct osc_context *context, struct osc_e
         routing != NULL ? osc_child(routing, "AcquirePositionAction") : NULL;
     const struct osc_element *route = assign != NULL ? osc_child(assign, "Route") : NULL;
     uint32_t from = entity->on_road ? entity->place.lane : OPENDRIVE_NONE;
-    TRY(acquire != NULL ? osc_route_to(context, entity, acquire, from) : STATUS_OK);
+    TRY(acquire != NULL ? osc_route_begin(context, entity, acquire, from) : STATUS_OK);
     return route != NULL ? osc_route_read(context, entity, route) : STATUS_OK;
 }
 

@@ -170,6 +170,15 @@ static bool runs_along(const struct osc_path *path, uint32_t lane, bool with_s)
     return false;
 }
 
+/* Whether the way that was made last, for `entity`'s route, is right from a lane on too. */
+static bool is_right_from(const struct osc_context *context, const struct osc_lane_target *target,
+                          const struct osc_entity *entity, const struct osc_path *path,
+                          uint32_t lane, bool with_s)
+{
+    return runs_along(path, lane, with_s) &&
+           (target->acquire == NULL || osc_on_route(entity, context->network->lanes[lane].road));
+}
+
 /* A path along `lane` from beside where `own` is in its i-th one. */
 static enum status path_beside(struct osc_context *context, const struct osc_entity *entity,
                                const struct osc_path *own, uint32_t i, uint32_t lane, bool with_s,
@@ -221,6 +230,7 @@ enum status osc_lane_ways(struct osc_context *context, const struct osc_element 
                           struct osc_path *first, struct story_action *action)
 {
     const struct osc_path *own = &entity->path;
+    struct osc_entity from = *entity; /* whose route begins where the action may */
     struct osc_path path = {0};
     uint32_t count = 0;
     action->ways = osc_alloc(context, WAYS_MAX, sizeof *action->ways);
@@ -230,10 +240,14 @@ enum status osc_lane_ways(struct osc_context *context, const struct osc_element 
     for (uint32_t i = 0; i < own->lane_count && count < WAYS_MAX; i++) {
         bool with_s = own->with_s[i];
         uint32_t lane = is_behind(own, i) ? OPENDRIVE_NONE : lane_at(context, target, own, i);
-        if (lane == OPENDRIVE_NONE || (count > 0 && runs_along(&path, lane, with_s))) {
+        if (lane == OPENDRIVE_NONE ||
+            (count > 0 && is_right_from(context, target, &from, &path, lane, with_s))) {
             continue;
         }
-        TRY(path_beside(context, entity, own, i, lane, with_s, &path));
+        TRY(count > 0 && target->acquire != NULL
+                ? osc_route_to(context, &from, target->acquire, lane)
+                : STATUS_OK);
+        TRY(path_beside(context, &from, own, i, lane, with_s, &path));
         *first = count == 0 ? path : *first;
         action->ways[count++] = (struct story_way){own->lane_s_m[i], (int32_t)path.index,
                                                    with_s ? target->offset_m : -target->offset_m};

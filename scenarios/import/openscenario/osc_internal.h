@@ -208,6 +208,7 @@ struct osc_lane_target {
     int32_t number;
     double offset_m; /* from its middle, to the left of the road */
     const struct osc_path *path;
+    const struct osc_element *acquire; /* its position is gone to from each lane; NULL: by route */
 };
 
 /* Sign of y and of headings in the plane: -1 in files for CARLA. */
@@ -289,10 +290,15 @@ enum status osc_init_read(struct osc_context *context);
 enum status osc_route_read(struct osc_context *context, struct osc_entity *entity,
                            const struct osc_element *route);
 
-/* The roads from a lane (OPENDRIVE_NONE: beside all) to the position of an <AcquirePositionAction>.
- */
+/* Whether a road is one of its route. */
+bool osc_on_route(const struct osc_entity *entity, uint32_t road);
+/* The roads from a lane (OPENDRIVE_NONE: beside all) to the position of an <AcquirePositionAction>;
+ * none where no lanes lead there. */
 enum status osc_route_to(struct osc_context *context, struct osc_entity *entity,
                          const struct osc_element *acquire, uint32_t from);
+/* The same from where it begins: with a note where there are none. */
+enum status osc_route_begin(struct osc_context *context, struct osc_entity *entity,
+                            const struct osc_element *acquire, uint32_t from);
 
 /* ---- osc_selection.c ---- */
 

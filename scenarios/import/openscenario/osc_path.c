@@ -172,14 +172,45 @@ void osc_path_project(const struct storyboard *board, uint32_t index, struct vec
 
 /* ---- along lanes ---- */
 
-static bool on_route(const struct osc_entity *entity, uint32_t road)
+/* Place of a road among those of the route; their number: it is none of them. */
+static uint32_t route_place(const struct osc_entity *entity, uint32_t road)
 {
-    for (uint32_t i = 0; i < entity->route_road_count; i++) {
-        if (entity->route_roads[i] == road) {
-            return true;
+    uint32_t i = 0;
+    while (i < entity->route_road_count && entity->route_roads[i] != road) {
+        i++;
+    }
+    return i;
+}
+
+bool osc_on_route(const struct osc_entity *entity, uint32_t road)
+{
+    return route_place(entity, road) < entity->route_road_count;
+}
+
+/* Of lanes that follow one: the one on the route, else, since the other side of the road has
+ * connecting roads of its own, the one over which a later road of the route is reached. */
+static uint32_t lane_on_route(const struct osc_context *context, const struct osc_entity *entity,
+                              uint32_t lane, const uint32_t *list, uint32_t count,
+                              bool along_travel)
+{
+    const struct opendrive_lane *lanes = context->network->lanes;
+    for (uint32_t i = 0; i < count; i++) {
+        if (osc_on_route(entity, lanes[list[i]].road)) {
+            return list[i];
         }
     }
-    return false;
+    uint32_t here = route_place(entity, lanes[lane].road);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct opendrive_lane *over = &lanes[list[i]];
+        uint32_t beyond_count = along_travel ? over->next_count : over->previous_count;
+        const uint32_t *beyond = along_travel ? over->next : over->previous;
+        uint32_t place = beyond_count > 0 ? route_place(entity, lanes[beyond[0]].road)
+                                          : entity->route_road_count;
+        if (place > here && place < entity->route_road_count) {
+            return list[i];
+        }
+    }
+    return OPENDRIVE_NONE;
 }
 
 /* The lane that goes on from the end of one, in the actor's direction. */
@@ -200,12 +231,10 @@ static uint32_t lane_after(const struct osc_context *context, const struct osc_e
         next == lane) {
         return OPENDRIVE_NONE;
     }
-    for (uint32_t i = 0; ahead && count > 1 && i < count; i++) {
-        if (on_route(entity, network->lanes[list[i]].road)) {
-            next = list[i];
-            break;
-        }
-    }
+    uint32_t chosen = ahead && count > 1
+                          ? lane_on_route(context, entity, lane, list, count, along_travel)
+                          : OPENDRIVE_NONE;
+    next = chosen != OPENDRIVE_NONE ? chosen : next;
     *next_with_s = with_traffic != network->lanes[next].against;
     return next;
 }
