@@ -31,6 +31,7 @@ struct submit_call {
     struct tally *tally;
     int64_t suite;
     struct tenants_suite owner;
+    int64_t budget_uusd;             /* that is asked for; 0: none is */
     struct question_audited audited; /* of an audit job */
     int64_t freeze;                  /* by which a job is submitted as the teacher's; 0: none */
     const char *asked;               /* .. and the key that it was asked by; "": its own */
@@ -454,6 +455,18 @@ static enum status add_audits(struct submit_call *call, struct error *error)
     return STATUS_OK;
 }
 
+/* A suite that has cost its budget already takes new jobs as cancelled ones, until it is raised. */
+static enum status settle_budget(struct submit_call *call, struct error *error)
+{
+    int64_t queued = 0;
+    if (call->budget_uusd > 0 && call->budget_uusd != call->owner.budget_uusd) {
+        TRY(tally_budget_set(call->tally, call->suite, call->budget_uusd, &queued, error));
+        call->owner.budget_uusd = call->budget_uusd;
+        call->store->made_ready |= queued > 0;
+    }
+    return call->owner.budget_uusd > 0 ? tally_budget(call->tally, call->suite, error) : STATUS_OK;
+}
+
 static enum status submit_op(struct db *db, void *context, struct error *error)
 {
     struct submit_call *call = context;
@@ -470,6 +483,7 @@ static enum status submit_op(struct db *db, void *context, struct error *error)
     int64_t queued = 0;
     enum status status =
         tenants_suite(call->db, call->store->clock, &call->owner, &call->suite, error);
+    THEN(status, settle_budget(call, error));
     for (uint32_t i = 0; i < call->count && status == STATUS_OK; i++) {
         status = submit_with_shadow(call, &call->specs[i], &ids, &call->results[i], error);
         queued += !call->results[i].existed && !call->results[i].memoised;
@@ -504,16 +518,18 @@ enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t 
                              const struct job_spec *specs, uint32_t count,
                              struct store_submit_result *results, struct error *error)
 {
-    return lifecycle_submit_as(base, NULL, suite_id, weight, specs, count, results, error);
+    return lifecycle_submit_as(base, NULL, suite_id, weight, 0, specs, count, results, error);
 }
 
 enum status lifecycle_submit_as(struct store *base, const char *tenant, const char *suite_id,
-                                uint32_t weight, const struct job_spec *specs, uint32_t count,
-                                struct store_submit_result *results, struct error *error)
+                                uint32_t weight, int64_t budget_uusd, const struct job_spec *specs,
+                                uint32_t count, struct store_submit_result *results,
+                                struct error *error)
 {
     struct sql_store *store = sql_store_of(base);
     struct submit_call call = {
         .store = store,
+        .budget_uusd = budget_uusd,
         .owner = {.suite_id = suite_id, .weight = weight, .asked = tenant},
         .specs = specs,
         .count = count,
@@ -521,6 +537,7 @@ enum status lifecycle_submit_as(struct store *base, const char *tenant, const ch
     };
 
     TRY(door_suite(suite_id, error));
+    TRY(door_budget(suite_id, budget_uusd, error));
     if (weight < 1 || weight > 100) {
         return error_set(error, STATUS_BAD_INPUT, "suite \"%s\": weight %" PRIu32 " is not 1..100",
                          suite_id, weight);

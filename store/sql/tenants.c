@@ -117,6 +117,7 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
 
     *id = 0;
     suite->name[0] = '\0';
+    suite->budget_uusd = 0;
     query_text(&find, suite->suite_id);
     if (query_row(&find)) {
         *id = query_column_int(&find, 0);
@@ -124,6 +125,7 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
         if (!query_column_is_null(&find, 2)) {
             query_column_text(&find, 3, suite->name, sizeof suite->name);
         }
+        suite->budget_uusd = query_column_int(&find, 4);
     }
     TRY(query_end(&find, error));
     if (*id == 0) {

@@ -17,6 +17,7 @@ struct tenants_suite {
     uint32_t weight;
     const char *asked;         /* who submits; "": nobody's suites; NULL: anybody's */
     char name[LIMIT_ID_BYTES]; /* found: whose it is; "": nobody's */
+    int64_t budget_uusd;       /* found: what it may cost; 0: no limit */
 };
 
 /* The suite, made if it is new, with the weight that it has from now on. MISMATCH: another
