@@ -3,10 +3,10 @@
  * progress, prints verdicts by slice and cost by tier, writes the report. Running it again resumes:
  * finished work is found by its key and not repeated.
  */
+#include "cli/budget/budget.h"
 #include "cli/careful_answers.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
-#include "cli/fleet/budget.h"
 #include "cli/gate_options.h"
 #include "cli/kept/kept_pack.h"
 #include "cli/label/label_options.h"

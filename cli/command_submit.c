@@ -5,9 +5,9 @@
  * planner error, or failed for a given reason. They become a suite of their own under keys of their
  * own, driven by the planner as it is now; the first suite stays as it is.
  */
+#include "cli/budget/budget.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
-#include "cli/fleet/budget.h"
 #include "cli/kept/kept_pack.h"
 #include "cli/label/label_options.h"
 #include "cli/suite_options.h"

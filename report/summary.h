@@ -373,6 +373,9 @@ const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MO
 const char *summary_budget_text(const struct store_suite_status *status,
                                 char out[SUMMARY_MONEY_BYTES]);
 
+/* The same as members `budget_usd` and `stopped_by_budget`; a suite without a budget has none. */
+void summary_budget_json(const struct store_suite_status *status, json_t *json);
+
 /* The contract of `run --json` and `report --json`, without wall_s and store. New reference or
  * NULL. */
 json_t *summary_json(const struct summary *summary);

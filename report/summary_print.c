@@ -26,6 +26,15 @@ const char *summary_budget_text(const struct store_suite_status *status,
     return out;
 }
 
+void summary_budget_json(const struct store_suite_status *status, json_t *json)
+{
+    if (status->budget_uusd > 0) {
+        json_object_set_new(json, "budget_usd",
+                            json_real((double)status->budget_uusd / (double)UUSD_PER_USD));
+        json_object_set_new(json, "stopped_by_budget", json_boolean(status->stopped_by_budget));
+    }
+}
+
 enum {
     NAME_WIDTH_MIN = 26,
     SUMMARY_FAILURES_SHOWN = 40,

@@ -455,18 +455,6 @@ static enum status add_audits(struct submit_call *call, struct error *error)
     return STATUS_OK;
 }
 
-/* A suite that has cost its budget already takes new jobs as cancelled ones, until it is raised. */
-static enum status settle_budget(struct submit_call *call, struct error *error)
-{
-    int64_t queued = 0;
-    if (call->budget_uusd > 0 && call->budget_uusd != call->owner.budget_uusd) {
-        TRY(tally_budget_set(call->tally, call->suite, call->budget_uusd, &queued, error));
-        call->owner.budget_uusd = call->budget_uusd;
-        call->store->made_ready |= queued > 0;
-    }
-    return call->owner.budget_uusd > 0 ? tally_budget(call->tally, call->suite, error) : STATUS_OK;
-}
-
 static enum status submit_op(struct db *db, void *context, struct error *error)
 {
     struct submit_call *call = context;
@@ -483,7 +471,8 @@ static enum status submit_op(struct db *db, void *context, struct error *error)
     int64_t queued = 0;
     enum status status =
         tenants_suite(call->db, call->store->clock, &call->owner, &call->suite, error);
-    THEN(status, settle_budget(call, error));
+    THEN(status,
+         tenants_budget(&tally, call->suite, &call->owner, &call->store->made_ready, error));
     for (uint32_t i = 0; i < call->count && status == STATUS_OK; i++) {
         status = submit_with_shadow(call, &call->specs[i], &ids, &call->results[i], error);
         queued += !call->results[i].existed && !call->results[i].memoised;
@@ -529,8 +518,10 @@ enum status lifecycle_submit_as(struct store *base, const char *tenant, const ch
     struct sql_store *store = sql_store_of(base);
     struct submit_call call = {
         .store = store,
-        .budget_uusd = budget_uusd,
-        .owner = {.suite_id = suite_id, .weight = weight, .asked = tenant},
+        .owner = {.suite_id = suite_id,
+                  .weight = weight,
+                  .asked = tenant,
+                  .asked_uusd = budget_uusd},
         .specs = specs,
         .count = count,
         .results = results,

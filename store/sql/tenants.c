@@ -141,6 +141,18 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
     return query_run(&update, error);
 }
 
+enum status tenants_budget(struct tally *tally, int64_t id, const struct tenants_suite *suite,
+                           bool *ready, struct error *error)
+{
+    int64_t queued = 0;
+    if (suite->asked_uusd > 0 && suite->asked_uusd != suite->budget_uusd) {
+        TRY(tally_budget_set(tally, id, suite->asked_uusd, &queued, error));
+    }
+    *ready |= queued > 0;
+    bool any = suite->asked_uusd > 0 || suite->budget_uusd > 0;
+    return any ? tally_budget(tally, id, error) : STATUS_OK;
+}
+
 enum status tenants_spend(const struct tally *tally, const struct tally_entry *entry,
                           struct error *error)
 {

@@ -4,7 +4,7 @@
  * Of the store is asked what every store can say: its newest outcomes, and its ledger. The first
  * say how long a tick of a tier takes in a pool, the second what that time costs there.
  */
-#include "cli/fleet/budget.h"
+#include "cli/budget/budget.h"
 
 #include "base/array.h"
 #include "base/text.h"

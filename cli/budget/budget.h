@@ -1,8 +1,8 @@
 /*
  * The budget of a suite: what --budget says, and what the suite is expected to cost.
  */
-#ifndef SWERVE_CLI_FLEET_BUDGET_H
-#define SWERVE_CLI_FLEET_BUDGET_H
+#ifndef SWERVE_CLI_BUDGET_BUDGET_H
+#define SWERVE_CLI_BUDGET_BUDGET_H
 
 #include "worker/submission/submission.h"
 
@@ -19,9 +19,10 @@
 /* Dollars with up to six decimals as micro-dollars; NULL: 0. */
 enum status budget_read(const char *text, int64_t *uusd, struct error *error);
 
-/* What driving all of the submission's jobs costs by the store's newest rollouts of the same tier
- * and pool: median device time of a tick, at what their pool's device time was booked at. -1: jobs
- * are of a tier and pool of which none is. The submission's first page is at hand again. */
+/* Asks what driving all of the submission's jobs would cost by the store's newest rollouts of the
+ * same tier and pool: median device time of a tick, at what their pool's device time was booked at.
+ * -1: jobs are of a tier and pool of which none is. The submission's first page is at hand again.
+ */
 enum status budget_forecast(struct store *store, struct submission *submission, int64_t *uusd,
                             struct error *error);
 
