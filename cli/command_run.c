@@ -3,6 +3,7 @@
  * progress, prints verdicts by slice and cost by tier, writes the report. Running it again resumes:
  * finished work is found by its key and not repeated.
  */
+#include "cli/budget/budget.h"
 #include "cli/careful_answers.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
@@ -47,6 +48,8 @@ struct run_options {
     const char *report;
     const char *summary; /* Markdown */
     const char *junit;
+    const char *budget;
+    int64_t budget_uusd;
     struct gate_options gate;
     struct label_options labels;
     bool keep_planner;
@@ -494,6 +497,17 @@ static void tell_left(const struct run_options *options, struct store *store, co
     }
 }
 
+/* Puts the suite into the store, after saying what it will cost where that is limited. */
+static enum status send(const struct run_options *options, struct store *store,
+                        struct submission *submission, struct error *error)
+{
+    int64_t forecast_uusd = -1;
+    submission->budget_uusd = options->budget_uusd;
+    TRY(options->budget_uusd > 0 ? budget_tell(store, submission, &forecast_uusd, error)
+                                 : STATUS_OK);
+    return submission_send(submission, store, (uint32_t)options->suite.weight, error);
+}
+
 static int run(const struct run_options *options, const char *path)
 {
     const struct clock *clock = clock_system();
@@ -529,7 +543,7 @@ static int run(const struct run_options *options, const char *path)
     if (options->keep_planner) {
         THEN(status, kept_ask(store, &error));
     }
-    THEN(status, submission_send(&submission, store, (uint32_t)options->suite.weight, &error));
+    THEN(status, send(options, store, &submission, &error));
     bool sent = status == STATUS_OK;
     THEN(status, label_options_send(&options->labels, store, submission.suite_id, &error));
     THEN(status, kept_send(&kept, store, submission.suite_id, &error));
@@ -596,6 +610,7 @@ static enum status check_options(struct run_options *options, struct error *erro
     }
     options->suite.store_url = options->store_url;
     TRY(label_options_check(&options->labels, error));
+    TRY(budget_read(options->budget, &options->budget_uusd, error));
     if (options->keep_planner) {
         TRY(kept_check_store(cli_store_url(options->store_url), error));
     }
@@ -627,6 +642,7 @@ int command_run(int argc, char **argv)
         {"--world-deadline-ms", "MS", "longest step of a world's process (10000)",
          .number = &options.world_deadline_ms},
         KEEP_EVERY_OPTION_ROW(options.keep_every_ms),
+        BUDGET_OPTION_ROW(options.budget),
         CONFINEMENT_OPTION_ROWS(options.confinement_options),
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &options.planner_deadline_ms},

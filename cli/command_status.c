@@ -173,6 +173,8 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
     json_object_set_new(json, "miles",
                         json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
     json_object_set_new(json, "usd", json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
+    json_object_set_new(json, "budget_uusd", json_integer((json_int_t)status->budget_uusd));
+    json_object_set_new(json, "stopped_by_budget", json_boolean(status->stopped_by_budget));
     return json;
 }
 
@@ -276,6 +278,9 @@ static void status_line(const char *id, const struct store_suite_status *status,
                (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
                summary_uusd_text(status->cost_uusd, bill));
     progress_line(status);
+    if (status->budget_uusd > 0) {
+        text_print(stdout, "  %s\n", summary_budget_text(status, bill));
+    }
     label_line(status);
     rate_lines(id, status, rates);
     if (status->unstarted_hosts > 0 && store_jobs_open(status) > 0) {

@@ -5,6 +5,7 @@
  * planner error, or failed for a given reason. They become a suite of their own under keys of their
  * own, driven by the planner as it is now; the first suite stays as it is.
  */
+#include "cli/budget/budget.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/kept/kept_pack.h"
@@ -33,8 +34,10 @@ static enum status pack_planners(const struct submission *submission, const char
 }
 
 static int submit(const struct suite_options *options, const struct label_options *labels,
-                  const char *url, const char *tenant, const char *path, bool keep, bool json)
+                  const char *url, const char *tenant, int64_t budget_uusd, const char *path,
+                  bool keep, bool json)
 {
+    int64_t forecast_uusd = -1;
     struct error error;
     struct suite *suite = NULL;
     struct submission submission = {0};
@@ -50,7 +53,11 @@ static int submit(const struct suite_options *options, const struct label_option
     THEN(status, store_open(cli_store_url(url), &config, &store, &error));
     if (status == STATUS_OK) {
         submission.tenant = tenant;
+        submission.budget_uusd = budget_uusd;
         status = keep ? kept_ask(store, &error) : STATUS_OK;
+        if (budget_uusd > 0) {
+            THEN(status, budget_tell(store, &submission, &forecast_uusd, &error));
+        }
         THEN(status, submission_send(&submission, store, (uint32_t)options->weight, &error));
         THEN(status, label_options_send(labels, store, submission.suite_id, &error));
         THEN(status, kept_send(&kept, store, submission.suite_id, &error));
@@ -65,12 +72,16 @@ static int submit(const struct suite_options *options, const struct label_option
     if (status != STATUS_OK) {
         code = cli_fail(&error);
     } else if (json) {
-        code = cli_print_json(json_pack(
+        json_t *told = json_pack(
             "{s:s, s:i, s:I, s:i, s:i, s:i, s:i, s:i}", "suite", submission.suite_id, "jobs",
             (int)submission.job_count, "rollouts", (json_int_t)submission.rollout_count, "memoised",
             (int)submission.memoised_count, "audits", (int)submission.audit_count, "frozen",
             (int)submission.frozen_count, "clipped", (int)submission.clipped_count, "rerouted",
-            (int)submission.rerouted_count));
+            (int)submission.rerouted_count);
+        if (budget_uusd > 0) {
+            budget_put(budget_uusd, forecast_uusd, told);
+        }
+        code = cli_print_json(told);
     } else {
         text_print(stdout, "%s: %u jobs, %lld rollouts, %u known already\n", submission.suite_id,
                    submission.job_count, (long long)submission.rollout_count,
@@ -89,6 +100,8 @@ int command_submit(int argc, char **argv)
     struct label_options labels = LABEL_OPTIONS_DEFAULT;
     const char *url = NULL;
     const char *tenant = NULL;
+    const char *budget = NULL;
+    int64_t budget_uusd = 0;
     bool keep = false;
     bool json = false;
     const struct cli_option rows[] = {
@@ -100,6 +113,7 @@ int command_submit(int argc, char **argv)
          .group = "Store"},
         {"--tenant", "NAME", "whose suite it is (a server takes it from the token)",
          .text = &tenant},
+        BUDGET_OPTION_ROW(budget),
         {"--keep-planner", NULL, "keep the planner's files with the suite, up to 8 MiB, for replay",
          .flag = &keep},
         {"--json", NULL, "print one JSON object", .flag = &json},
@@ -114,8 +128,10 @@ int command_submit(int argc, char **argv)
     struct error error;
     CLI_PARSE(&command, argc, argv, &path, NULL);
     options.store_url = url;
-    return label_options_check(&labels, &error) == STATUS_OK
-               ? submit(&options, &labels, url, tenant, path, keep, json)
+    enum status status = label_options_check(&labels, &error);
+    THEN(status, budget_read(budget, &budget_uusd, &error));
+    return status == STATUS_OK
+               ? submit(&options, &labels, url, tenant, budget_uusd, path, keep, json)
                : cli_fail(&error);
 }
 

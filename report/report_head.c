@@ -465,7 +465,13 @@ enum status report_notes(struct report *report, struct error *error)
     note(html, status->jobs[JOB_FLAGGED], "job was", "jobs were",
          " flagged by a health check; what was driven is evidence, not a result, and the teacher "
          "was asked instead.");
-    note(html, status->jobs[JOB_CANCELLED], "job was", "jobs were", " cancelled.");
+    char cancelled[SUMMARY_MONEY_BYTES + 32] = " cancelled.";
+    if (status->stopped_by_budget) {
+        char budget[SUMMARY_MONEY_BYTES];
+        snprintf(cancelled, sizeof cancelled, " cancelled: %s.",
+                 summary_budget_text(status, budget));
+    }
+    note(html, status->jobs[JOB_CANCELLED], "job was", "jobs were", cancelled);
     note(html, status->memoised_jobs, "job was", "jobs were",
          " known from an earlier suite: the results were taken over, not run again.");
     note(html, report->plan.degraded, "job asks", "jobs ask",

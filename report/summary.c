@@ -665,6 +665,7 @@ json_t *summary_json(const struct summary *summary)
                         json_integer((json_int_t)summary->status.memoised_jobs));
     json_object_set_new(json, "billed_usd",
                         json_real((double)summary->status.cost_uusd / (double)UUSD_PER_USD));
+    summary_budget_json(&summary->status, json);
     json_object_set_new(json, "by_slice", by_slice);
     json_object_set_new(json, "by_parameter", summary_parameters_json(summary));
     json_object_set_new(json, "by_tier", by_tier);

@@ -369,6 +369,13 @@ const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES]);
  * micro-dollar. */
 const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MONEY_BYTES]);
 
+/* "budget of $25.00", and " spent" behind it where that stopped the suite. */
+const char *summary_budget_text(const struct store_suite_status *status,
+                                char out[SUMMARY_MONEY_BYTES]);
+
+/* The same as members `budget_usd` and `stopped_by_budget`; a suite without a budget has none. */
+void summary_budget_json(const struct store_suite_status *status, json_t *json);
+
 /* The contract of `run --json` and `report --json`, without wall_s and store. New reference or
  * NULL. */
 json_t *summary_json(const struct summary *summary);

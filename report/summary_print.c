@@ -8,10 +8,32 @@
 #include "report/summary.h"
 
 #include "base/text.h"
+#include "base/units.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char *summary_budget_text(const struct store_suite_status *status,
+                                char out[SUMMARY_MONEY_BYTES])
+{
+    int64_t part = status->budget_uusd % UUSD_PER_USD;
+    bool cents = part % (UUSD_PER_USD / 100) == 0;
+    snprintf(out, SUMMARY_MONEY_BYTES, "budget of $%lld.%0*lld%s",
+             (long long)(status->budget_uusd / UUSD_PER_USD), cents ? 2 : 6,
+             (long long)(cents ? part / (UUSD_PER_USD / 100) : part),
+             status->stopped_by_budget ? " spent" : "");
+    return out;
+}
+
+void summary_budget_json(const struct store_suite_status *status, json_t *json)
+{
+    if (status->budget_uusd > 0) {
+        json_object_set_new(json, "budget_usd",
+                            json_real((double)status->budget_uusd / (double)UUSD_PER_USD));
+        json_object_set_new(json, "stopped_by_budget", json_boolean(status->stopped_by_budget));
+    }
+}
 
 enum {
     NAME_WIDTH_MIN = 26,
@@ -197,8 +219,11 @@ static void print_missing(const struct summary *summary, FILE *stream)
                    unfinished, unfinished == 1 ? " is" : "s are");
     }
     if (cancelled > 0) {
-        text_print(stream, "\n%lld job%s cancelled: what is above covers the others\n", cancelled,
-                   cancelled == 1 ? " was" : "s were");
+        char budget[SUMMARY_MONEY_BYTES];
+        bool stopped = summary->status.stopped_by_budget;
+        text_print(stream, "\n%lld job%s cancelled%s%s: what is above covers the others\n",
+                   cancelled, cancelled == 1 ? " was" : "s were", stopped ? ", " : "",
+                   stopped ? summary_budget_text(&summary->status, budget) : "");
     }
 }
 

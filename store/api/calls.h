@@ -67,7 +67,7 @@ enum store_call_kind {
         IN(uint32_t, count), IN(struct store_submit_result *, results))                            \
     PLAIN(submit_as, ORDER,                                                                        \
         IN(const char *, tenant), IN(const char *, suite), IN(uint32_t, weight),                   \
-        IN(const struct job_spec *, specs), IN(uint32_t, count),                                   \
+        IN(int64_t, budget_uusd), IN(const struct job_spec *, specs), IN(uint32_t, count),         \
         IN(struct store_submit_result *, results))                                                 \
     ROUTED(tenants, ASK, "GET", "/v1/tenants", READERS, READS, NONE, call,                         \
         AFTER("tenant"), ROWS(struct tenant, "tenants", wire_tenant, PAGE_MAX, PAGE_MAX))          \

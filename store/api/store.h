@@ -106,6 +106,8 @@ struct store_completion_result {
 
 enum { STORE_UNSTARTED_BYTES = 512 };
 
+#define STORE_BUDGET_UUSD_MAX INT64_C(1000000000000000) /* a thousand million dollars */
+
 /* Main lines of a suite in one tier, audits and shadows apart, by their end; and the rate that
  * passes (store/api/share.h). */
 struct store_mains {
@@ -154,6 +156,8 @@ struct store_suite_status {
     int64_t eta_ms;          /* until every job has ended, store/api/progress.h; -1: not known */
     int64_t unstarted_hosts; /* that could not start a planner of the suite, until they can */
     char unstarted[STORE_UNSTARTED_BYTES]; /* worker and reason of one of them */
+    int64_t budget_uusd;                   /* what the suite may cost; 0: no limit */
+    bool stopped_by_budget; /* it has cost as much: what waited was cancelled, what comes is too */
 };
 
 /* Jobs of a suite that wait or are being driven. */
@@ -348,10 +352,16 @@ struct store_ops {
     /* The same for a tenant. A suite is the tenant's that submitted it first ("": nobody's;
      * submit() asks for nobody in particular): MISMATCH for others. A tenant that is new has weight
      * 1 and no limits. A submission whose new jobs are more than a quota allows is refused whole:
-     * LIMIT. */
+     * LIMIT. tenant NULL: nobody in particular, as submit().
+     *
+     * budget_uusd: what the suite may cost from now on; 0: that stays as it is, at first without a
+     * limit. The transaction that books as much cancels the jobs that wait, and whatever queues one
+     * from then on cancels it again; jobs that are leased go on, and are booked. Another budget
+     * than the suite had queues those that were cancelled so again, unless it is spent too. */
     enum status (*submit_as)(struct store *store, const char *tenant, const char *suite_id,
-                             uint32_t weight, const struct job_spec *specs, uint32_t count,
-                             struct store_submit_result *results, struct error *error);
+                             uint32_t weight, int64_t budget_uusd, const struct job_spec *specs,
+                             uint32_t count, struct store_submit_result *results,
+                             struct error *error);
 
     /* ---- tenants ---- */
     /* By name, above `after` ("": all). */

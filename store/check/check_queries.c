@@ -425,6 +425,9 @@ static const struct {
     {"text", "dates of suites",
      "SELECT " SUITE ", 'was submitted at second ' || u.submitted_s || ', which cannot be' FROM suites u"
      " WHERE u.submitted_s NOT BETWEEN 0 AND 100000000000"},
+    {"counter", "budgets of suites",
+     "SELECT " SUITE ", 'has spent its budget of ' || u.budget_uusd || ' uusd, and jobs wait in it' FROM suites u"
+     " WHERE u.budget_spent = 1 AND u.jobs_queued > 0"},
     /* Nothing is compared with them, nor they with one another: clocks are set, back as well. */
     {"outcome", "times of outcomes",
      "SELECT 'outcome ' || o.id, 'came at millisecond ' || o.at_ms || ', which cannot be' FROM outcomes o"

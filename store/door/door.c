@@ -277,6 +277,17 @@ enum status door_suite(const char *suite_id, struct error *error)
                : error_set(error, STATUS_BAD_INPUT, "%.900s", why.text);
 }
 
+enum status door_budget(const char *suite_id, int64_t budget_uusd, struct error *error)
+{
+    if (budget_uusd >= 0 && budget_uusd <= STORE_BUDGET_UUSD_MAX) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_BAD_INPUT,
+                     "suite \"%s\": expected a budget of 1 to %" PRId64
+                     " micro-dollars, or 0 for none, found %" PRId64,
+                     suite_id, STORE_BUDGET_UUSD_MAX, budget_uusd);
+}
+
 static enum status check_names(const struct job_spec *spec, struct error *error)
 {
     TRY(text_name_check("scenario_id", spec->scenario_id, sizeof spec->scenario_id, error));

@@ -17,6 +17,8 @@
 
 /* A suite may have this id. */
 enum status door_suite(const char *suite_id, struct error *error);
+/* It may have that budget; 0: none is asked for. */
+enum status door_budget(const char *suite_id, int64_t budget_uusd, struct error *error);
 /* A job may be submitted as number `index` of a call to that suite. */
 enum status door_spec(const struct job_spec *spec, const char *suite_id, uint32_t index,
                       struct error *error);

@@ -132,6 +132,7 @@ struct lease_job {
     bool shadow;   /* in no counter of its suite and pool */
     int64_t claim_id;
     int64_t tenant;     /* 0: nobody's */
+    bool budgeted;      /* its suite has a budget */
     int64_t claimed_ns; /* its present or last attempt; 0: not known */
     /* Of what is rare: */
     bool driven;    /* its context is marked so */

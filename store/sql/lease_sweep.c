@@ -59,6 +59,7 @@ enum status lease_job_get(struct db *db, int64_t job_id, struct lease_job *job, 
         job->shadow = query_take_int(&query) != 0;
         job->claim_id = query_take_int(&query);
         job->tenant = query_take_int(&query);
+        job->budgeted = query_take_int(&query) != 0;
         job->claimed_ns = query_take_int(&query);
         job->driven = query_take_int(&query) != 0;
         job->unstarted = query_take_int(&query) != 0 || db_shares(db);
@@ -104,6 +105,7 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
                                            .mflop = job.progress_mflop,
                                            .claimed_ns = job.claimed_ns,
                                            .no_tenant = job.tenant == 0,
+                                           .budgeted = job.budgeted,
                                            .artifact_hash = "",
                                            .error = lost_text};
     TRY(ledger_charge(tally, &attempt, error));

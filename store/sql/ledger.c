@@ -231,6 +231,13 @@ int64_t ledger_mflop(int64_t device_ns, int64_t mflop)
 
 /* ---- charges ---- */
 
+/* Behind what is charged: making room for it may flush the tally. */
+static enum status look_at_budget(struct tally *tally, const struct ledger_attempt *attempt,
+                                  struct error *error)
+{
+    return attempt->budgeted ? tally_budget(tally, attempt->suite, error) : STATUS_OK;
+}
+
 enum status ledger_charge(struct tally *tally, const struct ledger_attempt *attempt,
                           struct error *error)
 {
@@ -252,6 +259,7 @@ enum status ledger_charge(struct tally *tally, const struct ledger_attempt *atte
     bill.cost_uusd = ledger_cost_uusd(bill.device_ns, price, &account->carry);
     account->changed = true;
     add_totals(&entry->totals, 1, &bill);
+    TRY(look_at_budget(tally, attempt, error));
     return insert_attempt(tally, attempt, price, &bill, error);
 }
 
@@ -291,6 +299,7 @@ enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *at
     add_totals(&entry->totals, -1, &was);
     TRY(tally_entry(tally, attempt, attempt->end, &entry, error));
     add_totals(&entry->totals, 1, &now);
+    TRY(look_at_budget(tally, attempt, error));
     struct query query = query_begin(tally->db, STATEMENT_ATTEMPT_UPDATE);
     query_int(&query, attempt->job_id);
     query_int(&query, attempt->epoch);

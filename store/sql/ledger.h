@@ -61,6 +61,7 @@ struct ledger_attempt {
     enum attempt_end end;
     int64_t claimed_ns; /* 0: not known */
     bool no_tenant;     /* its suite is known to be nobody's */
+    bool budgeted;      /* its suite has a budget, or may have one */
     int64_t device_ns;
     int64_t metres_mm;
     int64_t mflop;

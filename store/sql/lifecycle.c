@@ -57,6 +57,7 @@ struct complete_call {
     struct tally tally;
     struct booking *bookings; /* [count], owned */
     uint32_t booked;
+    bool beside; /* others: see goes_beside */
 };
 
 static int64_t max_i64(int64_t a, int64_t b)
@@ -238,6 +239,7 @@ static struct ledger_attempt attempt_of(struct sql_store *store, const struct le
         .end = end,
         .claimed_ns = claimed_ns,
         .no_tenant = job->tenant == 0,
+        .budgeted = job->budgeted,
         .device_ns =
             claim_billable_ns(store, completion->job_id, claimed_ns, completion->device_ns),
         .metres_mm = completion->metres_mm,
@@ -583,6 +585,7 @@ static enum status complete_op(struct db *db, void *context, struct error *error
     struct complete_call *call = context;
 
     tally_init(&call->tally, db, call->store->clock);
+    call->tally.beside = call->beside;
     freezes_begin(call->store);
     call->booked = 0;
     for (uint32_t i = 0; i < call->count; i++) {
@@ -642,9 +645,14 @@ enum status lifecycle_complete(struct store *base, const struct job_completion *
     TRY(memory_check(call.bookings, error, "out of memory for completions"));
     enum status status = sql_store_enter(store, error);
     if (status == STATUS_OK) {
-        status = goes_beside(&call) ? sql_store_run_beside(store, complete_op, complete_finish,
-                                                           false, count, &call, error)
-                                    : sql_store_run(store, complete_alone_op, &call, error);
+        call.beside = goes_beside(&call);
+        status = call.beside ? sql_store_run_beside(store, complete_op, complete_finish, false,
+                                                    count, &call, error)
+                             : STATUS_OK;
+        if (!call.beside || (status != STATUS_OK && call.tally.stops)) {
+            call.beside = false;
+            status = sql_store_run(store, complete_alone_op, &call, error);
+        }
         sql_store_leave(store);
     }
     free(call.bookings);

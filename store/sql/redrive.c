@@ -95,6 +95,7 @@ static enum status reopen(struct redrive_call *call, const struct redrive_job *j
                                     .jobs_open = 1,
                                     .ticks = planned ? job->ticks : 0,
                                     .ticks_open = job->ticks};
+    TRY(tally_budget(&call->tally, job->suite, error));
     TRY(tally_move(&call->tally, job->suite, job->pool, from, JOB_QUEUED, error));
     call->store->made_ready = true;
     return tally_progress(&call->tally, &part, error);

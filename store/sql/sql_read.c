@@ -236,6 +236,8 @@ static enum status read_status(struct sql_store *store, struct db *db, const cha
         out->metres_mm = query_take_int(&counters);
         out->rollouts_audit = query_take_int(&counters);
         out->submitted_s = query_take_int(&counters);
+        out->budget_uusd = query_take_int(&counters);
+        out->stopped_by_budget = query_take_int(&counters) != 0;
     }
     TRY(query_end(&counters, error));
     if (suite == 0) {

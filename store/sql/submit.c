@@ -31,6 +31,7 @@ struct submit_call {
     struct tally *tally;
     int64_t suite;
     struct tenants_suite owner;
+    int64_t budget_uusd;             /* that is asked for; 0: none is */
     struct question_audited audited; /* of an audit job */
     int64_t freeze;                  /* by which a job is submitted as the teacher's; 0: none */
     const char *asked;               /* .. and the key that it was asked by; "": its own */
@@ -470,6 +471,8 @@ static enum status submit_op(struct db *db, void *context, struct error *error)
     int64_t queued = 0;
     enum status status =
         tenants_suite(call->db, call->store->clock, &call->owner, &call->suite, error);
+    THEN(status,
+         tenants_budget(&tally, call->suite, &call->owner, &call->store->made_ready, error));
     for (uint32_t i = 0; i < call->count && status == STATUS_OK; i++) {
         status = submit_with_shadow(call, &call->specs[i], &ids, &call->results[i], error);
         queued += !call->results[i].existed && !call->results[i].memoised;
@@ -504,23 +507,28 @@ enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t 
                              const struct job_spec *specs, uint32_t count,
                              struct store_submit_result *results, struct error *error)
 {
-    return lifecycle_submit_as(base, NULL, suite_id, weight, specs, count, results, error);
+    return lifecycle_submit_as(base, NULL, suite_id, weight, 0, specs, count, results, error);
 }
 
 enum status lifecycle_submit_as(struct store *base, const char *tenant, const char *suite_id,
-                                uint32_t weight, const struct job_spec *specs, uint32_t count,
-                                struct store_submit_result *results, struct error *error)
+                                uint32_t weight, int64_t budget_uusd, const struct job_spec *specs,
+                                uint32_t count, struct store_submit_result *results,
+                                struct error *error)
 {
     struct sql_store *store = sql_store_of(base);
     struct submit_call call = {
         .store = store,
-        .owner = {.suite_id = suite_id, .weight = weight, .asked = tenant},
+        .owner = {.suite_id = suite_id,
+                  .weight = weight,
+                  .asked = tenant,
+                  .asked_uusd = budget_uusd},
         .specs = specs,
         .count = count,
         .results = results,
     };
 
     TRY(door_suite(suite_id, error));
+    TRY(door_budget(suite_id, budget_uusd, error));
     if (weight < 1 || weight > 100) {
         return error_set(error, STATUS_BAD_INPUT, "suite \"%s\": weight %" PRIu32 " is not 1..100",
                          suite_id, weight);

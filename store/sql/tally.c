@@ -19,7 +19,8 @@ void tally_init(struct tally *tally, struct db *db, const struct clock *clock)
     tally->books = false;
     tally->price.device[0] = '\0';
     tally->suite_count = tally->pool_count = tally->entry_count = 0;
-    tally->account_count = tally->part_count = tally->tenant_count = 0;
+    tally->account_count = tally->part_count = tally->tenant_count = tally->budget_count = 0;
+    tally->beside = tally->stops = false;
 }
 
 enum status tally_books(struct tally *tally, struct error *error)
@@ -212,6 +213,8 @@ enum status tally_progress(struct tally *tally, const struct tally_part *part, s
     return STATUS_OK;
 }
 
+static enum status flush_budgets(struct tally *tally, struct error *error);
+
 enum status tally_flush(struct tally *tally, struct error *error)
 {
     TRY(flush_suites(tally, error));
@@ -219,7 +222,8 @@ enum status tally_flush(struct tally *tally, struct error *error)
     TRY(tenants_flush(tally, error));
     TRY(flush_pools(tally, error));
     TRY(flush_entries(tally, error));
-    return flush_accounts(tally, error);
+    TRY(flush_accounts(tally, error));
+    return flush_budgets(tally, error);
 }
 
 enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite **out,
@@ -274,6 +278,157 @@ enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum jo
         of_pool->jobs[to]++;
     }
     return STATUS_OK;
+}
+
+/* ---- budgets ---- */
+
+enum { BUDGET_PARTS = 32 }; /* pools and tiers that are read at once */
+
+/* Jobs of a suite in one pool and tier. */
+struct budget_part {
+    int64_t pool;
+    enum tier tier;
+    int64_t jobs;
+    int64_t ticks;
+};
+
+enum status tally_budget(struct tally *tally, int64_t suite, struct error *error)
+{
+    for (uint32_t i = 0; i < tally->budget_count; i++) {
+        if (tally->budgets[i] == suite) {
+            return STATUS_OK;
+        }
+    }
+    if (tally->budget_count == TALLY_SUITES) {
+        TRY(tally_flush(tally, error));
+    }
+    tally->budgets[tally->budget_count++] = suite;
+    return STATUS_OK;
+}
+
+static enum status read_parts(struct tally *tally, enum statement statement, int64_t suite,
+                              int64_t first, struct budget_part parts[BUDGET_PARTS],
+                              uint32_t *count, struct error *error)
+{
+    struct query query = query_begin(tally->db, statement);
+
+    query_int(&query, suite);
+    query_int(&query, BUDGET_PARTS);
+    query_int(&query, first);
+    *count = 0;
+    while (*count < BUDGET_PARTS && query_row(&query)) {
+        struct budget_part *part = &parts[(*count)++];
+        part->pool = query_take_int(&query);
+        part->tier = (enum tier)query_take_int(&query);
+        part->jobs = query_take_int(&query);
+        part->ticks = query_take_int(&query);
+    }
+    return query_end(&query, error);
+}
+
+/* Counts the jobs that a statement gives by pool and tier as moved; *moved: how many. */
+static enum status move_jobs(struct tally *tally, enum statement statement, int64_t suite,
+                             enum job_state from, enum job_state to, int64_t *moved,
+                             struct error *error)
+{
+    struct budget_part parts[BUDGET_PARTS];
+    uint32_t count = BUDGET_PARTS;
+    int64_t open = to == JOB_QUEUED ? 1 : -1;
+
+    *moved = 0;
+    for (int64_t first = 0; count == BUDGET_PARTS; first += count) {
+        TRY(read_parts(tally, statement, suite, first, parts, &count, error));
+        for (uint32_t i = 0; i < count; i++) {
+            struct tally_suite *counters;
+            struct tally_pool *pool;
+            const struct tally_part part = {.suite = suite,
+                                            .pool = parts[i].pool,
+                                            .tier = parts[i].tier,
+                                            .jobs_open = open * parts[i].jobs,
+                                            .ticks_open = open * parts[i].ticks};
+            TRY(tally_suite(tally, suite, &counters, error));
+            TRY(tally_pool(tally, parts[i].pool, &pool, error));
+            counters->jobs[from] -= parts[i].jobs;
+            counters->jobs[to] += parts[i].jobs;
+            pool->jobs[from] -= parts[i].jobs;
+            pool->jobs[to] += parts[i].jobs;
+            TRY(tally_progress(tally, &part, error));
+            *moved += parts[i].jobs;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status run_of_suite(struct tally *tally, enum statement statement, int64_t suite,
+                                struct error *error)
+{
+    struct query query = query_begin(tally->db, statement);
+    query_int(&query, suite);
+    return query_run(&query, error);
+}
+
+/* Cancels what waits in a suite whose budget is spent, at once: nobody may claim any of it. */
+static enum status budget_stop(struct tally *tally, int64_t suite, struct error *error)
+{
+    int64_t cancelled = 0;
+
+    if (tally->beside && db_shares(tally->db)) {
+        tally->stops = true;
+        return error_set(
+            error, STATUS_CONFLICT,
+            "a suite's budget is spent: its jobs are cancelled by a transaction alone");
+    }
+    TRY(move_jobs(tally, STATEMENT_BUDGET_QUEUED, suite, JOB_QUEUED, JOB_CANCELLED, &cancelled,
+                  error));
+    TRY(run_of_suite(tally, STATEMENT_BUDGET_PARTIALS, suite, error));
+    TRY(run_of_suite(tally, STATEMENT_BUDGET_CANCEL, suite, error));
+    TRY(run_of_suite(tally, STATEMENT_BUDGET_SPENT, suite, error));
+    TRY(flush_suites(tally, error));
+    TRY(flush_parts(tally, error));
+    return flush_pools(tally, error);
+}
+
+static enum status flush_budgets(struct tally *tally, struct error *error)
+{
+    for (uint32_t i = 0; i < tally->budget_count; i++) {
+        int64_t budget_uusd = 0;
+        int64_t cost_uusd = 0;
+        bool waits = false;
+        struct query query = query_begin(tally->db, STATEMENT_BUDGET_GET);
+        query_int(&query, tally->budgets[i]);
+        if (query_row(&query)) {
+            budget_uusd = query_take_int(&query);
+            waits = query_take_int(&query) == 0;         /* not stopped yet */
+            waits = query_take_int(&query) > 0 || waits; /* or jobs were queued since */
+        }
+        TRY(query_end(&query, error));
+        if (budget_uusd == 0 || !waits) {
+            continue;
+        }
+        struct query cost = query_begin(tally->db, STATEMENT_LEDGER_COST);
+        query_int(&cost, tally->budgets[i]);
+        if (query_row(&cost)) {
+            cost_uusd = query_column_int(&cost, 1);
+        }
+        TRY(query_end(&cost, error));
+        if (cost_uusd >= budget_uusd) {
+            TRY(budget_stop(tally, tally->budgets[i], error));
+        }
+    }
+    tally->budget_count = 0;
+    return STATUS_OK;
+}
+
+enum status tally_budget_set(struct tally *tally, int64_t suite, int64_t budget_uusd,
+                             int64_t *queued, struct error *error)
+{
+    struct query set = query_begin(tally->db, STATEMENT_BUDGET_SET);
+    query_int(&set, suite);
+    query_int(&set, budget_uusd);
+    TRY(query_run(&set, error));
+    TRY(move_jobs(tally, STATEMENT_BUDGET_CANCELLED, suite, JOB_CANCELLED, JOB_QUEUED, queued,
+                  error));
+    return *queued > 0 ? run_of_suite(tally, STATEMENT_BUDGET_RESUME, suite, error) : STATUS_OK;
 }
 
 /* ---- paces ---- */

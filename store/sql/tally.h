@@ -116,12 +116,17 @@ struct tally {
     uint32_t account_count;
     uint32_t part_count;
     uint32_t tenant_count;
+    uint32_t budget_count;
+    bool beside; /* other processes may be claiming: nothing that was not asked for can be cancelled
+                  */
+    bool stops;  /* .. but has to be, so that the operation failed and is to be run alone */
     struct tally_suite suites[TALLY_SUITES];
     struct tally_pool pools[TALLY_POOLS];
     struct tally_entry entries[TALLY_ENTRIES];
     struct tally_account accounts[TALLY_ACCOUNTS];
     struct tally_part parts[TALLY_PARTS];
     struct tally_tenant tenants[TALLY_TENANTS];
+    int64_t budgets[TALLY_SUITES]; /* suites that have a budget, to be looked at */
 };
 
 struct clock;
@@ -142,6 +147,13 @@ enum status tally_progress(struct tally *tally, const struct tally_part *part, s
  * job open still? */
 enum status tally_over(struct tally *tally, struct paces *paces, const struct tally_part *job,
                        bool leased, bool open, int64_t now_ns, struct error *error);
+/* The suite may have a budget, and something is charged to it or queued in it: where it has cost as
+ * much when the tally is flushed, its queued jobs are cancelled, those of this transaction too. */
+enum status tally_budget(struct tally *tally, int64_t suite, struct error *error);
+/* The suite's budget from now on; jobs that an earlier one cancelled are queued again. *queued:
+ * how many. */
+enum status tally_budget_set(struct tally *tally, int64_t suite, int64_t budget_uusd,
+                             int64_t *queued, struct error *error);
 /* Writes everything; the tally is empty afterwards. */
 enum status tally_flush(struct tally *tally, struct error *error);
 

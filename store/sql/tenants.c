@@ -117,6 +117,7 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
 
     *id = 0;
     suite->name[0] = '\0';
+    suite->budget_uusd = 0;
     query_text(&find, suite->suite_id);
     if (query_row(&find)) {
         *id = query_column_int(&find, 0);
@@ -124,6 +125,7 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
         if (!query_column_is_null(&find, 2)) {
             query_column_text(&find, 3, suite->name, sizeof suite->name);
         }
+        suite->budget_uusd = query_column_int(&find, 4);
     }
     TRY(query_end(&find, error));
     if (*id == 0) {
@@ -137,6 +139,18 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
     query_int(&update, *id);
     query_int(&update, suite->weight);
     return query_run(&update, error);
+}
+
+enum status tenants_budget(struct tally *tally, int64_t id, const struct tenants_suite *suite,
+                           bool *ready, struct error *error)
+{
+    int64_t queued = 0;
+    if (suite->asked_uusd > 0 && suite->asked_uusd != suite->budget_uusd) {
+        TRY(tally_budget_set(tally, id, suite->asked_uusd, &queued, error));
+    }
+    *ready |= queued > 0;
+    bool any = suite->asked_uusd > 0 || suite->budget_uusd > 0;
+    return any ? tally_budget(tally, id, error) : STATUS_OK;
 }
 
 enum status tenants_spend(const struct tally *tally, const struct tally_entry *entry,

@@ -16,13 +16,21 @@ struct tenants_suite {
     const char *suite_id;
     uint32_t weight;
     const char *asked;         /* who submits; "": nobody's suites; NULL: anybody's */
+    int64_t asked_uusd;        /* the budget that it gets; 0: nothing is said of it */
     char name[LIMIT_ID_BYTES]; /* found: whose it is; "": nobody's */
+    int64_t budget_uusd;       /* found: what it may cost; 0: no limit */
 };
 
 /* The suite, made if it is new, with the weight that it has from now on. MISMATCH: another
  * tenant's. A tenant that is new has weight 1 and no limits. */
 enum status tenants_suite(struct db *db, const struct clock *clock, struct tenants_suite *suite,
                           int64_t *id, struct error *error);
+
+/* Gives the suite the budget that is asked for, and has it looked at when the tally is flushed: one
+ * that has cost as much takes new jobs as cancelled ones. *ready: jobs of it may be claimed again.
+ */
+enum status tenants_budget(struct tally *tally, int64_t id, const struct tenants_suite *suite,
+                           bool *ready, struct error *error);
 
 /* The number of the tenant that brings a scenario of so many bytes, which are counted: LIMIT. */
 enum status tenants_bring(struct db *db, const struct clock *clock, const char *name, size_t bytes,

@@ -160,7 +160,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCHEMA_COLUMN] = "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2",
 
     [STATEMENT_SUITE_FIND] =
-        "SELECT u.id, u.weight, u.tenant, t.name FROM suites u LEFT JOIN tenants t ON t.id = u.tenant"
+        "SELECT u.id, u.weight, u.tenant, t.name, u.budget_uusd FROM suites u LEFT JOIN tenants t ON t.id = u.tenant"
         " WHERE u.name = ?1",
     [STATEMENT_SUITE_INSERT] =
         "INSERT INTO suites (name, weight, submitted_s, tenant, digest) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -185,7 +185,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
         " rollouts_planner_error, rollouts_flagged, rollouts_invalid, ticks, prefix_ticks_saved,"
-        " metres_mm, rollouts_audit, submitted_s FROM suites WHERE name = ?1",
+        " metres_mm, rollouts_audit, submitted_s, budget_uusd, budget_spent FROM suites WHERE name = ?1",
     [STATEMENT_SUITES] = "SELECT name FROM suites ORDER BY id DESC LIMIT ?1",
     [STATEMENT_POOL_FIND] = "SELECT id FROM pools WHERE name = ?1",
     [STATEMENT_POOL_INSERT] = "INSERT INTO pools (name) VALUES (?1)",
@@ -329,7 +329,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
         " j.progress_ns, j.progress_mm, j.progress_mflop, s.context,"
         " COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id,"
-        " (SELECT u.tenant FROM suites u WHERE u.id = j.suite), j.claimed_ns, c.driven,"
+        " (SELECT u.tenant FROM suites u WHERE u.id = j.suite), (SELECT u.budget_uusd FROM suites u WHERE u.id = j.suite), j.claimed_ns, c.driven,"
         " CASE WHEN EXISTS (SELECT 1 FROM unstarted) THEN 1 ELSE 0 END,"
         " CASE WHEN EXISTS (SELECT 1 FROM partial_outcomes o WHERE o.job = j.id) THEN 1 ELSE 0 END, {spec}"
         " FROM jobs j" STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",

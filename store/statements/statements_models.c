@@ -1,6 +1,6 @@
 /*
  * Texts of the kept statements of models, goldens, labels and planners of suites, freezes and
- * redrives. See statements.c.
+ * redrives, and of budgets of suites. See statements.c.
  */
 #include "store/statements/statements.h"
 
@@ -10,6 +10,15 @@
     " SELECT MAX(last_outcome) AS last FROM redrives) n), 0)"
 
 /* clang-format off */
+/* Queued jobs of suite ?1: `state <= 1` is what jobs_open is made of. */
+#define QUEUED_OF_SUITE "state <= 1 AND state = 0 AND suite = ?1"
+
+/* Jobs `j` by pool and tier, and their planned ticks; those of shadows are counted nowhere. */
+#define JOBS_IN_PARTS(jobs)                                                             \
+    "SELECT j.pool, c.tier, COUNT(*), SUM(COALESCE(x.ticks, 0)) FROM (" jobs ") j"       \
+    " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context" \
+    " LEFT JOIN scenarios x ON x.id = s.scenario GROUP BY j.pool, c.tier ORDER BY j.pool, c.tier LIMIT ?2 OFFSET ?3"
+
 const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_MODEL_FIND] = "SELECT {model}, m.id FROM models m WHERE m.name = ?1",
     [STATEMENT_MODEL_INSERT] =
@@ -185,6 +194,17 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         "UPDATE contexts SET driven = 0 WHERE driven = 1 AND (planner, planner_hash) NOT IN"
         " (SELECT c.planner, c.planner_hash FROM jobs j JOIN job_specs s ON s.job = j.id"
         " JOIN contexts c ON c.id = s.context WHERE j.state IN (2, 3) AND j.memo_of IS NULL)",
+    [STATEMENT_BUDGET_GET] = "SELECT budget_uusd, budget_spent, jobs_queued FROM suites WHERE id = ?1",
+    [STATEMENT_BUDGET_SET] = "UPDATE suites SET budget_uusd = ?2, budget_spent = 0 WHERE id = ?1",
+    [STATEMENT_BUDGET_SPENT] = "UPDATE suites SET budget_spent = 1 WHERE id = ?1",
+    [STATEMENT_BUDGET_QUEUED] = JOBS_IN_PARTS("SELECT id, pool FROM jobs WHERE " QUEUED_OF_SUITE " AND shadow IS NULL"),
+    [STATEMENT_BUDGET_PARTIALS] =
+        "DELETE FROM partial_outcomes WHERE job IN (SELECT id FROM jobs WHERE " QUEUED_OF_SUITE ")",
+    [STATEMENT_BUDGET_CANCEL] =
+        "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0,"
+        " over_budget = CASE WHEN shadow IS NULL THEN 1 ELSE 0 END WHERE " QUEUED_OF_SUITE,
+    [STATEMENT_BUDGET_CANCELLED] = JOBS_IN_PARTS("SELECT id, pool FROM jobs WHERE over_budget = 1 AND suite = ?1"),
+    [STATEMENT_BUDGET_RESUME] = "UPDATE jobs SET state = 0, over_budget = 0 WHERE over_budget = 1 AND suite = ?1",
     [STATEMENT_REDRIVE_RENUMBER] = "UPDATE outcomes SET id = ?2 WHERE id = ?1",
     [STATEMENT_REDRIVE_UNSTARTED] =
         "UPDATE unstarted SET driven = 0 WHERE driven = 1 AND (planner, planner_hash) NOT IN"

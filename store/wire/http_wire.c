@@ -282,6 +282,8 @@ static const struct json_field suite_status_fields[] = {
     JSON_FIELD_OPTIONAL(struct store_suite_status, eta_ms, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, unstarted_hosts, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, unstarted, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, budget_uusd, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, stopped_by_budget, JSON_FIELD_BOOL),
 };
 
 static const struct json_field ledger_row_fields[] = {

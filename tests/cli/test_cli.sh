@@ -674,6 +674,38 @@ PY
     code 2 "$swerve" store backup --store q.db
     says err "store: expected backup DIRECTORY"
 }
+# An hour costs a million dollars here, so that every job costs more than a cent.
+a_budget_stops_a_run_and_a_larger_one_goes_on() {
+    for text in 0 0.0 -1 1e3 x 1.2.3 5. .5 "" 0.0000001 1000000000.000001 99999999999999999999; do
+        code 2 "$swerve" submit pair.json --store none.db --budget "$text"
+        says err "--budget: expected dollars above 0"
+    done
+    [ -e none.db ] && fail "a store was made"
+    code 0 "$swerve" submit pair.json --store b.db --budget 25
+    says err "forecast: no measure yet of this world in its pool; the budget is \$25.00"
+    code 0 "$swerve" price set bulk cpu 1000000 --store b.db
+    code 0 "$swerve" worker --store b.db --drain
+    code 0 "$swerve" run forty.json --store b.db --budget 0.01 --workers 1 --slots 1 --json
+    says err "if all of its jobs are driven; the budget is \$0.01"
+    says err "the forecast exceeds the budget"
+    holds 'd["budget_usd"] == 0.01 and d["stopped_by_budget"] and d["cancelled_jobs"] > 0' out
+    code 0 "$swerve" status --store b.db --json
+    holds 'd["suites"][0]["budget_uusd"] == 10000 and d["suites"][0]["stopped_by_budget"]' out
+    holds 'd["suites"][0]["cancelled"] > 0 and d["suites"][0]["queued"] + d["suites"][0]["leased"] == 0' out
+    holds 'd["suites"][1]["budget_uusd"] == 25000000' out
+    code 0 "$swerve" status --store b.db
+    says out "budget of \$0.01 spent"
+    code 0 "$swerve" report --store b.db -o b.html
+    says b.html "cancelled: budget of \$0.01 spent"
+    code 0 "$swerve" report --store b.db
+    says out "cancelled, budget of \$0.01 spent"
+    code 0 "$swerve" run forty.json --store b.db --budget 1000000 --json
+    code 0 "$swerve" status --store b.db --json
+    holds 'd["suites"][0]["done"] == 40 and not d["suites"][0]["stopped_by_budget"]' out
+    code 0 "$swerve" submit many.json --store b.db --budget 1000000 --json
+    holds 'd["budget_usd"] == 1000000 and 0 < d["forecast_usd"] < 1000000' out
+    code 0 "$swerve" check --store b.db
+}
 commands_while_another_process_owns_the_store() {
     "$swerve" worker --store shared.db --id keeper >/dev/null 2>&1 3>&- &
     local owner=$!
@@ -902,7 +934,7 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..40 >&3
+echo 1..41 >&3
 t models_are_promoted_and_rolled_back
 t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
@@ -937,6 +969,7 @@ t what_a_plugin_prints_stays_out_of_stdout
 t copies_that_a_plugin_forked_are_ended
 t the_example_of_the_scenario_page_runs
 t commands_alone
+t a_budget_stops_a_run_and_a_larger_one_goes_on
 t commands_while_another_process_owns_the_store
 t a_killed_worker_changes_nothing
 t a_killed_run_is_resumed

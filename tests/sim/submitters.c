@@ -194,11 +194,11 @@ static bool submit_batch(struct task *task, struct submitter *submitter, int bat
         if (status == STATUS_OK) {
             uint32_t weight = fleet->weights[submitter->suite];
             const char *tenant = fleet->tenants[submitter->suite];
-            status = tenant == NULL
-                         ? store->ops->submit(store, suite_id, weight, submitter->specs, count,
-                                              submitter->results, &error)
-                         : store->ops->submit_as(store, tenant, suite_id, weight, submitter->specs,
-                                                 count, submitter->results, &error);
+            status = tenant == NULL ? store->ops->submit(store, suite_id, weight, submitter->specs,
+                                                         count, submitter->results, &error)
+                                    : store->ops->submit_as(store, tenant, suite_id, weight, 0,
+                                                            submitter->specs, count,
+                                                            submitter->results, &error);
         }
         if (process->dead) {
             return false;

@@ -48,7 +48,8 @@ struct submission_options {
 
 struct submission {
     char suite_id[LIMIT_ID_BYTES];
-    const char *tenant; /* for whom it is sent; NULL: for whoever the token or the suite says */
+    const char *tenant;  /* for whom it is sent; NULL: for whoever the token or the suite says */
+    int64_t budget_uusd; /* that the suite may cost; 0: nothing is said of it */
     uint32_t job_count;
     /* One job of each kind: planner, tier, pool, model, sampler, backend, who is asked when it is
      * flagged. Those of audits are among them. Scenario, seed and key are empty. */

@@ -242,11 +242,12 @@ function suiteHead(suite, status) {
       tile(count(sum(status.rollouts)) + ' / ' + count(status.rollouts_total), 'rollouts, branches included'),
       open(status.jobs) > 0 && tile(percent(p.done, p.of), p.byTick ? 'of planned ticks' : 'of jobs'),
       open(status.jobs) > 0 && tile(duration(etaOf(status)), 'to go'),
-      status.cost_uusd >= CENT_UUSD && tile(money(status.cost_uusd), 'spent, failed attempts too'),
+      status.cost_uusd >= CENT_UUSD && tile(money(status.cost_uusd), 'spent, failed attempts too' + (status.budget_uusd ? ', of a budget of ' + money(status.budget_uusd) : '')),
       tile((status.metres_mm / 1609344).toFixed(2), 'miles driven')),
     bar(VERDICTS.map((v) => [v, status.rollouts[v]]), status.rollouts_total, 'verdicts'),
     el('p', {class: 'small'}, VERDICTS.filter((v) => status.rollouts[v]).map((v) =>
       [el('span', {class: v}, count(status.rollouts[v]) + ' ' + words(v)), ' ']), el('span', {class: 'soft'}, 'with branches')),
+    status.stopped_by_budget && el('p', {class: 'bad'}, `Budget of ${money(status.budget_uusd)} spent: ${count(status.jobs.cancelled)} jobs are cancelled.`),
     status.unstarted_hosts > 0 && el('p', {class: 'bad'}, 'A planner does not start on ' + status.unstarted_hosts + ' host(s): ' + status.unstarted),
   ];
 }

@@ -389,7 +389,7 @@ static void set_tenant(struct tenant tenant)
 
 static enum status submit_as(const char *tenant, const char *suite, uint32_t count)
 {
-    return store->ops->submit_as(store, tenant, suite, 1, specs, count, submitted, &error);
+    return store->ops->submit_as(store, tenant, suite, 1, 0, specs, count, submitted, &error);
 }
 
 /* Goal: tenants get rollouts in proportion to their weights, however many suites they have and
@@ -1192,6 +1192,9 @@ int conformance_main(int argc, char **argv, const struct conformance_backend *te
     }
     if (strcmp(part, "door") == 0) {
         return conformance_door(tested);
+    }
+    if (strcmp(part, "budget") == 0) {
+        return conformance_budget(tested);
     }
     return strcmp(part, "results") == 0 ? conformance_results(tested) : conformance_queue(tested);
 }

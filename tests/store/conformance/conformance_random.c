@@ -186,7 +186,7 @@ static bool call_submit(struct play *play)
     if (play->tenants) {
         int tenant = tenants[suite];
         enum status told =
-            play->store->ops->submit_as(play->store, tenant_names[tenant], name, weight,
+            play->store->ops->submit_as(play->store, tenant_names[tenant], name, weight, 0,
                                         play->specs, count, play->submitted, &play->error);
         return model_submit_as(play->model, tenant, name, weight, play->specs, count,
                                play->submitted, told);

@@ -83,6 +83,11 @@ static const struct {
      " AND t.audit = l.audit AND t.ending = l.ending"
      " WHERE (t.attempts, t.device_ns, t.metres_mm, t.mflop, t.cost_uusd) IS NOT"
      " (l.n, l.ns, l.mm, l.mflop, l.uusd)"},
+    {"a suite that has cost its budget is stopped, and has nothing queued",
+     "SELECT COUNT(*) FROM suites u WHERE budget_spent <> (budget_uusd > 0 AND budget_uusd <="
+     " (SELECT COALESCE(SUM(l.cost_uusd), 0) FROM ledger l WHERE l.suite = u.id AND l.audit <> 2))"
+     " OR (budget_spent = 1 AND EXISTS (SELECT 1 FROM " COUNTED
+     " j WHERE j.suite = u.id AND j.state = 0))"},
     {"keys are unique within a suite",
      "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs GROUP BY suite, key HAVING COUNT(*) > 1)"},
 };

@@ -86,7 +86,9 @@ static void play_round(int round)
     uint8_t data[5000];
 
     make_specs(round);
-    if (store->ops->submit(store, "suite", 1, specs, JOBS, submitted, &error) == STATUS_OK) {
+    /* A budget that some of the jobs spend, and the next round raises. */
+    if (store->ops->submit_as(store, NULL, "suite", 1, 1 + round, specs, JOBS, submitted, &error) ==
+        STATUS_OK) {
         said.submitted[round] = true;
         for (int i = 0; i < JOBS; i++) {
             said.job_ids[round][i] = submitted[i].job_id;
@@ -159,7 +161,9 @@ static void finish_all(void)
 
     for (int round = 0; round < ROUNDS; round++) {
         make_specs(round);
-        EXPECT_OK(store->ops->submit(store, "suite", 1, specs, JOBS, submitted, &error), error);
+        EXPECT_OK(store->ops->submit_as(store, NULL, "suite", 1, STORE_BUDGET_UUSD_MAX, specs, JOBS,
+                                        submitted, &error),
+                  error);
     }
     EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
     while (count > 0) {

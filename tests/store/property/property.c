@@ -373,10 +373,12 @@ static bool call_submit(struct property_play *play)
         odd_text(play, name, sizeof name);
         name[sizeof name - 1] = '\0';
     }
-    enum status status = tenant ? store->ops->submit_as(store, name, suite, weight, play->batch,
-                                                        count, play->submitted, &play->error)
-                                : store->ops->submit(store, suite, weight, play->batch, count,
-                                                     play->submitted, &play->error);
+    int64_t budget = chance(play, 4) ? (int64_t)draw(play, 1000) - 10 : 0;
+    enum status status =
+        tenant ? store->ops->submit_as(store, name, suite, weight, budget, play->batch, count,
+                                       play->submitted, &play->error)
+               : store->ops->submit(store, suite, weight, play->batch, count, play->submitted,
+                                    &play->error);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         int at = play->spec_count < SPECS ? play->spec_count++ : (int)draw(play, SPECS);
         play->specs[at] = play->batch[i];
