@@ -235,7 +235,7 @@ ROOMS = {
     "cli/kept": ("files of planners that a store keeps with a suite: packed, found, put back, and driven by a replay; outcomes that are missing",
         ["store/api", "worker/submission"]),
     "cli/budget": ("what a suite may cost, and what it is expected to",
-        ["worker/submission"]),
+        ["report", "worker/submission"]),
     "cli/label": ("labels of the suite that a command sends: tags, a note, the commit that it stands in",
         ["store/api", "base/program"]),
     "cli/notify": ("notices to a webhook: ends of suites, alarms",

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/summary.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -239,16 +240,17 @@ void budget_put(int64_t budget_uusd, int64_t forecast_uusd, json_t *json)
 enum status budget_tell(struct store *store, struct submission *submission, int64_t *forecast_uusd,
                         struct error *error)
 {
-    double budget_usd = (double)submission->budget_uusd / (double)UUSD_PER_USD;
+    char budget[SUMMARY_MONEY_BYTES];
+    char cost[SUMMARY_MONEY_BYTES];
+    summary_usd_text((double)submission->budget_uusd / (double)UUSD_PER_USD, budget);
     TRY(budget_forecast(store, submission, forecast_uusd, error));
     if (*forecast_uusd < 0) {
-        text_print(stderr,
-                   "forecast: no measure yet of this world in its pool; the budget is $%.2f\n",
-                   budget_usd);
+        text_print(stderr, "forecast: no measure yet of this world in its pool; the budget is %s\n",
+                   budget);
         return STATUS_OK;
     }
-    text_print(stderr, "forecast: $%.6f if all of its jobs are driven; the budget is $%.2f\n",
-               (double)*forecast_uusd / (double)UUSD_PER_USD, budget_usd);
+    text_print(stderr, "forecast: %s if all of its jobs are driven; the budget is %s\n",
+               summary_usd_text((double)*forecast_uusd / (double)UUSD_PER_USD, cost), budget);
     if (*forecast_uusd > submission->budget_uusd) {
         text_print(stderr, "swerve: warning: the forecast exceeds the budget, at which the suite "
                            "will stop\n");

@@ -699,9 +699,11 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
     says b.html "cancelled: budget of \$0.01 spent"
     code 0 "$swerve" report --store b.db
     says out "cancelled, budget of \$0.01 spent"
+    code 0 "$swerve" run forty.json --store b.db --budget 0.01 --json # which is spent
+    holds 'd["stopped_by_budget"] and d["cancelled_jobs"] > 0' out
     code 0 "$swerve" run forty.json --store b.db --budget 1000000 --json
     code 0 "$swerve" status --store b.db --json
-    holds 'd["suites"][0]["done"] == 40 and not d["suites"][0]["stopped_by_budget"]' out
+    holds 'len(d["suites"]) == 2 and d["suites"][0]["done"] == 40 and not d["suites"][0]["stopped_by_budget"]' out
     code 0 "$swerve" submit many.json --store b.db --budget 1000000 --json
     holds 'd["budget_usd"] == 1000000 and 0 < d["forecast_usd"] < 1000000' out
     code 0 "$swerve" check --store b.db

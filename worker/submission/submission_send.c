@@ -40,6 +40,9 @@ static enum status pick_round(struct submission *submission, struct store *store
             return STATUS_OK;
         }
         TRY(status);
+        if (now.stopped_by_budget && submission->budget_uusd > 0) {
+            return STATUS_OK; /* a larger budget queues again what this one cancelled */
+        }
         if (now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] == 0 ||
             store_jobs_open(&now) > 0 || *round >= ROUNDS_MAX) {
             return STATUS_OK;
