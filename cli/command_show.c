@@ -9,6 +9,7 @@
 #include "report/draw/draw_rig.h"
 #include "report/draw/draw_video.h"
 #include "report/outcome_text.h"
+#include "report/trust/skipped.h"
 
 #include "base/file.h"
 #include "base/text.h"
@@ -158,6 +159,18 @@ static json_t *outcome_json(const struct outcome *outcome)
     return json;
 }
 
+/* Ticks that left out steps by their scenario; 0 where the store has lost it. */
+static uint32_t skipped_by(const struct show *show)
+{
+    const struct outcome *outcome = &show->outcome;
+    struct error ignored;
+    uint32_t ticks = 0;
+    bool found = outcome->model_hash[0] != '\0' &&
+                 skipped_find(show->store, outcome->scenario_hash, outcome->branch_id,
+                              outcome->ticks, &ticks, &ignored) == STATUS_OK;
+    return found ? ticks : 0;
+}
+
 /* Origin of the outcome's job and where it went, beside the outcome itself. */
 static json_t *with_lineage(struct show *show)
 {
@@ -168,6 +181,10 @@ static json_t *with_lineage(struct show *show)
         show->store->ops->job(show->store, show->outcome.job_id, &job, &ignored) == STATUS_OK) {
         json_object_set_new(json, "job_state", json_string(job_state_names[job.state]));
         json_object_set_new(json, "job_key", json_string(job.spec.key));
+    }
+    uint32_t skipped = skipped_by(show);
+    if (json != NULL && skipped > 0) {
+        json_object_set_new(json, "skipped_ticks", json_integer(skipped));
     }
     json_t *output = NULL;
     if (json != NULL && show->outcome.artifact_hash[0] != '\0') {
@@ -282,7 +299,9 @@ static enum status print_text(struct show *show, struct error *error)
     struct careful_answers answers = careful_answers_begin();
     struct careful found;
     struct error ignored;
-    struct outcome_text text = {.store = show->store, .store_url = cli_store_url(show->store_url)};
+    struct outcome_text text = {.store = show->store,
+                                .store_url = cli_store_url(show->store_url),
+                                .skipped_ticks = skipped_by(show)};
     if (careful_asked(&show->outcome) &&
         careful_answer(&answers, show->store, &show->outcome, &found, &ignored) == STATUS_OK) {
         text.careful = &found;

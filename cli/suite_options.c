@@ -159,6 +159,19 @@ static bool is_alone(const struct suite_options *options)
     return world_spec_is(options->world) && options->audit_world == NULL;
 }
 
+static enum status read_skip_steps(const char *text, uint32_t *out, struct error *error)
+{
+    int64_t steps = SUBMISSION_SKIP_ALL;
+    bool all = strcmp(text, "all") == 0;
+    if (!all && (!cli_number(text, &steps) || steps > LIMIT_SAMPLER_STEPS)) {
+        return error_set(error, STATUS_USAGE,
+                         "--skip-steps: expected a whole number from 0 to %d, or all, found \"%s\"",
+                         LIMIT_SAMPLER_STEPS, text);
+    }
+    *out = (uint32_t)steps;
+    return STATUS_OK;
+}
+
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */
 static enum status prepare_models(const struct suite_options *options,
                                   struct submission_options *build, struct audit_policy *audit,
@@ -166,7 +179,7 @@ static enum status prepare_models(const struct suite_options *options,
 {
     enum status status = models_parse_conditioning(options->layout, &build->conditioning, error);
     build->precision = NN_BF16;
-    build->skipped_steps = (uint32_t)options->skip_steps;
+    THEN(status, read_skip_steps(options->skip_steps, &build->skipped_steps, error));
     build->previous = options->previous;
     if (strcmp(options->precision, PRECISION_AUTO) != 0) {
         THEN(status, models_parse_precision(options->precision, &build->precision, error));
@@ -273,7 +286,6 @@ static enum status check_numbers(const struct suite_options *options, struct err
         {"--seeds", options->seeds == SEEDS_NOT_GIVEN ? 1 : options->seeds, 1, LIMIT_SEEDS},
         {"--attempts", options->attempts, 1, 100},
         {"--weight", options->weight, 1, 100},
-        {"--skip-steps", options->skip_steps, 0, LIMIT_SAMPLER_STEPS},
     };
     return cli_bounds_check(bounds, COUNT_OF(bounds), error);
 }

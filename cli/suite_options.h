@@ -21,7 +21,7 @@ struct suite_options {
     const char *models;
     const char *layout;
     const char *precision;
-    int64_t skip_steps; /* of the student's sampler, in each tick */
+    const char *skip_steps; /* of the student's sampler, in each tick: a number, or all */
     const char *previous;
     const char *audit;
     const char *trust;     /* policy: the store says in which slices the student is frozen */
@@ -50,7 +50,7 @@ enum { SEEDS_NOT_GIVEN = -1 };
     {                                                                                              \
         .planner = "builtin:reference", .guardian = "monitor", .world = "auto", .device = "auto",  \
         .layout = "agents", .precision = "bf16", .horizon = "refuse", .attempts = 3, .weight = 10, \
-        .seeds = SEEDS_NOT_GIVEN, .choice = CHOICE_OPTIONS_DEFAULT                                 \
+        .skip_steps = "0", .seeds = SEEDS_NOT_GIVEN, .choice = CHOICE_OPTIONS_DEFAULT              \
     }
 
 /* Rows for a command's option table: what is driven, and in what. */
@@ -74,9 +74,9 @@ enum { SEEDS_NOT_GIVEN = -1 };
          .text = &(options).layout},                                                              \
         {"--precision", "NAME", "of a world model: fp32, bf16, int8, or auto (bf16)",             \
          .text = &(options).precision},                                                           \
-        {"--skip-steps", "N",                                                                     \
+        {"--skip-steps", "N|all",                                                                 \
          "steps of the student's sampler that each tick leaves out, on the CPU; all: drawn (0)",  \
-         .number = &(options).skip_steps},                                                        \
+         .text = &(options).skip_steps},                                                          \
         {"--previous", "MODEL",                                                                   \
          "that makes the ticks of saved drives which it made at the wheel, on the CPU",           \
          .text = &(options).previous},                                                            \

@@ -49,6 +49,7 @@ static void put(FILE *stream, const char *name, const struct line *line)
 struct reading {
     const struct outcome *outcome;
     const struct scenario *scenario; /* NULL: the store has lost it */
+    uint32_t skipped_ticks;
     struct report_drive drive;
     bool recorded;
     struct report_moment moment; /* where recorded */
@@ -94,6 +95,9 @@ static void put_drive(FILE *stream, const struct reading *reading)
         tier_names[outcome->tier]);
     if (outcome->model_hash[0] != '\0') {
         add(&line, " %.12s %s", outcome->model_hash, outcome->sampler);
+        if (reading->skipped_ticks > 0) {
+            add(&line, " (%u of %u ticks by fewer steps)", reading->skipped_ticks, outcome->ticks);
+        }
     }
     if (outcome->rig[0] != '\0') {
         char rig[REPORT_RIG_BYTES];
@@ -327,7 +331,7 @@ static enum status read_all(const struct outcome_text *text, struct reading *rea
 enum status outcome_text_print(const struct outcome_text *text, const struct outcome *outcome,
                                FILE *stream, struct error *error)
 {
-    struct reading reading = {.outcome = outcome};
+    struct reading reading = {.outcome = outcome, .skipped_ticks = text->skipped_ticks};
     char cause[ERROR_TEXT_BYTES];
     enum status status = read_all(text, &reading, cause, error);
     if (status == STATUS_OK) {

@@ -10,11 +10,12 @@
 
 #include <stdio.h>
 
-/* Knowledge besides the outcome; NULL: nothing. */
+/* Knowledge besides the outcome; NULL or 0: nothing. */
 struct outcome_text {
     struct store *store;
     const char *store_url;
     const struct careful *careful;
+    uint32_t skipped_ticks; /* that left out steps of a sampler by their scenario; 0: none */
 };
 
 /* A scenario or a trace that the store has lost is said in its line. NO_MEMORY, errors of the

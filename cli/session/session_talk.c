@@ -205,9 +205,14 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
     return STATUS_OK;
 }
 
+/* A member that is not given holds. */
 static enum status act(struct talk *talk, const struct json_cursor *message, struct error *error)
 {
-    struct action action = {0};
+    struct action action = interactive_action(talk->seat);
+    if (json_cursor_member(message, "accel").value == NULL &&
+        json_cursor_member(message, "steer").value == NULL) {
+        return json_fail(message, error, "expected \"accel\" or \"steer\", found neither");
+    }
     TRY(json_member_number(message, "accel", false, -50, 50, &action.accel_mps2, error));
     TRY(json_member_number(message, "steer", false, -2, 2, &action.steer_rad, error));
     interactive_act(talk->seat, action);

@@ -159,9 +159,11 @@ class Session:
     def frame(self):
         return self._want("frame")
 
-    def act(self, accel=0.0, steer=0.0):
-        """Tells what ego does from the next tick on: m/s2 along its heading, rad of the front wheels, left positive."""
-        self.send("act", accel=accel, steer=steer)
+    def act(self, accel=None, steer=None):
+        """Tells what ego does from the next tick on: m/s2 along its heading, rad of the front wheels, left positive.
+        One that is not given holds."""
+        given = {"accel": accel, "steer": steer}
+        self.send("act", **{name: value for name, value in given.items() if value is not None})
 
     def go(self):
         self.send("go")

@@ -98,8 +98,9 @@ void pairs_lookup_finish(struct pairs_lookup *lookup);
 
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error);
 /* Answers by fewer steps of a sampler, or drawn, as shadows of those of the same model, question
- * and build by the most steps, wherever a store has both; nothing else. The same question answered
- * twice counts once, by the newest. */
+ * and build by the most steps, wherever a store has both; nothing else, and no branch that
+ * prescribes fewer steps for some ticks. The same question answered twice counts once, by the
+ * newest. */
 enum status pairs_read_tiers(struct store *store, struct pairs *out, struct error *error);
 void pairs_finish(struct pairs *pairs); /* accepts what pairs_read never filled, if zero */
 

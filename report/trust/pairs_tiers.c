@@ -3,9 +3,12 @@
  * drawn. See pairs.h.
  *
  * Answers are sorted by their question, the model and its most steps first; that of the most steps
- * is what the others of its question are compared with.
+ * is what the others of its question are compared with. A branch that prescribes fewer steps for
+ * some ticks, as one that was driven at the wheel, is by no tier, whatever its job's sampler says.
  */
 #include "report/trust/pairs.h"
+
+#include "report/trust/skipped.h"
 
 #include "base/array.h"
 #include "base/sha256.h"
@@ -19,6 +22,7 @@ struct answer {
     uint64_t key; /* of its question, its model and its sampler but for the steps */
     uint32_t steps;
     struct pairs_pair pair; /* its `student` side */
+    bool drops;             /* it is by no tier */
 };
 
 struct reading {
@@ -67,9 +71,46 @@ static enum status add_answer(void *context, const struct outcome *outcome, stru
     TRY(array_room(&reading->answers, reading->count, sizeof *reading->answers, error));
     struct answer *answer = &reading->answers[reading->count++];
     *answer = (struct answer){key_of(outcome, conditioning, precision), steps,
-                              pairs_pair_of_answer(outcome)};
+                              pairs_pair_of_answer(outcome), false};
     /* With the conditioning, in which verdicts may differ. */
     memcpy(answer->pair.student_sampler, outcome->sampler, sizeof answer->pair.student_sampler);
+    return STATUS_OK;
+}
+
+static int compare_scenarios(const void *a, const void *b)
+{
+    const struct pairs_pair *x = &((const struct answer *)a)->pair;
+    const struct pairs_pair *y = &((const struct answer *)b)->pair;
+    int by_scenario = strcmp(x->scenario_hash, y->scenario_hash);
+    return by_scenario != 0 ? by_scenario : strcmp(x->branch_id, y->branch_id);
+}
+
+/* Drops answers some of whose ticks leave out steps by their scenario, or of which nobody knows
+ * since the store has lost it. Each branch is looked up once. */
+static enum status drop_skipping(struct store *store, struct reading *reading, struct error *error)
+{
+    uint32_t kept = 0;
+    bool drops = false;
+    for (uint32_t i = 0; i < reading->count; i++) {
+        struct answer *answer = &reading->answers[i];
+        const struct pairs_pair *pair = &answer->pair;
+        if (i == 0 || compare_scenarios(answer, answer - 1) != 0) {
+            uint32_t ticks;
+            enum status status = skipped_find(store, pair->scenario_hash, pair->branch_id,
+                                              UINT32_MAX, &ticks, error);
+            if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
+                return status;
+            }
+            drops = status != STATUS_OK || ticks > 0;
+        }
+        answer->drops = drops;
+    }
+    for (uint32_t i = 0; i < reading->count; i++) {
+        if (!reading->answers[i].drops) {
+            reading->answers[kept++] = reading->answers[i];
+        }
+    }
+    reading->count = kept;
     return STATUS_OK;
 }
 
@@ -120,6 +161,10 @@ enum status pairs_read_tiers(struct store *store, struct pairs *out, struct erro
     struct reading reading = {.count = 0};
     struct pairs pairs = {.tiers = true};
     enum status status = store_outcomes_each(store, NULL, add_answer, &reading, error);
+    if (status == STATUS_OK && reading.count > 0) {
+        qsort(reading.answers, reading.count, sizeof *reading.answers, compare_scenarios);
+        status = drop_skipping(store, &reading, error);
+    }
     if (status == STATUS_OK) {
         pairs.pairs = calloc((size_t)reading.count + 1, sizeof *pairs.pairs);
         status = memory_check(pairs.pairs, error, "agreement: out of memory");

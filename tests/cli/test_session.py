@@ -38,6 +38,9 @@ WALL = {"id": "wall", "title": "a parked car ahead", "map": ROAD, "horizon_s": 3
         "branches": [{"id": "old", "at_tick": 5, "interventions": [{"kind": "ego_brake", "tick": 5, "decel_mps2": 2}]}]}
 
 
+closing = []  # of each server: its last lines
+
+
 @contextlib.contextmanager
 def served(*options):
     """The address of a server of the scenario, with its key."""
@@ -49,6 +52,19 @@ def served(*options):
         server.send_signal(signal.SIGTERM)
         said = server.communicate(timeout=30)[1]
         assert server.returncode == 0 and "late" in said and "\\u000a" not in said, (server.returncode, said)
+        closing.append(said)
+
+
+def taken_up(session, name, **members):
+    """The frame at which a session stands whose connection has just ended, once the server knows that."""
+    end = time.monotonic() + 20
+    while True:
+        try:
+            return session.resume(name, **members)
+        except SessionError as error:
+            if "somebody goes on with this drive" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.05)
 
 
 def drive(session, accel, steer=0.0, until=1000):
@@ -166,12 +182,37 @@ def a_learned_world_says_by_what_its_frames_were_made():
     assert all(found[key] == mine[key] for key in ("verdict", "ticks", "metrics", "sampler", "model_hash")), found
     done = subprocess.run([SWERVE, "run", saved["path"], "--world", *world, "--skip-steps", "3"], text=True, capture_output=True)
     assert done.returncode != 0 and "at most 2 steps" in done.stderr, done.stderr
+    done = subprocess.run([SWERVE, "run", saved["path"], "--world", *world, "--skip-steps", "most"], text=True, capture_output=True)
+    assert done.returncode == 2 and "from 0 to 64, or all, found" in done.stderr, done.stderr
+    a_drive_of_skipped_steps_says_so(pathlib.Path(saved["path"]), ("student",))  # of use
+
+
+def a_drive_of_skipped_steps_says_so(path, world):
+    """By its job's sampler it is one of all steps, and it is none: its row says so, and no tier is compared with it."""
+    asked = ["--nominal", "--audit", "off"]
+    store = str(path) + ".tiers.db"
+    for skip in ((), ("--skip-steps", "all")):
+        done = subprocess.run([SWERVE, "run", str(path), *asked, *skip, "--world", *world, "--store", store], text=True, capture_output=True)
+        assert done.returncode in (0, 1), done.stderr
+    shown = subprocess.run([SWERVE, "show", "--all", "--store", store], check=True, stdout=subprocess.PIPE, text=True)
+    rows = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert {row["sampler"] for row in rows} == {"agents/euler2/bf16", "agents/euler0/bf16"}, rows
+    for row in rows:
+        one, told = (subprocess.run([SWERVE, "show", str(row["id"]), *form, "--store", store], check=True, stdout=subprocess.PIPE,
+                                    text=True).stdout for form in (["--json"], []))
+        ticks = row["ticks"] if row["branch_id"] else None
+        assert json.loads(one).get("skipped_ticks") == ticks, one
+        assert (f"({ticks} of {ticks} ticks by fewer steps)" in told) == (ticks is not None), told
+    told = json.loads(subprocess.run([SWERVE, "agreement", "--tiers", "--store", store, "--json"], check=True, stdout=subprocess.PIPE,
+                                     text=True).stdout)
+    rows = [row for row in told["rows"] if row["slice"] == {}]
+    assert [row["pairs"] for row in rows] == [1], rows  # the main line's
 
 
 def hardware_is_shown_what_gives_the_verdicts_of_all_steps():
     """One scenario shows nothing by the usual bands: they are lowered to what one agreeing pair shows."""
-    for skip in range(3):
-        done = subprocess.run([SWERVE, "run", "wall.json", "--nominal", "--world", "student", "--skip-steps", str(skip), "--audit",
+    for skip in ("0", "1", "all"):
+        done = subprocess.run([SWERVE, "run", "wall.json", "--nominal", "--world", "student", "--skip-steps", skip, "--audit",
                                "off", "--store", "tiers.db"], text=True, capture_output=True)
         assert done.returncode == 0, (done.stdout, done.stderr)
     low = {"format": "swerve-trust/1", "band": 0.001, "safety_critical_band": 0.001}
@@ -197,8 +238,43 @@ def hardware_is_shown_what_gives_the_verdicts_of_all_steps():
                 assert text is None, text
             except SessionError as error:
                 assert text and text in str(error), error
+        assert f"swerve: {2 if text else 3} sessions, {1 if text else 0} refused," in closing[-1], closing[-1]
     done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--agreement", "tiers.db"], text=True, capture_output=True)
     assert done.returncode == 2 and "--agreement" in done.stderr, done.stderr
+
+
+def hardware_takes_up_no_drawn_drive():
+    """The rows of tiers.db, under low.json, let hardware have any tier; without them none but all steps."""
+    keep = ("--world", "student", "--keep", "seats")
+    slow = {"rate": 0.2, "deadline_ms": 1000}
+    with served(*keep, "--steps", "0") as url, Session(url) as session:  # people
+        session.begin("wall", **slow)
+        name = session.name
+        drive(session, -7.0, until=3)
+        session.pause()
+    whole = {**slow, "steps_least": 2, "hardware": True}
+    refused = "tick 1: session: tier drawn of 0 steps is refused to hardware: expected its verdicts"
+    for options, least, text in [((), 2, refused), (("--steps", "2"), 2, "tick 1: session: a tier that leaves out 2 steps is refused"),
+                                 (("--agreement", "tiers.db", "--policy", "low.json"), 0, None)]:
+        with served(*keep, *options) as url, Session(url) as session:
+            session.begin("wall", **slow)  # goes on where the other is refused
+            try:
+                frame = session.resume(name, **{**whole, "steps_least": least})
+                assert text is None and frame["tick"] >= 3, (text, frame)
+            except SessionError as error:
+                assert text and text in str(error) and f"{name}.session" in str(error) and "begin its scenario anew" in str(error), error
+                session.act(1.0)
+                session.go()
+                assert session.frame()["tick"] >= 0
+                session.pause()
+        assert f"{1 if text else 0} refused," in closing[-1], closing[-1]
+    with served(*keep) as url, Session(url) as session:  # a drive by all steps alone is hardware's
+        session.begin("wall", rate=0.1, deadline_ms=1000, steps_least=2)
+        name = session.name
+        drive(session, -7.0, until=3)
+        session.close()
+        with Session(url) as another:
+            assert taken_up(another, name, **whole)["tick"] >= 3
 
 
 def another_model(path):
@@ -377,6 +453,7 @@ def wrong_messages_change_nothing():
                 (send("act", accel=51), "$.accel: expected a number from -50 to 50, found 51"),
                 (send("act", accel="much"), '$.accel: expected a number, found text "much"'),
                 (send("act", steer=None), "$.steer: expected a number, found null"),
+                (send("act"), '$: expected "accel" or "steer", found neither'),
                 (send("fly"), 'found "fly"'),
                 (raw(b'{"typ": "go"}'), '$: unknown member "typ"; did you mean "type"?'),
                 (raw(b"{}"), "$.type: expected text, found nothing"),
@@ -390,6 +467,38 @@ def wrong_messages_change_nothing():
             assert part in said, (part, said)
         assert not pathlib.Path("saved/early.json").exists()
         assert drive(session, -8.0, until=3)[-1]["tick"] >= 3
+
+
+def a_control_that_is_not_given_holds():
+    def driven():
+        session.go()
+        frame = session.frame()
+        while frame["paused"]:
+            frame = session.frame()
+        last = session.frame()["action"]
+        session.pause()
+        return last
+
+    with served("--keep", "held") as url, Session(url) as session:
+        session.begin("wall")
+        session.act(accel=0.5)
+        session.act(steer=0.05)
+        assert driven() == [0.5, 0.05]
+        session.act(accel=-0.5)
+        assert driven() == [-0.5, 0.05]
+        session.act(accel=0.0, steer=0.0)
+        session.act(accel=0.25)
+        assert driven() == [0.25, 0]
+        session.act(steer=0.05)
+        session.back(1)
+        session.act(accel=0.5)
+        assert driven() == [0.5, 0]  # who goes back lets go, as does who takes a session up
+        name = session.name
+        session.close()
+        with Session(url) as session:
+            taken_up(session, name)
+            session.act(steer=0.01)
+            assert driven() == [0, 0.01]
 
 
 def closed(session):
@@ -489,6 +598,7 @@ def sessions_side_by_side_do_not_meet():
 
 TESTS = [a_saved_drive_is_the_same_drive, a_line_that_stopped_goes_on_with_the_planner,
          hardware_is_shown_what_gives_the_verdicts_of_all_steps,
+         hardware_takes_up_no_drawn_drive, a_control_that_is_not_given_holds,
          ticks_come_in_time_and_say_what_they_cost, a_learned_world_says_by_what_its_frames_were_made,
          the_previous_model_takes_over_and_drives_again, a_session_outlives_its_server,
          a_learned_session_outlives_its_server,

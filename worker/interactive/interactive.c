@@ -301,7 +301,8 @@ static enum status find_least(const struct interactive *pool, uint32_t steps, bo
 }
 
 /* Whether one more may sit; `lock` is held. */
-static enum status admit(struct interactive *pool, const struct seat *seat, struct error *error)
+static enum status admit(const struct interactive *pool, const struct seat *seat,
+                         struct error *error)
 {
     uint32_t places[DEADLINE_SESSIONS_MAX];
     struct deadline_session sessions[DEADLINE_SESSIONS_MAX];
@@ -312,7 +313,6 @@ static enum status admit(struct interactive *pool, const struct seat *seat, stru
                               ? "every seat is taken"
                               : deadline_refusal(&pool->deadlines, sessions, count, &more);
     if (refusal != NULL) {
-        pool->counts.refused++;
         return error_set(error, STATUS_BUSY, "session: %s", refusal);
     }
     return STATUS_OK;
@@ -401,16 +401,15 @@ static enum status take_place(struct interactive *pool, const struct interactive
     if (status == STATUS_OK) {
         pthread_mutex_lock(&pool->lock);
         pool->seats[seat->place] = seat;
-        pool->counts.sessions++;
         pthread_mutex_unlock(&pool->lock);
     }
     pthread_mutex_unlock(&pool->world_lock);
     return status;
 }
 
-enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
-                            const struct interactive_listener *listener, struct seat **out,
-                            struct error *error)
+static enum status sit(struct interactive *pool, const struct interactive_wish *wish,
+                       const struct interactive_listener *listener, struct seat **out,
+                       struct error *error)
 {
     uint32_t least = 0;
     struct interactive_kept kept = {.log = NULL};
@@ -449,6 +448,18 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
     return STATUS_OK;
 }
 
+enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
+                            const struct interactive_listener *listener, struct seat **out,
+                            struct error *error)
+{
+    enum status status = sit(pool, wish, listener, out, error);
+    pthread_mutex_lock(&pool->lock);
+    pool->counts.sessions += status == STATUS_OK;
+    pool->counts.refused += status != STATUS_OK;
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
 void interactive_leave(struct seat *seat)
 {
     if (seat == NULL) {
@@ -468,6 +479,11 @@ void interactive_leave(struct seat *seat)
 }
 
 /* ---- orders ---- */
+
+struct action interactive_action(const struct seat *seat)
+{
+    return seat->action; /* which nobody but the holder sets */
+}
 
 void interactive_act(struct seat *seat, struct action action)
 {

@@ -10,7 +10,8 @@
  * is driven again.
  *
  * People are shown frames of any tier. Hardware is shown those of all steps, and of fewer where the
- * tier's verdicts are known to be those of all steps often enough in every slice of its scenario.
+ * tier's verdicts are known to be those of all steps often enough in every slice of its scenario;
+ * so it takes up no session whose line has a tick of another tier.
  *
  * Functions may be called from any thread. Those that take a seat are called by its holder alone,
  * one at a time.
@@ -104,7 +105,7 @@ struct interactive_listener {
 
 /* Counts since the pool was opened. */
 struct interactive_counts {
-    uint64_t sessions, refused;
+    uint64_t sessions, refused; /* begun, and whoever was not let in, whatever the reason */
     uint64_t ticks, lates;
     uint32_t seated;
     double load; /* share of the thread that its sessions need */
@@ -163,6 +164,8 @@ uint64_t interactive_seed_of(const struct seat *seat);
 
 /* Tells what ego is to do from the next tick on. */
 void interactive_act(struct seat *seat, struct action action);
+/* The one in force: zeros at first, where a session is taken up, and after a way back. */
+struct action interactive_action(const struct seat *seat);
 void interactive_pause(struct seat *seat, bool paused);
 /* As session_back(); paused afterwards. The listener is given the frame there. */
 enum status interactive_back(struct seat *seat, uint32_t ticks, bool keep, struct error *error);

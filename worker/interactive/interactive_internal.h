@@ -104,6 +104,13 @@ enum status interactive_check_hardware(const struct interactive *pool,
                                        const struct interactive_wish *wish, const struct seat *seat,
                                        struct error *error);
 
+/* BAD_INPUT: the line that goes on in a session which hardware takes up, and in which it may go
+ * back, has a tick of a tier that it is refused. The sentence names the first, as its frame does.
+ */
+enum status interactive_check_driven(const struct interactive *pool,
+                                     const struct interactive_wish *wish, const struct seat *seat,
+                                     struct error *error);
+
 /* ---- interactive_thread.c ---- */
 
 /* The pool's thread: serves ticks until the pool is stopping. `context` is the pool. */

@@ -148,6 +148,7 @@ static enum status take_up(struct interactive *pool, const struct interactive_wi
     struct drive_log *log = kept->log;
     kept->log = NULL;
     status = session_resume(seat->session, log, error);
+    THEN(status, interactive_check_driven(pool, wish, seat, error));
     if (status != STATUS_OK) {
         session_destroy(seat->session);
         seat->session = NULL;

@@ -145,7 +145,13 @@ uint32_t session_returning(const struct session *session)
 uint32_t session_return_skips(const struct session *session)
 {
     CHECK(session_returning(session) > 0);
-    return session->driven[session_tick(session)].skipped;
+    return session_skipped(session, session_tick(session));
+}
+
+uint32_t session_skipped(const struct session *session, uint32_t tick)
+{
+    CHECK(tick < session_tick(session) + session_returning(session));
+    return session->driven[tick].skipped;
 }
 
 bool session_retraces(const struct session *session)

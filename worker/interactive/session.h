@@ -68,6 +68,8 @@ uint32_t session_returning(const struct session *session); /* ticks that are lef
  */
 bool session_retraces(const struct session *session);
 uint32_t session_return_skips(const struct session *session);
+/* Steps that a tick of the line that goes on left out, also one that is still to be returned to. */
+uint32_t session_skipped(const struct session *session, uint32_t tick);
 enum status session_return(struct session *session, struct error *error);
 
 uint32_t session_tick(const struct session *session);

@@ -59,8 +59,15 @@ static bool is_on_cpu(const struct job_spec *spec)
     return spec->backend[0] == '\0' || strcmp(spec->backend, "cpu") == 0;
 }
 
-static enum status skip_steps(uint32_t steps, struct job_spec *spec, struct error *error)
+static enum status skip_steps(const struct submission_options *options, struct job_spec *spec,
+                              struct error *error)
 {
+    const struct models_model *model = NULL;
+    uint32_t steps = options->skipped_steps;
+    TRY(models_promoted(options->models, spec->tier, options->precision, &model, error));
+    if (steps == SUBMISSION_SKIP_ALL && model->foreign == NULL) {
+        steps = model->config->steps;
+    }
     return is_on_cpu(spec)
                ? sampler_skip(spec->sampler, steps, error)
                : error_set(error, STATUS_USAGE,
@@ -386,7 +393,7 @@ static enum status add_work(struct submission *out, const struct asked *question
         TRY(set_previous(options, &spec, error));
     }
     if (spec.tier == TIER_STUDENT && options->skipped_steps > 0) {
-        TRY(skip_steps(options->skipped_steps, &spec, error));
+        TRY(skip_steps(options, &spec, error));
     }
     spec.evaluates = options->evaluation && spec.tier == TIER_STUDENT;
     spec.follows &= !spec.evaluates; /* of this version it is to be the evidence */

@@ -14,6 +14,8 @@
 #include "worker/models/models.h"
 #include "worker/planner/planner_trial.h"
 
+#define SUBMISSION_SKIP_ALL UINT32_MAX
+
 struct submission_options {
     const char *planner; /* for entries that name none */
     /* Asked once of each planner and rig that it is offered (NULL: the built-in one), by starting
@@ -30,7 +32,8 @@ struct submission_options {
     struct models *models; /* borrowed; may be NULL when the policy has none available */
     enum conditioning conditioning;
     enum nn_precision precision;
-    uint32_t skipped_steps; /* of the student's sampler, that each tick leaves out; on the CPU */
+    /* Of the student's sampler, that each tick leaves out, or SUBMISSION_SKIP_ALL; on the CPU. */
+    uint32_t skipped_steps;
     const char *previous; /* model that makes the student's ticks which say so; likewise; NULL: none
                            */
     enum route_beyond beyond; /* the horizon for which these models are trusted */
