@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     ARGUMENTS_MAX = 256,
@@ -37,6 +38,7 @@ struct import_controls {
     const char *base; /* last step of `folder` */
     json_t *list;     /* of the suite's entries */
     json_t *taken;    /* ids so far */
+    bool made;        /* the folder was not there before */
 };
 
 /* The file's stem, with characters that ids cannot hold replaced. */
@@ -180,7 +182,8 @@ static enum status settle(struct import_controls *import, struct error *error)
     snprintf(import->folder, sizeof import->folder, "%.*s", (int)bytes - 5, import->out);
     const char *slash = strrchr(import->folder, '/');
     import->base = slash != NULL ? slash + 1 : import->folder;
-    if (mkdir(import->folder, 0777) != 0 && errno != EEXIST) {
+    import->made = mkdir(import->folder, 0777) == 0;
+    if (!import->made && errno != EEXIST) {
         return error_set(error, STATUS_IO, "%s: cannot create: %s", import->folder,
                          strerror(errno));
     }
@@ -233,6 +236,9 @@ int command_import_controls(int argc, char **argv)
     enum status status = controls_files_find(arguments, count, &files, &error);
     THEN(status, import_all(&import, &files, &error));
     code = status == STATUS_OK ? 0 : cli_fail(&error);
+    if (status != STATUS_OK && import.made) {
+        rmdir(import.folder); /* no log came into it; with one it stays */
+    }
     if (status == STATUS_OK) {
         text_print(stdout, "%s: %u scenario%s\n", import.out, files.count,
                    files.count == 1 ? "" : "s");

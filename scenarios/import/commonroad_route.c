@@ -21,8 +21,9 @@ static const double START_MAX_M = 14.99;  /* from a route's first lane; the load
 static const double GOAL_RADIUS_MIN_M = 2.0;
 static const double GOAL_RADIUS_MAX_M = 1000.0;
 static const double GOAL_TIME_MAX_S = 600.0; /* of a scenario document */
-static const double MOVED_MAX_M = 1.0; /* farther, and it is another problem than the file's */
-static const double EXTENSION_M = 30.0;
+static const double MOVED_MAX_M = 1.0;  /* farther, and it is another problem than the file's */
+static const double EXTENSION_M = 30.0; /* of a lane, at least */
+static const double EXTENSION_MAX_M = 10000.0;
 static const double CHANGE_COST_M = 30.0;      /* of a lane change */
 static const double OTHER_KIND_COST_M = 500.0; /* of entering a shoulder or cycle lane */
 static const double TURN_COST_M = 10.0;        /* per radian between ego and its lane */
@@ -458,8 +459,8 @@ static void route_ahead(struct finder *finder, double horizon_s)
 
 /* ---- where the map ends ---- */
 
-/* A lane with one more point, EXTENSION_M before its first or after its last, straight on. */
-static enum status extend_lane(struct finder *finder, struct lane *lane, bool before)
+/* A lane with one more point, so far before its first or after its last, straight on. */
+static enum status extend_lane(struct finder *finder, struct lane *lane, bool before, double by_m)
 {
     uint32_t count = lane->point_count + 1;
     struct vec2 *line = cr_alloc(finder->context, count, sizeof *line);
@@ -468,8 +469,8 @@ static enum status extend_lane(struct finder *finder, struct lane *lane, bool be
         return STATUS_LIMIT;
     }
     double end_m = polyline_length_m(lane->centre_line, lane->point_count);
-    struct pose beyond = polyline_pose_at(lane->centre_line, lane->point_count,
-                                          before ? -EXTENSION_M : end_m + EXTENSION_M, 0);
+    struct pose beyond =
+        polyline_pose_at(lane->centre_line, lane->point_count, before ? -by_m : end_m + by_m, 0);
     for (uint32_t i = 0; i < lane->point_count; i++) {
         line[i + before] = lane->centre_line[i];
         width_m[i + before] = lane->width_m[i];
@@ -496,17 +497,35 @@ static bool has_predecessor(const struct map *map, uint32_t lane)
     return false;
 }
 
-/* Whether ego could come to the end of its route before the horizon. */
-static bool reaches_end(const struct finder *finder)
+static bool leads_to(const struct lane *lane, uint32_t next)
+{
+    for (uint32_t i = 0; i < lane->successor_count; i++) {
+        if (lane->successors[i] == next) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Metres that ego could drive before the horizon beyond the end of its route, at the highest limit
+ * of its lanes. A lane that the route leaves for the one beside it is no part of the way. */
+static double beyond_end_m(const struct finder *finder)
 {
     const struct ego *ego = finder->ego;
+    const struct lane *lanes = finder->map->lanes;
     struct vec2 start = {ego->pose.x_m, ego->pose.y_m};
-    double left_m = -on_lane(finder, ego->route[0], start).s_m;
+    double fastest_mps = dmath_max(ego->speed_mps, AHEAD_MPS);
+    double left_m = 0;
+    bool begun = false;
     for (uint32_t i = 0; i < ego->route_count; i++) {
-        left_m += finder->length_m[ego->route[i]];
+        uint32_t at = ego->route[i];
+        fastest_mps = dmath_max(fastest_mps, lanes[at].speed_limit_mps);
+        if (i + 1 == ego->route_count || leads_to(&lanes[at], ego->route[i + 1])) {
+            left_m += finder->length_m[at] - (begun ? 0 : on_lane(finder, at, start).s_m);
+            begun = true;
+        }
     }
-    double horizon_s = finder->scenario->horizon_ticks * TICK_S;
-    return dmath_max(ego->speed_mps, AHEAD_MPS) * horizon_s + ego->length_m > left_m;
+    return fastest_mps * finder->scenario->horizon_ticks * TICK_S + ego->length_m - left_m;
 }
 
 /* Recorded maps are cut off where nobody drove any more, which may be under ego's rear: the lanes
@@ -516,6 +535,7 @@ static enum status extend_map(struct finder *finder)
 {
     struct map *map = finder->map;
     const struct ego *ego = finder->ego;
+    double beyond_m = beyond_end_m(finder);
     for (int end = 0; end < 2; end++) {
         uint32_t at = ego->route[end == 0 ? 0 : ego->route_count - 1];
         int32_t lanes[3] = {(int32_t)at, map->lanes[at].left_opposite ? -1 : map->lanes[at].left,
@@ -529,10 +549,11 @@ static enum status extend_map(struct finder *finder)
                 on_lane(finder, (uint32_t)lanes[i], (struct vec2){ego->pose.x_m, ego->pose.y_m})
                     .s_m;
             if (end == 0 && start_m < ego->length_m && !has_predecessor(map, (uint32_t)lanes[i])) {
-                TRY(extend_lane(finder, lane, true));
+                TRY(extend_lane(finder, lane, true, EXTENSION_M));
             }
-            if (end == 1 && lane->successor_count == 0 && reaches_end(finder)) {
-                TRY(extend_lane(finder, lane, false));
+            if (end == 1 && lane->successor_count == 0 && beyond_m > 0) {
+                TRY(extend_lane(finder, lane, false,
+                                dmath_clamp(beyond_m, EXTENSION_M, EXTENSION_MAX_M)));
             }
         }
     }

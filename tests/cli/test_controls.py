@@ -68,6 +68,10 @@ def prepare():
         pathlib.Path(f"logs/{log:05d}.csv").write_text("\n".join(lines) + "\n")
     subprocess.run([WRITER, "--write", "made_up.onnx"], check=True)
     swerve("import", "controls", "logs", "-o", "suite.json")
+    pathlib.Path("broken.csv").write_text("t,vEgo\n")
+    swerve("import", "controls", "broken.csv", "-o", "broken.json", code=3)
+    assert not pathlib.Path("broken").exists() and not pathlib.Path("broken.json").exists()
+    assert "opendrive, openscenario, usdz or womd" in swerve("import", "lanes", "a", "-o", "b.json", code=2).stderr
 
 
 WORLD = "tinyphysics:made_up.onnx"

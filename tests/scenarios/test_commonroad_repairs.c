@@ -801,10 +801,12 @@ static void map_ends_are_extended(void)
     add_problem(&text, 1, 0, 10, 60, "");
     struct imported imported = text_import(&text);
     const struct scenario *s = first(&imported);
+    double end_m = s->ego.pose.x_m + 15 * s->horizon_ticks * TICK_S + s->ego.length_m;
+    EXPECT(end_m > 90);
     for (int i = 0; i < 2; i++) {
         const struct lane *lane = imported_lane(s, i == 0 ? "1" : "2");
         EXPECT_NEAR(lane->centre_line[0].x_m, -30, 1e-9);
-        EXPECT_NEAR(lane->centre_line[lane->point_count - 1].x_m, 90, 1e-9);
+        EXPECT_NEAR(lane->centre_line[lane->point_count - 1].x_m, end_m, 1e-9);
         EXPECT_NEAR(lane->width_m[0], 3.5, 1e-9);
     }
     EXPECT_CONTAINS(s->source, "lanes extended");
@@ -817,6 +819,38 @@ static void map_ends_are_extended(void)
     imported = text_import(&text);
     EXPECT_INT(imported_lane(first(&imported), "1")->point_count, 2);
     imported_free(&imported);
+}
+
+/* A way to the lane beside is as long as one of the two, and limits say how far ego gets. */
+static void a_map_reaches_as_far_as_limits_take_ego(void)
+{
+    static const double limits_mps[] = {13.89, 25};
+    for (int i = 0; i < 2; i++) {
+        struct text text = text_begin();
+        add_straight(&text, 1, 0, 200, 0,
+                     "<adjacentLeft ref=\"2\" drivingDir=\"same\"/><trafficSignRef ref=\"50\"/>");
+        add_straight(&text, 2, 0, 200, 3.5, "<adjacentRight ref=\"1\" drivingDir=\"same\"/>");
+        add(&text,
+            "<trafficSign id=\"50\"><trafficSignElement><trafficSignID>274</trafficSignID>"
+            "<additionalValue>%.9g</additionalValue></trafficSignElement></trafficSign>",
+            limits_mps[i]);
+        add(&text, "<planningProblem id=\"1000\">");
+        add_state(&text, "initialState", 20, 0, 0, 10, 0);
+        add(&text, "<goalState><time><intervalStart>80</intervalStart><intervalEnd>160"
+                   "</intervalEnd></time><position><lanelet ref=\"2\"/></position></goalState>"
+                   "</planningProblem>\n");
+        struct imported imported = text_import(&text);
+        const struct scenario *s = first(&imported);
+        EXPECT_INT(s->ego.route_count, 2);
+        EXPECT_INT(s->horizon_ticks, 160);
+        EXPECT_CONTAINS(s->source, "lanes extended");
+        for (int k = 0; k < 2; k++) {
+            const struct lane *lane = imported_lane(s, k == 0 ? "1" : "2");
+            EXPECT_NEAR(lane->centre_line[lane->point_count - 1].x_m,
+                        20 + fmax(limits_mps[i], 15) * 16 + s->ego.length_m, 1e-6);
+        }
+        imported_free(&imported);
+    }
 }
 
 static void a_goal_comes_in_whole(void)
@@ -869,18 +903,18 @@ static void what_asks_nothing_is_invalid(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(reversed_bound_is_turned), TEST(small_loop_and_spike_are_cut),
-                    TEST(lanelet_that_is_a_spike_becomes_a_stub), TEST(closed_track_is_split),
-                    TEST(gaps_are_bridged_or_dropped), TEST(contradicting_neighbours_are_dropped),
-                    TEST(grid_coordinates_are_moved), TEST(ego_outside_lanes_is_moved),
-                    TEST(ego_at_the_edge_of_a_square_is_moved), TEST(map_ends_are_extended),
-                    TEST(a_goal_comes_in_whole), TEST(what_asks_nothing_is_invalid),
-                    TEST(recording_of_ego_becomes_its_log), TEST(a_log_can_be_driven),
-                    TEST(recordings_that_contradict_themselves_are_mended),
-                    TEST(overlaps_with_ego_are_resolved), TEST(overlapping_static_agents_are_kept),
-                    TEST(too_many_obstacles_keep_the_nearest),
-                    TEST(state_alone_goes_on_as_it_began), TEST(unreachable_goal_leads_near_it),
-                    TEST(noisy_road_is_never_lost), TEST(ids_tell_files_apart),
-                    TEST(broken_files_say_where), TEST(limits_are_named),
-                    TEST(edited_files_load_or_are_refused));
+    return TEST_RUN(
+        TEST(reversed_bound_is_turned), TEST(small_loop_and_spike_are_cut),
+        TEST(lanelet_that_is_a_spike_becomes_a_stub), TEST(closed_track_is_split),
+        TEST(gaps_are_bridged_or_dropped), TEST(contradicting_neighbours_are_dropped),
+        TEST(grid_coordinates_are_moved), TEST(ego_outside_lanes_is_moved),
+        TEST(ego_at_the_edge_of_a_square_is_moved), TEST(map_ends_are_extended),
+        TEST(a_map_reaches_as_far_as_limits_take_ego), TEST(a_goal_comes_in_whole),
+        TEST(what_asks_nothing_is_invalid), TEST(recording_of_ego_becomes_its_log),
+        TEST(a_log_can_be_driven), TEST(recordings_that_contradict_themselves_are_mended),
+        TEST(overlaps_with_ego_are_resolved), TEST(overlapping_static_agents_are_kept),
+        TEST(too_many_obstacles_keep_the_nearest), TEST(state_alone_goes_on_as_it_began),
+        TEST(unreachable_goal_leads_near_it), TEST(noisy_road_is_never_lost),
+        TEST(ids_tell_files_apart), TEST(broken_files_say_where), TEST(limits_are_named),
+        TEST(edited_files_load_or_are_refused));
 }

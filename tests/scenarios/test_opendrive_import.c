@@ -249,6 +249,64 @@ static void drives_end_before_their_lanes(void)
     }
 }
 
+/* Metres from where ego's route begins: to a point, or to the end of its lanes. */
+static double along_route_m(const struct scenario *scenario, const struct vec2 *point)
+{
+    double before_m = 0;
+    double nearest_m = INFINITY;
+    double along_m = 0;
+    for (uint32_t i = 0; i < scenario->ego.route_count; i++) {
+        const struct lane *lane = &scenario->map.lanes[scenario->ego.route[i]];
+        if (point != NULL) {
+            struct polyline_projection foot =
+                polyline_project(lane->centre_line, lane->point_count, *point);
+            along_m = foot.distance_m < nearest_m ? before_m + foot.s_m : along_m;
+            nearest_m = fmin(nearest_m, foot.distance_m);
+        }
+        before_m += polyline_length_m(lane->centre_line, lane->point_count);
+    }
+    return point != NULL ? along_m : before_m;
+}
+
+/* On either side of a bend ego's way is as long as its lane, not as the reference line: 20 m and an
+ * arc of 60 m over 240 m, at 10 m/s; a goal that is given lies 20 m before the end. */
+static void ways_are_measured_along_ego_s_lane(void)
+{
+    static const char text[] =
+        "<OpenDRIVE><header/><road id=\"1\" length=\"260\" junction=\"-1\">"
+        "<type s=\"0\" type=\"town\"><speed max=\"36\" unit=\"km/h\"/></type><planView>"
+        "<geometry s=\"0\" x=\"0\" y=\"0\" hdg=\"0\" length=\"20\"><line/></geometry>"
+        "<geometry s=\"20\" x=\"20\" y=\"0\" hdg=\"0\" length=\"240\">"
+        "<arc curvature=\"0.016666666666666666\"/>" ROAD_LANES ROAD_TAIL;
+    for (int i = 0; i < 5; i++) {
+        struct opendrive_options options = OPENDRIVE_OPTIONS;
+        struct scenario_document *document = NULL;
+        struct error error;
+        char *made = NULL;
+        int lane = i % 2 == 0 ? 1 : -1;
+        options.from = (struct opendrive_address){i < 4 ? "1" : NULL, lane, lane > 0 ? 250 : 10};
+        options.to = (struct opendrive_address){i < 2 ? "1" : NULL, lane, lane > 0 ? 20 : 240};
+        EXPECT_OK(import_opendrive("f.xodr", text, strlen(text), &options, &made, &error), error);
+        EXPECT_OK(scenario_load_text("f", made, strlen(made), &document, &error), error);
+        const struct scenario *scenario = &document->scenario;
+        struct vec2 start = {scenario->ego.pose.x_m, scenario->ego.pose.y_m};
+        double start_m = along_route_m(scenario, &start);
+        double ahead_m = along_route_m(scenario, NULL) - start_m;
+        double goal_m = along_route_m(scenario, &scenario->ego.goal) - start_m;
+        double driven_m = 10 * TICK_S * scenario->horizon_ticks;
+        EXPECT_NEAR(ahead_m + start_m, 20 + 240 * (lane > 0 ? 0.975 : 1.025), 0.1);
+        EXPECT(driven_m < ahead_m - 3.5 && driven_m > ahead_m - 5.5);
+        if (i >= 2) {
+            EXPECT_NEAR(goal_m, 0.6 * ahead_m, 0.1);
+        }
+        if (i == 4) {
+            EXPECT_NEAR(start_m, 5, 0.01);
+        }
+        scenario_destroy(document);
+        free(made);
+    }
+}
+
 /* Ego's speed on a straight of 100 m with a quarter turn behind it, limit 25 m/s. */
 static double start_of(const char *direction, double curvature_pm, int lane, double s_m,
                        double asked_mps, bool fit, const char *source)
@@ -288,11 +346,11 @@ static double start_mps(const char *direction, double curvature_pm, int lane, do
     return start_of(direction, curvature_pm, lane, s_m, NAN, false, NULL);
 }
 
-/* Within the bend, 10 m at the reference line: 0.5 g across is 7.0 m/s. */
+/* Within the bend, 10 m at the reference line and 11.5 m in the lane: 0.5 g across is 7.5 m/s. */
 static void speeds_that_no_bend_holds_are_said(void)
 {
-    EXPECT(start_of("left", 0.1, -1, 105, 12, false, "ego's bend holds 7.0 m/s") == 12);
-    EXPECT_NEAR(start_of("left", 0.1, -1, 105, 12, true, NULL), 7.0, 0.05);
+    EXPECT(start_of("left", 0.1, -1, 105, 12, false, "ego's bend holds 7.5 m/s") == 12);
+    EXPECT_NEAR(start_of("left", 0.1, -1, 105, 12, true, NULL), 7.5, 0.05);
     EXPECT(start_of("left", 0.1, -1, 105, 7, true, NULL) == 7);
 }
 
@@ -304,13 +362,15 @@ static void ego_starts_no_faster_than_the_bends_ahead_allow(void)
     for (int i = 0; i < 4; i++) {
         const char *direction = directions[i % 2];
         int lane = i < 2 ? -1 : 1;
+        double radius_m = i == 0 || i == 3 ? 11.5 : 8.5; /* of the lane, beside 10 m */
         for (double s_m = 5; s_m < 110; s_m += 15) {
             double ahead_m = fmax(100 - s_m, 0);
-            double allowed = sqrt(BEND_LAT_ACCEL_MPS2 * 10 + 2 * BEND_DECEL_MPS2 * ahead_m);
+            double allowed = sqrt(BEND_LAT_ACCEL_MPS2 * radius_m + 2 * BEND_DECEL_MPS2 * ahead_m);
             double found = start_mps(direction, 0.1, lane, s_m);
             EXPECT(found <= allowed + 0.01 && found > allowed - 2.5);
         }
-        EXPECT(start_mps(direction, 0.1, lane, 105) < 5.6); /* within it: radius 10 m */
+        EXPECT_NEAR(start_mps(direction, 0.1, lane, 105), sqrt(BEND_LAT_ACCEL_MPS2 * radius_m),
+                    0.05); /* within it */
         EXPECT(start_mps(direction, 0.002, lane, 5) == 25);
         EXPECT(start_mps(direction, 0.1, lane, 140) == 25); /* behind it */
     }
@@ -595,6 +655,15 @@ static const struct mistake mistakes[] = {
     {ROAD_HEAD LINE ROAD_LANES
      "<type s=\"0\" type=\"town\"><speed max=\"5\" unit=\"knots\"/></type>" ROAD_TAIL,
      STATUS_BAD_INPUT, "unit: expected \"m/s\", \"km/h\" or \"mph\", found \"knots\""},
+    {ROAD_HEAD LINE ROAD_LANES
+     "<type s=\"0\" type=\"town\"><speed max=\"-50\" unit=\"km/h\"/></type>" ROAD_TAIL,
+     STATUS_BAD_INPUT, "<speed>: max: expected 0 to 1e+06, found -50"},
+    {ROAD_HEAD LINE
+     "</geometry><geometry s=\"100\" x=\"500\" y=\"300\" hdg=\"0\" length=\"100\">" LINE ROAD_LANES
+         ROAD_TAIL,
+     STATUS_BAD_INPUT,
+     "<road>: road \"1\": expected a <geometry> at s 100 that begins within 10 m of where the one "
+     "before it ends, found 500 m between them"},
 };
 
 static void mistakes_are_told_with_their_place(void)
@@ -695,6 +764,7 @@ int main(void)
     return TEST_RUN(
         TEST(a_crossing_has_lanes_links_and_lights),
         TEST(right_of_way_comes_from_signs_and_records), TEST(drives_end_before_their_lanes),
+        TEST(ways_are_measured_along_ego_s_lane),
         TEST(ego_starts_no_faster_than_the_bends_ahead_allow),
         TEST(speeds_that_no_bend_holds_are_said), TEST(lines_are_as_fine_as_they_must_be),
         TEST(a_closed_circle_is_cut), TEST(a_long_winding_lane_is_cut),

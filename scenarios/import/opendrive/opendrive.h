@@ -357,6 +357,15 @@ enum opendrive_choice {
 double opendrive_walk(const struct opendrive_network *network, uint32_t *lane, double *s_m,
                       double distance_m, enum opendrive_choice choice);
 
+/* The same by metres of the lanes' own middle, which is shorter than the reference line inside of a
+ * bend and longer outside. */
+double opendrive_walk_lane(const struct opendrive_network *network, uint32_t *lane, double *s_m,
+                           double distance_m, enum opendrive_choice choice);
+
+/* Metres of the lane's middle between two places of it. */
+double opendrive_lane_way_m(const struct opendrive_network *network, uint32_t lane, double from_m,
+                            double to_m);
+
 /* Lanes from one to the other, changes to neighbouring lanes of the same direction included, by the
  * shortest way; `out` is the caller's, [capacity]. Returns their number, 0: there is no way, or it
  * does not fit. */

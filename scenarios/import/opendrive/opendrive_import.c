@@ -144,7 +144,8 @@ static enum status choose_start(struct importer *importer)
     double start_m = dmath_min(START_M, (section->end_m - section->s_m) / 2);
     importer->way.from_lane = best;
     importer->way.from_s_m = entry_s_m(network, best, &way);
-    importer->way.from_s_m += way * start_m;
+    opendrive_walk_lane(network, &importer->way.from_lane, &importer->way.from_s_m, start_m,
+                        OPENDRIVE_STRAIGHT);
     return STATUS_OK;
 }
 
@@ -216,7 +217,7 @@ static double follow(struct importer *importer, uint32_t *lane, double *s_m, dou
     for (double rest_m = 0; length_m < max_m && rest_m <= 0;) {
         uint32_t next = *lane;
         double next_s_m = *s_m;
-        rest_m = opendrive_walk(network, &next, &next_s_m, WAY_STEP_M, OPENDRIVE_STRAIGHT);
+        rest_m = opendrive_walk_lane(network, &next, &next_s_m, WAY_STEP_M, OPENDRIVE_STRAIGHT);
         struct pose pose = opendrive_lane_pose(network, next, next_s_m, 0);
         double x_m = pose.x_m - start.x_m;
         double y_m = pose.y_m - start.y_m;
@@ -242,8 +243,8 @@ static enum status go_straight(struct importer *importer)
     way->length_m = GOAL_SHARE * way->ahead_m;
     way->to_lane = way->from_lane;
     way->to_s_m = way->from_s_m;
-    opendrive_walk(importer->network, &way->to_lane, &way->to_s_m, way->length_m,
-                   OPENDRIVE_STRAIGHT);
+    opendrive_walk_lane(importer->network, &way->to_lane, &way->to_s_m, way->length_m,
+                        OPENDRIVE_STRAIGHT);
     return STATUS_OK;
 }
 
@@ -270,7 +271,8 @@ static enum status go_there(struct importer *importer)
             continue; /* a change of lane, at once */
         }
         end_m = i + 1 == count ? way->to_s_m : end_m;
-        double length_m = dmath_max(lane->against ? s_m - end_m : end_m - s_m, 0);
+        end_m = lane->against ? dmath_min(end_m, s_m) : dmath_max(end_m, s_m);
+        double length_m = opendrive_lane_way_m(network, lanes[i], s_m, end_m);
         uint32_t steps = (uint32_t)(length_m / WAY_STEP_M) + 1;
         for (uint32_t k = 0; k <= steps; k++) {
             pass(importer, lanes[i], s_m + (end_m - s_m) * k / steps,

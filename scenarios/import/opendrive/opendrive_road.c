@@ -12,6 +12,7 @@
 #include <string.h>
 
 static const double GAP_NOTED_M = 0.01;
+static const double GAP_MAX_M = 10;        /* a lane across a longer one is no road */
 static const double LENGTH_NOTED = 1e-3;   /* relative */
 static const double GEOMETRY_MIN_M = 1e-6; /* shorter ones are no part of a line */
 
@@ -143,7 +144,8 @@ static int compare_geometries(const void *a, const void *b)
 }
 
 /* Counts places where the end of one geometry is not the beginning of the next. */
-static void note_gaps(struct od_reader *reader, const struct opendrive_road *road)
+static enum status check_gaps(struct od_reader *reader, const struct xml_element *element,
+                              const struct opendrive_road *road)
 {
     for (uint32_t i = 1; i < road->geometry_count; i++) {
         struct pose end;
@@ -152,10 +154,18 @@ static void note_gaps(struct od_reader *reader, const struct opendrive_road *roa
                        &curvature);
         double x_m = end.x_m - road->geometries[i].start.x_m;
         double y_m = end.y_m - road->geometries[i].start.y_m;
-        if (x_m * x_m + y_m * y_m > GAP_NOTED_M * GAP_NOTED_M) {
-            reader->network->notes[OPENDRIVE_NOTE_GAP]++;
+        double gap_m = sqrt(x_m * x_m + y_m * y_m);
+        if (gap_m > GAP_MAX_M) {
+            const char *id = xml_attribute(element, "id");
+            return od_fail(
+                reader, element, STATUS_BAD_INPUT,
+                "road \"%.64s\": expected a <geometry> at s %g that begins within %g m of "
+                "where the one before it ends, found %.4g m between them",
+                id != NULL ? id : "", road->geometries[i].s_m, GAP_MAX_M, gap_m);
         }
+        reader->network->notes[OPENDRIVE_NOTE_GAP] += gap_m > GAP_NOTED_M;
     }
+    return STATUS_OK;
 }
 
 /* ---- samples ---- */
@@ -226,7 +236,7 @@ enum status od_plan_read(struct od_reader *reader, const struct xml_element *ele
         only->length_m = GEOMETRY_MIN_M;
     }
     qsort(road->geometries, road->geometry_count, sizeof *road->geometries, compare_geometries);
-    note_gaps(reader, road);
+    TRY(check_gaps(reader, element, road));
     const struct opendrive_geometry *last = &road->geometries[road->geometry_count - 1];
     road->length_m = last->s_m + last->length_m;
     double drawn_m = road->length_m;

@@ -305,13 +305,13 @@ enum status od_speed(const struct od_reader *reader, const struct xml_element *e
         *out = 0;
         return STATUS_OK;
     }
-    TRY(od_number(reader, element, "max", -1e6, 1e6, &value));
+    TRY(od_number(reader, element, "max", 0, 1e6, &value));
     if (unit == NULL || unit[0] == '\0' || strcmp(unit, "m/s") == 0) {
-        *out = dmath_max(value, 0);
+        *out = value;
     } else if (strcmp(unit, "km/h") == 0 || strcmp(unit, "kmh") == 0) {
-        *out = dmath_max(value, 0) * MPS_PER_KPH;
+        *out = value * MPS_PER_KPH;
     } else if (strcmp(unit, "mph") == 0) {
-        *out = dmath_max(value, 0) * 0.44704;
+        *out = value * 0.44704;
     } else {
         return od_fail(reader, element, STATUS_BAD_INPUT,
                        "unit: expected \"m/s\", \"km/h\" or \"mph\", found \"%.32s\"", unit);

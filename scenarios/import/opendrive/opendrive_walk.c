@@ -15,6 +15,8 @@
 enum { STEPS_MAX = 1 << 20, EMPTY_STEPS_MAX = 1024 };
 
 static const double CHANGE_COST_M = 5.0; /* of a lane change, beside the way */
+static const double PIECE_M = 1.0;       /* of a way measured along a lane's middle */
+static const double STRETCH_MIN = 0.1;
 
 static double length_m(const struct opendrive_network *network, uint32_t lane)
 {
@@ -84,6 +86,44 @@ double opendrive_walk(const struct opendrive_network *network, uint32_t *lane, d
         *s_m = end_s_m(network, next, backward);
     }
     return rest_m;
+}
+
+/* Metres of the lane's middle in a metre of the reference line: more outside of a bend. */
+static double stretch_at(const struct opendrive_network *network, uint32_t lane, double s_m)
+{
+    double bend = opendrive_curvature(network, network->lanes[lane].road, s_m) *
+                  opendrive_lane_centre_t_m(network, lane, s_m);
+    return dmath_max(1 - bend, STRETCH_MIN);
+}
+
+double opendrive_lane_way_m(const struct opendrive_network *network, uint32_t lane, double from_m,
+                            double to_m)
+{
+    uint32_t pieces = (uint32_t)(fabs(to_m - from_m) / PIECE_M) + 1;
+    double piece_m = (to_m - from_m) / pieces;
+    double way_m = 0;
+    for (uint32_t i = 0; i < pieces; i++) {
+        way_m += fabs(piece_m) * stretch_at(network, lane, from_m + (i + 0.5) * piece_m);
+    }
+    return way_m;
+}
+
+double opendrive_walk_lane(const struct opendrive_network *network, uint32_t *lane, double *s_m,
+                           double distance_m, enum opendrive_choice choice)
+{
+    double left_m = fabs(distance_m);
+    while (left_m > 0) {
+        double step_m = dmath_min(left_m, PIECE_M);
+        double stretch = stretch_at(network, *lane, *s_m);
+        double road_m = step_m / stretch;
+        double rest_m =
+            opendrive_walk(network, lane, s_m, distance_m < 0 ? -road_m : road_m, choice);
+        if (rest_m > 0) {
+            return left_m - step_m + rest_m * stretch;
+        }
+        left_m -= step_m;
+    }
+    return 0;
 }
 
 uint32_t opendrive_neighbour(const struct opendrive_network *network, uint32_t lane, bool left)

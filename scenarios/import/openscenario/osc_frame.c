@@ -22,9 +22,6 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define LANE_STEP_M 1.0 /* of a way measured along a lane */
-#define LANE_STRETCH_MIN 0.1
-
 /* scenario_runner takes files for CARLA's whose description begins so. */
 double osc_plane_sign(const struct osc_context *context)
 {
@@ -67,23 +64,8 @@ static double walk(const struct osc_context *context, uint32_t *lane, double *s_
                    bool along_lane)
 {
     const struct opendrive_network *network = context->network;
-    double left_m = fabs(way_m);
-    if (!along_lane) {
-        return opendrive_walk(network, lane, s_m, way_m, OPENDRIVE_STRAIGHT);
-    }
-    while (left_m > 0) {
-        double step_m = dmath_min(left_m, LANE_STEP_M);
-        double bend = opendrive_curvature(network, network->lanes[*lane].road, *s_m) *
-                      opendrive_lane_centre_t_m(network, *lane, *s_m);
-        double road_m = step_m / dmath_max(1 - bend, LANE_STRETCH_MIN);
-        double rest_m =
-            opendrive_walk(network, lane, s_m, way_m < 0 ? -road_m : road_m, OPENDRIVE_STRAIGHT);
-        if (rest_m > 0) {
-            return left_m - step_m + rest_m;
-        }
-        left_m -= step_m;
-    }
-    return 0;
+    return along_lane ? opendrive_walk_lane(network, lane, s_m, way_m, OPENDRIVE_STRAIGHT)
+                      : opendrive_walk(network, lane, s_m, way_m, OPENDRIVE_STRAIGHT);
 }
 
 double osc_walk_from(const struct osc_context *context, const struct osc_entity *entity,

@@ -48,10 +48,10 @@ static enum status import_find(const char *name, const struct importer **out, st
             return STATUS_OK;
         }
     }
-    return error_set(
-        error, STATUS_USAGE,
-        "import: expected commonroad, controls, opendrive, openscenario or womd, found \"%s\"",
-        name);
+    return error_set(error, STATUS_USAGE,
+                     "import: expected commonroad, controls, opendrive, openscenario, usdz or "
+                     "womd, found \"%s\"",
+                     name);
 }
 
 /* One scenario of an OpenDRIVE file. */
