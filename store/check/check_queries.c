@@ -129,7 +129,8 @@ static const struct {
      " (SELECT COUNT(*) AS n FROM workers WHERE token IS NULL) t WHERE n > 0"},
     {"text", "keys of prefixes", ODD_TEXTS("'prefix ' || p.id", "prefixes p", ODD("p.key", 1, 64))},
     {"text", "texts of specs",
-     ODD_TEXTS("'job ' || s.job", "job_specs s", ODD("s.audit_key", 1, 64) " OR " ODD("s.asked_key", 1, 64))},
+     ODD_TEXTS("'job ' || s.job", "job_specs s", ODD("s.audit_key", 1, 64) " OR " ODD("s.asked_key", 1, 64)
+               " OR (s.rig <> '' AND " ODD("s.rig", 64, 64) ")")},
     {"text", "texts of attempts",
      ODD_TEXTS(ATTEMPT, "attempts a", ODD("a.device", 1, 63) " OR " ODD("a.error", 1, 2047) " OR "
                ODD("a.artifact_hash", 64, 64))},
@@ -426,8 +427,18 @@ static const struct {
      "SELECT " SUITE ", 'was submitted at second ' || u.submitted_s || ', which cannot be' FROM suites u"
      " WHERE u.submitted_s NOT BETWEEN 0 AND 100000000000"},
     {"counter", "budgets of suites",
-     "SELECT " SUITE ", 'has spent its budget of ' || u.budget_uusd || ' uusd, and jobs wait in it' FROM suites u"
-     " WHERE u.budget_spent = 1 AND u.jobs_queued > 0"},
+     "WITH n AS MATERIALIZED (SELECT suite, SUM(cost_uusd) AS cost_uusd FROM ledger WHERE audit <> 2 GROUP BY 1)"
+     " SELECT " SUITE ", 'has a budget of ' || u.budget_uusd || ' uusd, marked as spent (' || u.budget_spent ||"
+     " '), has cost ' || COALESCE(n.cost_uusd, 0) || ', and ' || u.jobs_queued || ' jobs wait in it'"
+     " FROM suites u LEFT JOIN n ON n.suite = u.id WHERE u.budget_spent NOT BETWEEN 0 AND 1"
+     " OR u.budget_uusd NOT BETWEEN 0 AND 1000000000000000"
+     " OR (u.budget_spent = 1 AND (u.jobs_queued > 0 OR u.budget_uusd = 0))"
+     " OR (u.budget_spent = 0 AND u.budget_uusd > 0 AND COALESCE(n.cost_uusd, 0) >= u.budget_uusd)"},
+    {"counter", "jobs that budgets cancelled",
+     "SELECT " JOB ", 'is ' || " STATES " || ' and marked as cancelled by a budget (' || j.over_budget ||"
+     " '), its suite has one of ' || u.budget_uusd || ' uusd' FROM jobs j JOIN suites u ON u.id = j.suite"
+     " WHERE j.over_budget NOT BETWEEN 0 AND 1"
+     " OR (j.over_budget = 1 AND (j.state <> 5 OR u.budget_spent = 0))"},
     /* Nothing is compared with them, nor they with one another: clocks are set, back as well. */
     {"outcome", "times of outcomes",
      "SELECT 'outcome ' || o.id, 'came at millisecond ' || o.at_ms || ', which cannot be' FROM outcomes o"

@@ -681,32 +681,32 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
         says err "--budget: expected dollars above 0"
     done
     [ -e none.db ] && fail "a store was made"
-    code 0 "$swerve" submit pair.json --store b.db --budget 25
+    code 0 "$swerve" submit pair.json --store budget.db --budget 25
     says err "forecast: no measure yet of this world in its pool; the budget is \$25.00"
-    code 0 "$swerve" price set bulk cpu 1000000 --store b.db
-    code 0 "$swerve" worker --store b.db --drain
-    code 0 "$swerve" run forty.json --store b.db --budget 0.01 --workers 1 --slots 1 --json
+    code 0 "$swerve" price set bulk cpu 1000000 --store budget.db
+    code 0 "$swerve" worker --store budget.db --drain
+    code 0 "$swerve" run forty.json --store budget.db --budget 0.01 --workers 1 --slots 1 --json
     says err "if all of its jobs are driven; the budget is \$0.01"
     says err "the forecast exceeds the budget"
     holds 'd["budget_usd"] == 0.01 and d["stopped_by_budget"] and d["cancelled_jobs"] > 0' out
-    code 0 "$swerve" status --store b.db --json
+    code 0 "$swerve" status --store budget.db --json
     holds 'd["suites"][0]["budget_uusd"] == 10000 and d["suites"][0]["stopped_by_budget"]' out
     holds 'd["suites"][0]["cancelled"] > 0 and d["suites"][0]["queued"] + d["suites"][0]["leased"] == 0' out
     holds 'd["suites"][1]["budget_uusd"] == 25000000' out
-    code 0 "$swerve" status --store b.db
+    code 0 "$swerve" status --store budget.db
     says out "budget of \$0.01 spent"
-    code 0 "$swerve" report --store b.db -o b.html
+    code 0 "$swerve" report --store budget.db -o b.html
     says b.html "cancelled: budget of \$0.01 spent"
-    code 0 "$swerve" report --store b.db
+    code 0 "$swerve" report --store budget.db
     says out "cancelled, budget of \$0.01 spent"
-    code 0 "$swerve" run forty.json --store b.db --budget 0.01 --json # which is spent
+    code 0 "$swerve" run forty.json --store budget.db --budget 0.01 --json # which is spent
     holds 'd["stopped_by_budget"] and d["cancelled_jobs"] > 0' out
-    code 0 "$swerve" run forty.json --store b.db --budget 1000000 --json
-    code 0 "$swerve" status --store b.db --json
+    code 0 "$swerve" run forty.json --store budget.db --budget 1000000 --json
+    code 0 "$swerve" status --store budget.db --json
     holds 'len(d["suites"]) == 2 and d["suites"][0]["done"] == 40 and not d["suites"][0]["stopped_by_budget"]' out
-    code 0 "$swerve" submit many.json --store b.db --budget 1000000 --json
+    code 0 "$swerve" submit many.json --store budget.db --budget 1000000 --json
     holds 'd["budget_usd"] == 1000000 and 0 < d["forecast_usd"] < 1000000' out
-    code 0 "$swerve" check --store b.db
+    code 0 "$swerve" check --store budget.db
 }
 commands_while_another_process_owns_the_store() {
     "$swerve" worker --store shared.db --id keeper >/dev/null 2>&1 3>&- &

@@ -138,9 +138,9 @@ shadows_drive_again() {
     code 0 "$swerve" model shadow two --policy shadow.json --store m.db
     says out "shadow -> shadow 50%"
     code 2 "$swerve" model shadow two --share 101 --store m.db
+    says err "--share: expected 0 to 100 percent, found 101"
     code 2 env -u SWERVE_STORE "$swerve" model shadow two
     says err "model shadow: expected --store URL"
-    says err "--share: expected 0 to 100 percent, found 101"
     echo '{"format": "swerve-trust/1", "shadow": {"share": 0.005}}' >odd.json
     code 3 "$swerve" model shadow two --policy odd.json --store m.db
     says err 'expected a "share" of hundredths, found 0.005'
