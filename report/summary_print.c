@@ -17,11 +17,11 @@
 const char *summary_budget_text(const struct store_suite_status *status,
                                 char out[SUMMARY_MONEY_BYTES])
 {
-    int64_t part = status->budget_uusd % UUSD_PER_USD;
-    bool cents = part % (UUSD_PER_USD / 100) == 0;
-    snprintf(out, SUMMARY_MONEY_BYTES, "budget of $%lld.%0*lld%s",
-             (long long)(status->budget_uusd / UUSD_PER_USD), cents ? 2 : 6,
-             (long long)(cents ? part / (UUSD_PER_USD / 100) : part),
+    char usd[SUMMARY_MONEY_BYTES];
+    bool cents = status->budget_uusd % (UUSD_PER_USD / 100) == 0;
+    snprintf(out, SUMMARY_MONEY_BYTES, "budget of %s%s",
+             cents ? summary_usd_text((double)status->budget_uusd / (double)UUSD_PER_USD, usd)
+                   : summary_uusd_text(status->budget_uusd, usd),
              status->stopped_by_budget ? " spent" : "");
     return out;
 }

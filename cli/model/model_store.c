@@ -398,24 +398,6 @@ static enum status look(const struct model_store_command *command, struct store 
     return status;
 }
 
-static const struct {
-    const char *name;
-    enum model_state to;
-} moves[] = {
-    {"candidate", MODEL_CANDIDATE}, {"shadow", MODEL_SHADOW},  {"canary", MODEL_CANARY},
-    {"promote", MODEL_PROMOTED},    {"retire", MODEL_RETIRED},
-};
-
-static enum status move(const struct model_store_command *command, struct store *store,
-                        struct error *error)
-{
-    size_t i = 0;
-    while (strcmp(command->verb, moves[i].name) != 0) {
-        i++;
-    }
-    return move_version(command, store, command->name, moves[i].to, error);
-}
-
 static enum status evaluate(const struct model_store_command *command, struct store *store,
                             struct error *error)
 {
@@ -446,11 +428,15 @@ static enum status report(const struct model_store_command *command, struct stor
 static const struct {
     const char *name;
     enum status (*run)(const struct model_store_command *command, struct store *store,
-                       struct error *error);
+                       struct error *error); /* NULL: moves the version .. */
+    enum model_state to;                     /* .. there */
 } verbs[] = {
-    {"ls", list_versions},   {"show", show_version}, {"add", add_version},   {"candidate", move},
-    {"shadow", move},        {"canary", move},       {"promote", move},      {"retire", move},
-    {"rollback", roll_back}, {"watch", look},        {"evaluate", evaluate}, {"report", report},
+    {.name = "ls", .run = list_versions},      {.name = "show", .run = show_version},
+    {.name = "add", .run = add_version},       {.name = "candidate", .to = MODEL_CANDIDATE},
+    {.name = "shadow", .to = MODEL_SHADOW},    {.name = "canary", .to = MODEL_CANARY},
+    {.name = "promote", .to = MODEL_PROMOTED}, {.name = "retire", .to = MODEL_RETIRED},
+    {.name = "rollback", .run = roll_back},    {.name = "watch", .run = look},
+    {.name = "evaluate", .run = evaluate},     {.name = "report", .run = report},
 };
 
 static size_t find_verb(const char *name)
@@ -484,7 +470,9 @@ enum status model_store_run(const struct model_store_command *command, struct er
     /* The first model may make the store. */
     TRY(strcmp(command->verb, "add") == 0 ? store_open(command->url, NULL, &store, error)
                                           : cli_store_open(command->url, &store, error));
-    enum status status = verbs[verb].run(command, store, error);
+    enum status status = verbs[verb].run != NULL
+                             ? verbs[verb].run(command, store, error)
+                             : move_version(command, store, command->name, verbs[verb].to, error);
     store->ops->close(store);
     return status;
 }

@@ -22,7 +22,6 @@ struct answer {
     uint64_t key; /* of its question, its model and its sampler but for the steps */
     uint32_t steps;
     struct pairs_pair pair; /* its `student` side */
-    bool drops;             /* it is by no tier */
 };
 
 struct reading {
@@ -71,7 +70,7 @@ static enum status add_answer(void *context, const struct outcome *outcome, stru
     TRY(array_room(&reading->answers, reading->count, sizeof *reading->answers, error));
     struct answer *answer = &reading->answers[reading->count++];
     *answer = (struct answer){key_of(outcome, conditioning, precision), steps,
-                              pairs_pair_of_answer(outcome), false};
+                              pairs_pair_of_answer(outcome)};
     /* With the conditioning, in which verdicts may differ. */
     memcpy(answer->pair.student_sampler, outcome->sampler, sizeof answer->pair.student_sampler);
     return STATUS_OK;
@@ -91,8 +90,8 @@ static enum status drop_skipping(struct store *store, struct reading *reading, s
 {
     uint32_t kept = 0;
     bool drops = false;
-    for (uint32_t i = 0; i < reading->count; i++) {
-        struct answer *answer = &reading->answers[i];
+    for (uint32_t i = 0; i < reading->count; i++) { /* those from `kept` on are as they were */
+        const struct answer *answer = &reading->answers[i];
         const struct pairs_pair *pair = &answer->pair;
         if (i == 0 || compare_scenarios(answer, answer - 1) != 0) {
             uint32_t ticks;
@@ -103,11 +102,8 @@ static enum status drop_skipping(struct store *store, struct reading *reading, s
             }
             drops = status != STATUS_OK || ticks > 0;
         }
-        answer->drops = drops;
-    }
-    for (uint32_t i = 0; i < reading->count; i++) {
-        if (!reading->answers[i].drops) {
-            reading->answers[kept++] = reading->answers[i];
+        if (!drops) {
+            reading->answers[kept++] = *answer;
         }
     }
     reading->count = kept;

@@ -485,22 +485,20 @@ static enum status extend_lane(struct finder *finder, struct lane *lane, bool be
     return STATUS_OK;
 }
 
-static bool has_predecessor(const struct map *map, uint32_t lane)
+static bool leads_to(const struct lane *lane, uint32_t next)
 {
-    for (uint32_t i = 0; i < map->lane_count; i++) {
-        for (uint32_t k = 0; k < map->lanes[i].successor_count; k++) {
-            if (map->lanes[i].successors[k] == lane) {
-                return true;
-            }
+    for (uint32_t i = 0; i < lane->successor_count; i++) {
+        if (lane->successors[i] == next) {
+            return true;
         }
     }
     return false;
 }
 
-static bool leads_to(const struct lane *lane, uint32_t next)
+static bool has_predecessor(const struct map *map, uint32_t lane)
 {
-    for (uint32_t i = 0; i < lane->successor_count; i++) {
-        if (lane->successors[i] == next) {
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        if (leads_to(&map->lanes[i], lane)) {
             return true;
         }
     }

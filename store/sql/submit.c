@@ -31,7 +31,6 @@ struct submit_call {
     struct tally *tally;
     int64_t suite;
     struct tenants_suite owner;
-    int64_t budget_uusd;             /* that is asked for; 0: none is */
     struct question_audited audited; /* of an audit job */
     int64_t freeze;                  /* by which a job is submitted as the teacher's; 0: none */
     const char *asked;               /* .. and the key that it was asked by; "": its own */

@@ -329,7 +329,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
         " j.progress_ns, j.progress_mm, j.progress_mflop, s.context,"
         " COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id,"
-        " (SELECT u.tenant FROM suites u WHERE u.id = j.suite), (SELECT u.budget_uusd FROM suites u WHERE u.id = j.suite), j.claimed_ns, c.driven,"
+        " u.tenant, u.budget_uusd, j.claimed_ns, c.driven,"
         " CASE WHEN EXISTS (SELECT 1 FROM unstarted) THEN 1 ELSE 0 END,"
         " CASE WHEN EXISTS (SELECT 1 FROM partial_outcomes o WHERE o.job = j.id) THEN 1 ELSE 0 END, {spec}"
         " FROM jobs j" STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
