@@ -61,6 +61,7 @@ struct run_options {
     int64_t keep_every_ms;
     bool json;
     bool verbose;
+    bool overlap;
 };
 
 /* The first signal stops in order; with one that insists the workers are left to themselves: they
@@ -226,6 +227,7 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
         .keep_every_ms = options->keep_every_ms,
         .confinement = options->confinement,
         .verbose = options->verbose,
+        .overlap = options->overlap,
         .logger = logger,
     };
     struct store_suite_status now;
@@ -639,6 +641,9 @@ int command_run(int argc, char **argv)
          .group = "Store and workers"},
         {"--workers", "N", "worker processes (one per core)", .number = &options.workers},
         {"--slots", "N", "rollouts at a time per worker, 1 to 1024 (16)", .number = &options.slots},
+        {"--overlap", NULL,
+         "the planner answers for half of the slots while the world steps the rest",
+         .flag = &options.overlap},
         {"--world-deadline-ms", "MS", "longest step of a world's process (10000)",
          .number = &options.world_deadline_ms},
         KEEP_EVERY_OPTION_ROW(options.keep_every_ms),

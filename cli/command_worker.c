@@ -61,6 +61,7 @@ struct worker_options {
     bool solo;
     bool with_parent;
     bool verbose;
+    bool overlap;
 };
 
 static atomic_bool stop_requested;
@@ -165,6 +166,9 @@ static int parse(int argc, char **argv, struct worker_options *options, bool *he
          .text = &options->store_url, .group = "Work"},
         {"--pool", "NAME", "which jobs to take: bulk or teacher (bulk)", .text = &options->pool},
         {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &options->slots},
+        {"--overlap", NULL,
+         "the planner answers for half of the slots while the world steps the rest",
+         .flag = &options->overlap},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &options->models},
         {"--world", "SPEC", "a world that jobs may name: plugin:, exec:, onnx: or golden:NAME",
@@ -244,6 +248,7 @@ static enum status configure(struct worker_options *options, const struct device
         .solo = options->solo,
         .pack_golden = recording_pack,
         .thread_count = (uint32_t)options->threads,
+        .overlap = options->overlap,
         .device = options->device,
         .planner_config = {.tick_deadline_ms = options->deadline_ms},
         .keep_every_ms = options->keep_every_ms > 0 ? options->keep_every_ms : -1,

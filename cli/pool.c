@@ -29,7 +29,7 @@ enum {
     PAUSE_MS_MAX = 100,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
-    ARGUMENTS_MAX = 53 + 8 * CLI_TEXTS_MAX,
+    ARGUMENTS_MAX = 54 + 8 * CLI_TEXTS_MAX,
 };
 
 /* Says how a child ended that nobody had asked to: also with status 0, as a plugin that calls
@@ -164,8 +164,14 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
         argc++;
     }
     add_confinement(config->confinement, limits, argv, &argc);
-    if (config->verbose) {
-        argv[argc++] = "--verbose";
+    const struct {
+        bool set;
+        const char *option;
+    } flags[] = {{config->verbose, "--verbose"}, {config->overlap, "--overlap"}};
+    for (size_t i = 0; i < COUNT_OF(flags); i++) {
+        if (flags[i].set) {
+            argv[argc++] = flags[i].option;
+        }
     }
     add_models(config, argv, &argc);
     CHECK(argc < ARGUMENTS_MAX);

@@ -34,6 +34,7 @@ struct pool_config {
     uint32_t worker_count;
     uint32_t slot_count;
     uint32_t thread_count; /* of a learned world in each worker; 0: one */
+    bool overlap;          /* as of struct runner_config */
     int64_t planner_deadline_ms;
     int64_t world_deadline_ms; /* 0: the worker's own */
     int64_t keep_every_ms;

@@ -187,7 +187,8 @@ struct swerve_world_made {
 };
 
 /* All functions return 0 on success; on failure non-zero, and a terminated sentence in error_text.
- * Calls on one instance never overlap. */
+ * Calls on one instance never overlap; step() and step_rig() may come in another thread than the
+ * others. */
 struct swerve_world_ops {
     uint32_t abi_version; /* SWERVE_WORLD_ABI_VERSION; 1: the table ends before reset_rig */
     uint32_t reserved;

@@ -106,6 +106,8 @@ static inline void jobs_scenario_finish(struct jobs_scenario *s)
     arena_finish(&s->arena);
 }
 
+static bool jobs_overlap; /* runners of the program step one half while the other is asked */
+
 static inline struct runner *jobs_runner(const struct world_ops *world, const char *planner,
                                          uint32_t slots, bool solo)
 {
@@ -117,6 +119,7 @@ static inline struct runner *jobs_runner(const struct world_ops *world, const ch
         .planner_config = {.tick_deadline_ms = 400},
         .slot_count = slots,
         .always_solo = solo,
+        .overlap = jobs_overlap,
         .clock = clock_system(),
     };
     EXPECT_OK(runner_create(&config, &runner, &error), error);

@@ -823,8 +823,10 @@ static void a_film_ends_with_its_room(void)
     jobs_scenario_finish(&s);
 }
 
-int main(void)
+/* "overlap": the same of runners whose slots are in two halves. */
+int main(int argc, char **argv)
 {
+    jobs_overlap = argc > 1 && strcmp(argv[1], "overlap") == 0;
     return TEST_RUN(
         TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
         TEST(jobs_end_one_after_the_other), TEST(the_world_hears_which_branches_go_on_next),

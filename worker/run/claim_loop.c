@@ -635,6 +635,7 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
         .planner_config = config->planner_config,
         .slot_count = config->slot_count,
         .thread_count = config->thread_count,
+        .overlap = config->overlap,
         .device = config->device,
         .spill_bytes_max = config->spill_bytes_max > 0 ? config->spill_bytes_max : SPILL_BYTES_MAX,
         .checkpoint_ns = claim_loop_checkpoint_ns(config),

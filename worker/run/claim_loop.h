@@ -86,6 +86,7 @@ struct claim_loop_config {
     void *clip_context;
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
     uint32_t thread_count;                                     /* per learned world; 0: one */
+    bool overlap;                                              /* as of struct runner_config */
     const char *device;       /* that learned worlds may use; NULL: auto */
     uint64_t spill_bytes_max; /* per learned world; 0: 8 GiB */
     struct planner_config planner_config;

@@ -45,6 +45,7 @@ static bool allocate(struct runner *runner, uint32_t n)
     runner->slots = calloc(n, sizeof *runner->slots);
     runner->actions = calloc(n, sizeof *runner->actions);
     runner->active = calloc(n, sizeof *runner->active);
+    runner->stepped = calloc(n, sizeof *runner->stepped);
     runner->observations = calloc(n, sizeof *runner->observations);
     runner->around = calloc(n, sizeof *runner->around);
     runner->shown = calloc(n, sizeof *runner->shown);
@@ -54,9 +55,9 @@ static bool allocate(struct runner *runner, uint32_t n)
     runner->slot_of_query = calloc(n, sizeof *runner->slot_of_query);
     runner->free_sessions = calloc(sessions, sizeof *runner->free_sessions);
     if (runner->slots == NULL || runner->actions == NULL || runner->active == NULL ||
-        runner->observations == NULL || runner->around == NULL || runner->shown == NULL ||
-        runner->views == NULL || runner->answers == NULL || runner->failed == NULL ||
-        runner->slot_of_query == NULL || runner->free_sessions == NULL) {
+        runner->stepped == NULL || runner->observations == NULL || runner->around == NULL ||
+        runner->shown == NULL || runner->views == NULL || runner->answers == NULL ||
+        runner->failed == NULL || runner->slot_of_query == NULL || runner->free_sessions == NULL) {
         return false;
     }
     /* Filled so that session 0 is handed out first. */
@@ -116,6 +117,12 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
         status = error->status = runner_start_failed(config, status);
         goto fail;
     }
+    if (config->overlap && config->slot_count > 1) {
+        status = runner_stepper_open(runner, error);
+        if (status != STATUS_OK) {
+            goto fail;
+        }
+    }
     *out = runner;
     return STATUS_OK;
 fail:
@@ -137,6 +144,7 @@ void runner_destroy(struct runner *runner)
     if (runner == NULL) {
         return;
     }
+    runner_stepper_close(runner);
     for (uint32_t i = 0; i < runner->slot_count && runner->slots != NULL; i++) {
         if (runner->slots[i] != NULL) {
             runner_discard(runner, runner->slots[i]);
@@ -153,6 +161,7 @@ void runner_destroy(struct runner *runner)
     free(runner->slots);
     free(runner->actions);
     free(runner->active);
+    free(runner->stepped);
     free(runner->observations);
     free(runner->around);
     free(runner->shown);
@@ -457,11 +466,13 @@ static bool look(struct runner *runner, struct rollout *rollout)
 static void prepare(struct runner *runner)
 {
     for (uint32_t i = 0; i < runner->slot_count && runner->planner != NULL; i++) {
-        runner_fork_due(runner, i);
+        if (runner_turn_of(runner, i)) {
+            runner_fork_due(runner, i);
+        }
     }
     for (uint32_t i = 0; i < runner->slot_count; i++) {
         struct rollout *rollout = runner->slots[i];
-        if (rollout == NULL) {
+        if (rollout == NULL || !runner_turn_of(runner, i)) {
             continue;
         }
         if (rollout->job->cancelled || rollout->job->failure != STATUS_OK ||
@@ -501,7 +512,7 @@ static bool observe(struct runner *runner, uint32_t *count)
     for (uint32_t i = 0; i < runner->slot_count; i++) {
         struct rollout *rollout = runner->slots[i];
         const uint32_t n = *count;
-        if (rollout == NULL) {
+        if (rollout == NULL || !runner_turn_of(runner, i)) {
             continue;
         }
         rollout_observe(rollout, runner->world, runner_ops(runner)->slot_scene(runner->world, i),
@@ -518,30 +529,30 @@ static bool observe(struct runner *runner, uint32_t *count)
     return true;
 }
 
-/* Phase 2: one batched question to the planner. False when it could not be put, or its instance
- * died. */
+/* Phase 2: one batched question to the planner, while the world steps the other half of the slots
+ * where they are in two. False when it could not be put, or its instance died. */
 static bool ask(struct runner *runner, uint32_t *count)
 {
-    uint32_t n = 0;
-    if (!observe(runner, &n)) {
-        return false;
-    }
-    *count = n;
-    if (n == 0) {
-        return true;
-    }
-    if (!draw_views(runner, n)) {
-        return false;
-    }
     struct error error;
-    memset(runner->failed, 0, n);
-    if (planner_drive(runner->planner, n, runner->observations, runner->around,
-                      runner->sensors != NULL ? runner->shown : NULL, runner->answers,
-                      runner->failed, &error) != STATUS_OK) {
-        runner_planner_died(runner, &error);
-        return false;
+    enum status status = STATUS_OK;
+    bool seen = runner->planner != NULL && observe(runner, count) &&
+                (*count == 0 || draw_views(runner, *count));
+    if (runner->stepper != NULL) {
+        runner_step_begin(runner);
     }
-    return true;
+    if (seen && *count > 0) {
+        memset(runner->failed, 0, *count);
+        status = planner_drive(runner->planner, *count, runner->observations, runner->around,
+                               runner->sensors != NULL ? runner->shown : NULL, runner->answers,
+                               runner->failed, &error);
+    }
+    if (runner->stepper != NULL) {
+        runner_step_end(runner);
+    }
+    if (status != STATUS_OK) {
+        runner_planner_died(runner, &error);
+    }
+    return seen && status == STATUS_OK;
 }
 
 /* The guardian that acts brakes as hard as it counts on; who steers goes on steering. What a branch
@@ -555,36 +566,9 @@ static void guard(const struct runner *runner, struct rollout *rollout)
     }
 }
 
-/* One step of the world for all that were driven; one that has a past goes through that. */
-static void step(struct runner *runner)
-{
-    const struct world_ops *ops = runner_ops(runner);
-    for (uint32_t i = 0; i < runner->slot_count; i++) {
-        struct rollout *rollout = runner->slots[i];
-        if (rollout != NULL && rollout->checkpoint != NULL) {
-            uint32_t tick = ops->slot_scene(runner->world, i)->tick;
-            runner->active[i] = !checkpoint_retrace(rollout, runner->world);
-            checkpoint_judge(rollout, tick, runner->config.checkpoint_ns);
-        }
-    }
-    ops->step(runner->world, runner->actions, runner->active);
-    for (uint32_t i = 0; i < runner->slot_count; i++) {
-        struct rollout *rollout = runner->slots[i];
-        if (rollout != NULL) {
-            const struct pose *now = &ops->slot_scene(runner->world, i)->ego.pose;
-            double dx = now->x_m - rollout->health.ego_pose.x_m;
-            double dy = now->y_m - rollout->health.ego_pose.y_m;
-            rollout->distance_m += sqrt(dx * dx + dy * dy);
-            runner->stats.ticks += runner->active[i];
-            checkpoint_note(rollout, runner->world);
-        }
-    }
-}
-
-/* Phase 3: answers become actions and are recorded; then one step of the world. */
+/* Phase 3: answers become actions and are recorded. */
 static void drive(struct runner *runner, uint32_t count)
 {
-    memset(runner->active, 0, runner->slot_count);
     for (uint32_t q = 0; q < count; q++) {
         uint32_t slot = runner->slot_of_query[q];
         struct rollout *rollout = runner->slots[slot];
@@ -611,8 +595,6 @@ static void drive(struct runner *runner, uint32_t count)
         runner->actions[slot] = rollout->action;
         runner->active[slot] = 1;
     }
-    step(runner);
-    runner_share_cost(runner);
 }
 
 static void collect_done(struct runner *runner)
@@ -642,10 +624,15 @@ void runner_tick(struct runner *runner)
     fill_slots(runner);
     prepare(runner);
     look_ahead(runner);
-    if (runner->planner != NULL && ask(runner, &count)) {
+    if (ask(runner, &count)) {
         drive(runner, count);
+        if (runner->stepper == NULL) {
+            runner_step_begin(runner);
+            runner_step_end(runner);
+        }
     }
-    runner_charge(runner, runner_meter_ns(runner) - start_ns);
+    runner->turn = !runner->turn;
+    runner_charge(runner, runner_meter_ns(runner) - start_ns + runner_step_ns(runner));
     collect_done(runner);
 }
 

@@ -53,7 +53,9 @@ struct runner_config {
     void *observe_context;
     struct watch_tally *picture_tally; /* of struct world_config */
     int64_t checkpoint_ns; /* device time between checkpoints in a learned world; 0: none */
-    bool always_solo;      /* run branches from tick 0 instead of forking (replay, tests) */
+    bool overlap; /* the planner is asked for one half of the slots while the world steps the other
+                   */
+    bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */
     const struct clock *clock;
     const struct logger *logger; /* may be NULL */
 };
@@ -92,7 +94,7 @@ uint32_t runner_free_slots(const struct runner *runner);
 /* Whether any rollout is unfinished. */
 bool runner_busy(const struct runner *runner);
 
-/* One tick for every rollout that has a slot. */
+/* One tick for every rollout that has a slot, of one half after the other where they overlap. */
 void runner_tick(struct runner *runner);
 
 /* A job with every rollout finished, failed or cancelled; NULL: none now. The caller owns it. */

@@ -93,10 +93,15 @@ void runner_charge(struct runner *runner, int64_t elapsed_ns)
     }
 }
 
-int64_t runner_meter_ns(const struct runner *runner)
+bool runner_meters_wall(const struct runner *runner)
 {
     bool away = runner->config.foreign != NULL && runner_ops(runner)->tier != TIER_GOLDEN;
-    return (runner->on_device || away ? clock_now_ns : clock_thread_cpu_ns)(runner->config.clock);
+    return runner->on_device || away;
+}
+
+int64_t runner_meter_ns(const struct runner *runner)
+{
+    return (runner_meters_wall(runner) ? clock_now_ns : clock_thread_cpu_ns)(runner->config.clock);
 }
 
 static enum status film(const struct runner *runner, struct rollout *rollout, bool last,

@@ -53,12 +53,15 @@ struct runner {
     struct rollout *alone;        /* the isolated rollout that is running */
     struct job_run *jobs;
     struct job_run *done;
+    struct stepper *stepper; /* NULL: all slots take their turn together */
+    uint32_t turn;           /* 0 or 1: whose it is of two halves */
     struct runner_stats stats;
     struct health_bounds builtin_bounds;
     double flop_seen; /* of the world's account, already given to rollouts */
     /* per tick, [slot_count] */
     struct action *actions;
-    uint8_t *active;
+    uint8_t *active;  /* driven and not stepped yet */
+    uint8_t *stepped; /* .. and those that the present step moves */
     struct swerve_observation *observations;
     struct swerve_surroundings *around;
     struct swerve_sensors *shown;
@@ -72,6 +75,13 @@ struct runner {
 static inline bool runner_observes_on_device(const struct runner *runner)
 {
     return (runner->wants & SWERVE_WANTS_DEVICE) != 0;
+}
+
+/* Whether a slot takes part in the present tick: even and odd ones take turns where they are in two
+ * halves. */
+static inline bool runner_turn_of(const struct runner *runner, uint32_t slot)
+{
+    return runner->stepper == NULL || slot % 2 == runner->turn;
 }
 
 static inline const struct world_ops *runner_ops(const struct runner *runner)
@@ -143,12 +153,30 @@ const struct health_bounds *runner_bounds(const struct runner *runner,
  * every tick of a model costs the same. How full its pages were they all had alike. */
 void runner_share_cost(struct runner *runner);
 
-/* Time that a tick is charged for: processor time, or the time that passes where the thread waits
- * for a device or for another process. */
+/* Whether the thread waits for a device or for another process, so that the time that passes
+ * counts.
+ */
+bool runner_meters_wall(const struct runner *runner);
+/* Time that a tick is charged for: that, else processor time. */
 int64_t runner_meter_ns(const struct runner *runner);
 /* Shares the processor time of a tick equally among the rollouts that go on; when all of them ended
  * in it, the first finished job bears it, so that none is lost. */
 void runner_charge(struct runner *runner, int64_t elapsed_ns);
+
+/* ---- steps (runner_step.c) ---- */
+
+/* Starts the thread in which the world steps one half of the slots while the planner is asked for
+ * the other. STATUS_NO_MEMORY; STATUS_LIMIT: no thread can be made. */
+enum status runner_stepper_open(struct runner *runner, struct error *error);
+void runner_stepper_close(struct runner *runner); /* where there is none, nothing happens */
+
+/* One step of the world for all that were driven and not stepped yet (`active`); one that has a
+ * past goes through that. Nobody else uses the world until runner_step_end() has returned. */
+void runner_step_begin(struct runner *runner);
+void runner_step_end(struct runner *runner);
+
+/* Processor time of that thread since the last call; 0 where time that passes is what counts. */
+int64_t runner_step_ns(struct runner *runner);
 
 /* ---- planner instances (runner_isolate.c) ---- */
 

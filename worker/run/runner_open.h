@@ -18,6 +18,7 @@ struct runner_source {
     struct planner_config planner_config;
     uint32_t slot_count;
     uint32_t thread_count; /* per learned world */
+    bool overlap;          /* as of struct runner_config */
     const char *device;    /* that learned worlds may use, as on the command line; NULL: auto */
     uint64_t spill_bytes_max;
     int64_t checkpoint_ns; /* as of struct runner_config */

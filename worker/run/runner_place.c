@@ -36,8 +36,8 @@ struct rollout *runner_checkpoint_due(const struct runner *runner, const struct 
 {
     for (uint32_t i = 0; i < runner->slot_count; i++) {
         struct rollout *rollout = runner->slots[i];
-        if (rollout != NULL && rollout->job == job && rollout->checkpoint != NULL &&
-            checkpoint_due(rollout, period_ns)) {
+        if (rollout != NULL && !runner->active[i] && rollout->job == job &&
+            rollout->checkpoint != NULL && checkpoint_due(rollout, period_ns)) {
             return rollout;
         }
     }
@@ -138,6 +138,7 @@ static void leave_slot(struct runner *runner, struct rollout *rollout)
 {
     runner_ops(runner)->slot_release(runner->world, (uint32_t)rollout->slot);
     runner->slots[rollout->slot] = NULL;
+    runner->active[rollout->slot] = 0;
     runner->active_count--;
     rollout->slot = -1;
 }
@@ -229,7 +230,7 @@ int32_t runner_make_way(struct runner *runner, const struct job_run *job)
     bool room = runner->parked_branch_count < RUNNER_PARKED_MAX;
     for (uint32_t i = 0; i < runner->slot_count; i++) {
         struct rollout *rollout = runner->slots[i];
-        if (rollout != NULL && (room || rollout->branch == ROLLOUT_MAIN) &&
+        if (rollout != NULL && !runner->active[i] && (room || rollout->branch == ROLLOUT_MAIN) &&
             rollout->job->order > (latest == NULL ? job : latest->job)->order) {
             latest = rollout;
         }
