@@ -96,8 +96,8 @@ static void add_confinement(const struct planner_confinement *confinement, char 
     }
 }
 
-/* Models, worlds of the user's, and where they run. */
-static void add_models(const struct pool_config *config, const char **argv, size_t *argc)
+/* Models, worlds of the user's, where they run, and flags. */
+static void add_choices(const struct pool_config *config, const char **argv, size_t *argc)
 {
     const struct {
         const char *option, *value;
@@ -112,6 +112,12 @@ static void add_models(const struct pool_config *config, const char **argv, size
             argv[(*argc)++] = rows[i].option;
             argv[(*argc)++] = rows[i].value;
         }
+    }
+    if (config->verbose) {
+        argv[(*argc)++] = "--verbose";
+    }
+    if (config->overlap) {
+        argv[(*argc)++] = "--overlap";
     }
 }
 
@@ -164,16 +170,7 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
         argc++;
     }
     add_confinement(config->confinement, limits, argv, &argc);
-    const struct {
-        bool set;
-        const char *option;
-    } flags[] = {{config->verbose, "--verbose"}, {config->overlap, "--overlap"}};
-    for (size_t i = 0; i < COUNT_OF(flags); i++) {
-        if (flags[i].set) {
-            argv[argc++] = flags[i].option;
-        }
-    }
-    add_models(config, argv, &argc);
+    add_choices(config, argv, &argc);
     CHECK(argc < ARGUMENTS_MAX);
     pid_t pid = 0;
     posix_spawn_file_actions_t actions;

@@ -24,6 +24,13 @@ enum { KEEP_EVERY_MS = 1000 };
         "--keep-every-ms", "MS", "hand what is finished of a job to the store this often (1000)", \
             .number = &(place)                                                                    \
     }
+#define SLOTS_OPTION_ROWS(slots, overlap)                                                  \
+    {"--slots", "N", "rollouts at a time per worker, 1 to 1024 (16)", .number = &(slots)}, \
+    {                                                                                      \
+        "--overlap", NULL,                                                                 \
+            "the planner answers for half of the slots while the world steps the rest",    \
+            .flag = &(overlap)                                                             \
+    }
 
 struct pool_config {
     const char *store_url;
