@@ -33,7 +33,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { REPLAY_PAGE = 100, THREADS_MAX = 64 };
+enum { REPLAY_IDS_MAX = 64, REPLAY_PAGE = 100, THREADS_MAX = 64 };
 
 struct replay {
     struct store *store;
@@ -367,8 +367,9 @@ static void miss(void *context, const struct store_job *job, const char *branch_
                job->spec.seed, job->spec.rollout_count, found);
 }
 
-static enum status replay_all(struct replay *replay, const char *suite, int64_t outcome_id,
-                              struct error *error)
+/* Outcomes of the store, of a suite, or (outcome_id > 0) one alone, page by page. */
+static enum status replay_pages(struct replay *replay, const char *suite, int64_t outcome_id,
+                                struct error *error)
 {
     struct store_outcome_filter filter = {.outcome_id = outcome_id, .limit = REPLAY_PAGE};
     struct outcome *page = calloc(REPLAY_PAGE, sizeof *page);
@@ -390,19 +391,32 @@ static enum status replay_all(struct replay *replay, const char *suite, int64_t 
         }
     }
     free(page);
-    if (status == STATUS_OK && outcome_id == 0 && replay->share == 0.0) {
+    return status;
+}
+
+static enum status replay_one(struct replay *replay, int64_t id, struct error *error)
+{
+    const int64_t driven = replay->same + replay->different;
+    const int64_t clips = replay->clips;
+    TRY(replay_pages(replay, NULL, id, error));
+    if (replay->clips > clips) {
+        return error_set(error, STATUS_USAGE,
+                         "outcome %" PRId64 ": a clip of training data, not a drive; swerve "
+                         "datagen makes it again",
+                         id);
+    }
+    if (replay->same + replay->different == driven) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %" PRId64 ": the store has none", id);
+    }
+    return STATUS_OK;
+}
+
+static enum status replay_all(struct replay *replay, const char *suite, struct error *error)
+{
+    enum status status = replay_pages(replay, suite, 0, error);
+    if (status == STATUS_OK && replay->share == 0.0) {
         status = replay_missing_find(replay->store, replay->prepared_scenarios, suite,
                                      replay->last_job, miss, replay, error);
-    }
-    if (status == STATUS_OK && outcome_id != 0 && replay->clips > 0) {
-        return error_set(error, STATUS_USAGE,
-                         "outcome %lld: a clip of training data, not a drive; swerve datagen "
-                         "makes it again",
-                         (long long)outcome_id);
-    }
-    if (status == STATUS_OK && outcome_id != 0 && replay->same + replay->different == 0) {
-        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
-                         (long long)outcome_id);
     }
     if (status == STATUS_OK &&
         replay->same + replay->different + replay->missing + replay->passed_over + replay->clips ==
@@ -473,8 +487,10 @@ static int finish(struct replay *replay, enum status status, const struct error 
     return same ? 0 : status_exit_code(STATUS_MISMATCH);
 }
 
-/* Replays from a store that is open, closes it and says how it went. */
-static int replay_store(struct replay *replay, const char *models, const char *suite, int64_t id)
+/* Replays from a store that is open, closes it and says how it went: the outcomes `ids`, or where
+ * their count is 0 all of a suite, or of the store. */
+static int replay_store(struct replay *replay, const char *models, const char *suite,
+                        const int64_t *ids, uint32_t count)
 {
     struct error error;
     const struct world_source_options how = {.confinement = replay->confinement,
@@ -496,7 +512,12 @@ static int replay_store(struct replay *replay, const char *models, const char *s
                                 replay->missing_results == NULL)) {
         status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
     }
-    THEN(status, replay_all(replay, suite, id, &error));
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = replay_one(replay, ids[i], &error);
+    }
+    if (status == STATUS_OK && count == 0) {
+        status = replay_all(replay, suite, &error);
+    }
     if (status == STATUS_OK && replay->dump.folder != NULL) {
         status = replay->dump.status;
         error = replay->dump.error;
@@ -533,8 +554,8 @@ static enum status choose_sample(struct replay *replay, const char *share, bool 
 static enum status check_choice(uint32_t outcomes, bool all, int64_t slots, int64_t threads,
                                 struct error *error)
 {
-    if ((outcomes == 1) == all) {
-        return error_set(error, STATUS_USAGE, "replay: expected one OUTCOME or --all, found %s",
+    if ((outcomes > 0) == all) {
+        return error_set(error, STATUS_USAGE, "replay: expected outcomes or --all, found %s",
                          all ? "both" : "neither");
     }
     const struct cli_bounds bounds[] = {
@@ -579,21 +600,23 @@ int command_replay(int argc, char **argv)
     };
     const struct cli_command command = {
         "replay",
-        "OUTCOME|--all --store URL",
+        "OUTCOME..|--all --store URL",
         "Runs outcomes again and compares.",
-        CLI_ROWS(rows, 0, 1),
+        CLI_ROWS(rows, 0, REPLAY_IDS_MAX),
     };
-    const char *argument = NULL;
+    const char *arguments[REPLAY_IDS_MAX];
+    int64_t ids[REPLAY_IDS_MAX];
     uint32_t count = 0;
     struct error error;
-    int64_t id = 0;
-    CLI_PARSE(&command, argc, argv, &argument, &count);
+    CLI_PARSE(&command, argc, argv, arguments, &count);
     if (check_choice(count, all, slots, threads, &error) != STATUS_OK ||
         choose_sample(&replay, sample, all, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
-    if (count == 1 && cli_parse_id(argument, &id, &error) != STATUS_OK) {
-        return cli_fail(&error);
+    for (uint32_t i = 0; i < count; i++) {
+        if (cli_parse_id(arguments[i], &ids[i], &error) != STATUS_OK) {
+            return cli_fail(&error);
+        }
     }
     if (confinement_options_settle(&confinement, cli_store_url(url), &replay.confinement, &error) !=
             STATUS_OK ||
@@ -605,7 +628,7 @@ int command_replay(int argc, char **argv)
     replay.stream = !all;
     replay.store_url = cli_store_url(url);
     replay.kept_confinement = replay.confinement;
-    return replay_store(&replay, models, suite, id);
+    return replay_store(&replay, models, suite, ids, count);
 }
 
 enum { DEBUG_DEADLINE_MS = 24 * 60 * 60 * 1000 };
@@ -652,5 +675,5 @@ int command_debug(int argc, char **argv)
         return cli_fail(&error);
     }
     setenv("SWERVE_DEBUG", "1", 1);
-    return replay_store(&replay, models, NULL, id);
+    return replay_store(&replay, models, NULL, &id, 1);
 }

@@ -119,8 +119,8 @@ replays_are_identical() {
         code 0 "$swerve" replay --all --store a.db --slots $slots --json
         holds 'd["identical"] == 35 and d["different"] == 0 and len(d["outcomes"]) == 35' out
     done
-    code 0 "$swerve" replay 3 --store a.db
-    says out "1 identical"
+    code 0 "$swerve" replay 3 4 --store a.db
+    says out "2 identical, 0 different"
 }
 workers_and_slots_do_not_matter() {
     code 0 "$swerve" run "$root/scenarios/smoke.json" --store b.db --workers 1 --slots 1
@@ -169,7 +169,7 @@ exit_2_usage() {
     code 2 "$swerve" replay --all --threads 65 --store a.db
     says err "replay: --threads: expected 1 to 64, found 65"
     code 2 "$swerve" replay 1 --all --store a.db
-    says err "expected one OUTCOME or --all, found both"
+    says err "expected outcomes or --all, found both"
     code 2 "$swerve" store gc --older-than 0 --store a.db
     says err "--older-than: expected 1 to 876000 hours, found 0"
     code 2 "$swerve" run drive.json --colour red
@@ -374,7 +374,7 @@ JSON
     code 3 "$swerve" show 1 --evidence e.png --store a.db
     says err "expected a rollout flagged in a learned world"
     [ -e e.png ] && fail "a picture of nothing"
-    code 3 "$swerve" replay 999999 --store a.db
+    code 3 "$swerve" replay 1 999999 --store a.db
     code 3 "$swerve" report nosuchsuite --store a.db
     results a.db >after.txt
     same a.txt after.txt
@@ -923,7 +923,6 @@ END
     [ "$(head -c 4 flagged.png | tail -c 3)" = PNG ] || fail "flagged.png is no picture"
     code 0 "$swerve" replay --all --store learned.db --models models
     says out "2 identical, 0 different"
-    cp learned.db edited.db
     cp -r learned.db.artifacts edited.db.artifacts
     python3 -c 'import sqlite3
 with sqlite3.connect("edited.db") as db:
