@@ -923,6 +923,7 @@ END
     [ "$(head -c 4 flagged.png | tail -c 3)" = PNG ] || fail "flagged.png is no picture"
     code 0 "$swerve" replay --all --store learned.db --models models
     says out "2 identical, 0 different"
+    cp learned.db edited.db
     cp -r learned.db.artifacts edited.db.artifacts
     python3 -c 'import sqlite3
 with sqlite3.connect("edited.db") as db:
