@@ -90,7 +90,7 @@ static enum status check(const struct retrain_plan *plan, const char *store_url,
 
 static enum status save(const struct retrain_plan *plan, struct error *error)
 {
-    char *text = json_dumps(plan->root, JSON_INDENT(1));
+    char *text = json_indented_text(plan->root);
     TRY(memory_check(text, error, "%s: out of memory", plan->path));
     enum status status = file_replace(plan->path, text, strlen(text), 0644, error);
     free(text);
