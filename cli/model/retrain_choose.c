@@ -204,7 +204,7 @@ enum status retrain_choose(const struct retrain_options *options, double held_ou
     if (mkdir(path, 0777) != 0 && errno != EEXIST) {
         return error_set(error, STATUS_IO, "%s: %s", path, strerror(errno));
     }
-    enum status status = pairs_read(store, &pairs, error);
+    enum status status = pairs_read_taken(store, &pairs, error);
     THEN(status, lessons_choose(&pairs, &how, &lessons, error));
     THEN(status, write_side(&lessons, plan, store, false, error));
     THEN(status, write_side(&lessons, plan, store, true, error));

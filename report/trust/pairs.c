@@ -387,12 +387,15 @@ static void drop_incomplete(struct pairs *out)
     out->count = kept;
 }
 
-enum status pairs_read(struct store *store, struct pairs *out, struct error *error)
+static enum status read_pairs(struct store *store, bool taken, struct pairs *out,
+                              struct error *error)
 {
     struct reading reading = {.out.drives.keeps_measures = true};
     enum status status = store_outcomes_each(store, NULL, add_repeat, &reading, error);
     THEN(status, make_index(&reading, error));
-    THEN(status, reading.out.count > 0 ? add_taken_over(store, &reading, error) : STATUS_OK);
+    if (taken && reading.out.count > 0) {
+        THEN(status, add_taken_over(store, &reading, error));
+    }
     if (status == STATUS_OK && reading.out.count > 0 && reading.arbiter) {
         status = store_outcomes_each(store, NULL, add_other, &reading, error);
     }
@@ -407,6 +410,16 @@ enum status pairs_read(struct store *store, struct pairs *out, struct error *err
     drop_incomplete(&reading.out);
     *out = reading.out;
     return STATUS_OK;
+}
+
+enum status pairs_read(struct store *store, struct pairs *out, struct error *error)
+{
+    return read_pairs(store, false, out, error);
+}
+
+enum status pairs_read_taken(struct store *store, struct pairs *out, struct error *error)
+{
+    return read_pairs(store, true, out, error);
 }
 
 void pairs_finish(struct pairs *pairs)
