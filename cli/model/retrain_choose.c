@@ -3,6 +3,7 @@
  */
 #include "cli/model/retrain_choose.h"
 
+#include "base/array.h"
 #include "base/file.h"
 #include "cli/cli.h"
 #include "report/trust/disagreements.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { WEIGHTS_BYTES_MAX = 1 << 30 };
+enum { WEIGHTS_BYTES_MAX = 1 << 30, OUTCOMES_PAGE = 100 };
 
 /* ---- models ---- */
 
@@ -101,6 +102,34 @@ static enum status put_weights(const struct retrain_options *options,
 }
 
 /* ---- suites ---- */
+
+/* Behind the audits, the student's drives that were flagged. */
+static enum status add_flagged(struct store *store, const char *student_hash, struct pairs *pairs,
+                               struct error *error)
+{
+    struct store_outcome_filter filter = {
+        .by_verdict = true, .verdict = VERDICT_FLAGGED, .limit = OUTCOMES_PAGE};
+    struct outcome *page = calloc(OUTCOMES_PAGE, sizeof *page);
+    uint32_t count = OUTCOMES_PAGE;
+    enum status status = memory_check(page, error, "retrain: out of memory");
+    while (status == STATUS_OK && count == OUTCOMES_PAGE) {
+        status = store->ops->outcomes(store, &filter, page, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            filter.after_id = page[i].id;
+            if (page[i].tier != TIER_STUDENT || page[i].audit_of != 0 ||
+                strcmp(page[i].model_hash, student_hash) != 0) {
+                continue;
+            }
+            status = array_room(&pairs->pairs, pairs->count, sizeof *pairs->pairs, error);
+            if (status == STATUS_OK) {
+                pairs->pairs[pairs->count] = pairs_pair_of_answer(&page[i]);
+                pairs->pairs[pairs->count++].shadow = false;
+            }
+        }
+    }
+    free(page);
+    return status;
+}
 
 static enum status write_side(const struct lessons *lessons, const struct retrain_plan *plan,
                               struct store *store, bool held_out, struct error *error)
@@ -205,6 +234,7 @@ enum status retrain_choose(const struct retrain_options *options, double held_ou
         return error_set(error, STATUS_IO, "%s: %s", path, strerror(errno));
     }
     enum status status = pairs_read_taken(store, &pairs, error);
+    THEN(status, add_flagged(store, student->hash, &pairs, error));
     THEN(status, lessons_choose(&pairs, &how, &lessons, error));
     THEN(status, write_side(&lessons, plan, store, false, error));
     THEN(status, write_side(&lessons, plan, store, true, error));

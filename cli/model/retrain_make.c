@@ -98,13 +98,14 @@ static enum status book(void *context, double seconds, struct error *error)
 
 /* ---- children ---- */
 
-/* Runs a child; what it prints is NAME.out of the folder, what it says NAME.log. */
-static enum status run(struct retrain *self, const char *const *list, const char *name, int *code,
-                       char log[LIMIT_PATH_BYTES], struct error *error)
+/* Runs a child; what it prints is NAME.out of the folder, what it says NAME.log. One of a stage is
+ * booked, and has until --hours are over. */
+static enum status run(struct retrain *self, const char *const *list, const char *name, bool staged,
+                       int *code, char log[LIMIT_PATH_BYTES], struct error *error)
 {
     char file[64];
     char out[LIMIT_PATH_BYTES];
-    const double left_s = retrain_left_s(self);
+    const double left_s = staged ? retrain_left_s(self) : (double)INFINITY;
     const int64_t now_ns = clock_now_ns(clock_system());
     snprintf(file, sizeof file, "%s.out", name);
     TRY(retrain_plan_path(&self->plan, file, out, error));
@@ -116,7 +117,7 @@ static enum status run(struct retrain *self, const char *const *list, const char
         .log = log,
         .until_ns = isfinite(left_s) ? now_ns + (int64_t)(left_s * (double)NS_PER_S) : INT64_MAX,
         .interrupted = self->interrupted,
-        .spent = retrain_plan_state(&self->plan, self->stage) == RETRAIN_OPEN ? NULL : book,
+        .spent = staged ? book : NULL,
         .context = self};
     enum status status = retrain_child_run(&child, code, error);
     if (status == STATUS_TIMEOUT) {
@@ -151,7 +152,7 @@ static enum status run_swerve(struct retrain *self, const struct words *words, c
 {
     char log[LIMIT_PATH_BYTES];
     int code = 0;
-    TRY(run(self, words->list, name, &code, log, error));
+    TRY(run(self, words->list, name, true, &code, log, error));
     return code == 0 ? STATUS_OK : failed(name, code, log, error);
 }
 
@@ -213,7 +214,7 @@ enum status retrain_check_trainer(struct retrain *self, struct error *error)
     struct words *words = trainer_words(self);
     TRY(memory_check(words, error, "retrain: out of memory"));
     say(words, "--check");
-    enum status status = run(self, words->list, "check", &code, log, error);
+    enum status status = run(self, words->list, "check", false, &code, log, error);
     free(words);
     TRY(status);
     return code == 0 ? STATUS_OK
@@ -244,7 +245,8 @@ static enum status choose(struct retrain *self, json_t **made, struct error *err
                          (int)chosen.families_held_out));
     if (!self->options->json) {
         text_print(stdout,
-                   "%u scenarios with another verdict, %u healthy ones; %u of %u logical scenarios "
+                   "%u scenarios with another verdict or a flag, %u healthy ones; %u of %u logical "
+                   "scenarios "
                    "are held out\n",
                    chosen.differing, chosen.healthy, chosen.families_held_out, chosen.families);
     }
@@ -418,7 +420,7 @@ static enum status train(struct retrain *self, json_t **made, struct error *erro
                    less ? ": what --hours or an earlier run leaves" : "");
         fflush(stdout);
     }
-    THEN(status, run(self, words->list, "train", &code, log, error));
+    THEN(status, run(self, words->list, "train", true, &code, log, error));
     free(words);
     TRY(status);
     if (code != 0) {
@@ -552,7 +554,7 @@ static enum status evaluate(struct retrain *self, json_t **made, struct error *e
     say_number(words, "--workers", o->workers);
     say_number(words, "--days", o->days);
     say(words, "--json");
-    THEN(status, run(self, words->list, "evaluate", &code, log, error));
+    THEN(status, run(self, words->list, "evaluate", true, &code, log, error));
     free(words);
     TRY(status);
     return code == 0 || code == 1 ? read_evaluation(self, log, made, error)

@@ -25,10 +25,16 @@ static bool has_verdict(const struct pairs_side *side)
            (side->verdict == VERDICT_PASS || side->verdict == VERDICT_FAIL);
 }
 
+/* A health check broke the drive off; nobody has to disagree with it. */
+static bool is_flagged(const struct pairs_pair *pair)
+{
+    return pair->student.verdict == VERDICT_FLAGGED;
+}
+
 bool lessons_differs(const struct pairs_pair *pair)
 {
     const struct pairs_side *judge = has_verdict(&pair->object) ? &pair->object : &pair->teacher;
-    return pair->student.verdict != judge->verdict;
+    return is_flagged(pair) || pair->student.verdict != judge->verdict;
 }
 
 static uint64_t family_of(const char *scenario_id)
@@ -45,12 +51,12 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : (x->seed > y->seed) - (x->seed < y->seed);
 }
 
-/* By scenario's id, the newest audit first. */
+/* By scenario's id, the newest drive first. */
 static int compare_ids(const void *a, const void *b)
 {
     const struct pairs_pair *x = ((const struct lesson *)a)->pair;
     const struct pairs_pair *y = ((const struct lesson *)b)->pair;
-    int64_t newer = y->teacher.outcome_id - x->teacher.outcome_id;
+    int64_t newer = y->student.outcome_id - x->student.outcome_id;
     int order = strcmp(x->scenario_id, y->scenario_id);
     return order != 0 ? order : (newer > 0) - (newer < 0);
 }
@@ -63,7 +69,7 @@ static void collect(const struct pairs *pairs, const char *student_hash, struct 
     uint32_t kept = 0;
     for (uint32_t i = 0; i < pairs->count; i++) {
         const struct pairs_pair *pair = &pairs->pairs[i];
-        if (!pair->shadow && !pair->unlike && pairs_judged(pair) &&
+        if (!pair->shadow && !pair->unlike && (is_flagged(pair) || pairs_judged(pair)) &&
             strcmp(pair->student_hash, student_hash) == 0) {
             out->lessons[out->count++] = (struct lesson){.pair = pair};
         }
@@ -224,8 +230,8 @@ enum status lessons_choose(const struct pairs *pairs, const struct lessons_optio
         keep(&chosen, found, count, options->healthy, &chosen);
         if (chosen.differing == 0) {
             status = error_set(error, STATUS_NOT_FOUND,
-                               "lessons: expected audits of %.12s whose verdict differs, found "
-                               "none among %u: there is nothing to learn from",
+                               "lessons: expected audits of %.12s whose verdict differs, or "
+                               "flags, found none among %u: there is nothing to learn from",
                                options->student_hash, chosen.count);
         }
     }

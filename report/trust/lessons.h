@@ -1,8 +1,9 @@
 /*
- * Lessons: the audited scenarios that a student's successor is trained on. Those on whose verdict
- * it differs from its teacher or from the object world, and for each of them some healthy ones of
- * the same slices, so that it does not unlearn what it can. Logical scenarios that are held out end
- * the training; cases and seeds of one resemble each other, so they are all on one side.
+ * Lessons: the scenarios that a student's successor is trained on. Those in which it was flagged,
+ * or on whose verdict it differs from its teacher or from the object world, and for each of them
+ * some healthy ones of the same slices, so that it does not unlearn what it can. Logical scenarios
+ * that are held out end the training; cases and seeds of one resemble each other, so they are all
+ * on one side.
  */
 #ifndef SWERVE_REPORT_TRUST_LESSONS_H
 #define SWERVE_REPORT_TRUST_LESSONS_H
@@ -30,8 +31,9 @@ struct lessons {
     uint32_t families_held_out;
 };
 
-/* Whether the student's verdict differs from the teacher's, which the object world does not
- * confirm the student in, or from the object world's. */
+/* Audits, and behind them drives that were flagged (pairs_pair_of_answer(), no shadow). Whether one
+ * differs: it was flagged, its verdict is not the object world's or, where that did not answer, the
+ * teacher's. */
 bool lessons_differs(const struct pairs_pair *pair);
 
 /* The share of hashes of logical scenarios, so that one stays on its side in every store and in the
