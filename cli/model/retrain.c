@@ -246,6 +246,15 @@ static enum status settle(struct retrain *self, struct error *error)
                                        "command goes on");
 }
 
+/* Whether there is one, before a folder is made. */
+static enum status check_store(const struct retrain *self, struct error *error)
+{
+    struct store *store = NULL;
+    TRY(cli_store_open(self->store_url, &store, error));
+    cli_store_close(store);
+    return STATUS_OK;
+}
+
 int model_retrain(const struct retrain_options *options)
 {
     struct error error;
@@ -259,7 +268,7 @@ int model_retrain(const struct retrain_options *options)
     self->store_url = cli_store_url(options->store_url);
     self->interrupted = cli_catch_interrupts();
     status = settle(self, &error);
-    THEN(status, cli_store_exists(self->store_url, &error));
+    THEN(status, check_store(self, &error));
     THEN(status, retrain_plan_begin(options->work, self->store_url, &self->plan, &error));
     int code = 0;
     if (status == STATUS_OK) {

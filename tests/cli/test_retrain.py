@@ -164,6 +164,15 @@ def healthy_ones_are_of_the_same_slices_and_families_are_on_one_side():
     assert ids["evaluate"] == ids["held-out"], ids
 
 
+def what_was_trained_on_judges_nothing():
+    store = fresh("judge.db")
+    retrain(store, "--drive", "suite.json", work="judge")
+    ids = {side: {json.loads(path.read_text())["id"] for path in pathlib.Path("judge/suite", side).glob("*.json")
+                  if path.name != "suite.json"} for side in ("train", "evaluate")}
+    everything = {f"{kind}{i}" for kind in ("wet", "dry") for i in range(5)}
+    assert ids["train"] and ids["evaluate"] == everything - ids["train"], ids
+
+
 def the_same_command_does_nothing_again():
     began = pathlib.Path("began").read_text()
     trained = os.stat("work/train/weights.safetensors").st_mtime_ns
@@ -314,7 +323,7 @@ def two_do_not_work_in_one_folder():
 
 
 TESTS = [the_whole_way, healthy_ones_are_of_the_same_slices_and_families_are_on_one_side, the_same_command_does_nothing_again,
-         killed_after_each_stage_it_ends_the_same, killed_within_the_training_it_goes_on_there, what_changed_is_named,
+         what_was_trained_on_judges_nothing, killed_after_each_stage_it_ends_the_same, killed_within_the_training_it_goes_on_there, what_changed_is_named,
          again_makes_it_and_what_follows, what_is_no_better_is_not_added, what_does_not_pass_is_a_candidate_and_slices_are_named,
          a_budget_stops_it_and_more_goes_on, misuse_and_what_lacks_are_said_before_anything, two_do_not_work_in_one_folder]
 

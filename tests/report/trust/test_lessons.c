@@ -70,14 +70,19 @@ static void healthy_ones_are_of_like_slices(void)
     add("wet", "rain", 1, true);
     add("dry/a=1", "clear", 1, false);
     add("dry/a=2", "clear", 1, false);
+    for (uint64_t i = 0; i < 9; i++) {
+        char id[LIMIT_ID_BYTES];
+        snprintf(id, sizeof id, "dry/a=%u", (unsigned)i + 3);
+        add(id, "clear", 1, false);
+    }
     add("also_wet", "rain", 1, false);
     EXPECT_OK(choose(1, 0.2), error);
     EXPECT_INT(lessons.differing, 1);
     EXPECT_INT(lessons.healthy, 1);
     EXPECT(find("also_wet") != NULL && !find("also_wet")->differs && find("wet")->differs);
     EXPECT(!find("wet")->held_out && find("also_wet")->held_out);
-    EXPECT_OK(choose(9, 0.2), error);
-    EXPECT_INT(lessons.healthy, 3);
+    EXPECT_OK(choose(99, 0.2), error);
+    EXPECT_INT(lessons.healthy, 12);
     EXPECT_INT(lessons.families, 3);
     EXPECT_INT(find("dry/a=1")->held_out, find("dry/a=2")->held_out);
 }
@@ -136,9 +141,10 @@ static void fill(void)
     pairs.count = 0;
     const uint32_t families = 2 + draw(12);
     for (uint32_t f = 0; f < families; f++) {
+        const uint32_t name = 100 * draw(1000) + f;
         for (uint32_t c = 0; c <= draw(4); c++) {
             char id[LIMIT_ID_BYTES];
-            snprintf(id, sizeof id, "family%u/a=%u", draw(1000) * 100 + f, c);
+            snprintf(id, sizeof id, "family%u/a=%u", name, c);
             for (uint64_t seed = 0; seed <= draw(3); seed++) {
                 add(id, draw(2) == 0 ? "rain" : "clear", seed, draw(4) == 0);
             }
