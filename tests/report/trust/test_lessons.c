@@ -75,12 +75,12 @@ static void healthy_ones_are_of_like_slices(void)
         snprintf(id, sizeof id, "dry/a=%u", (unsigned)i + 3);
         add(id, "clear", 1, false);
     }
-    add("also_wet", "rain", 1, false);
+    add("soaked", "rain", 1, false);
     EXPECT_OK(choose(1, 0.2), error);
     EXPECT_INT(lessons.differing, 1);
     EXPECT_INT(lessons.healthy, 1);
-    EXPECT(find("also_wet") != NULL && !find("also_wet")->differs && find("wet")->differs);
-    EXPECT(!find("wet")->held_out && find("also_wet")->held_out);
+    EXPECT(find("soaked") != NULL && !find("soaked")->differs && find("wet")->differs);
+    EXPECT(!find("wet")->held_out && find("soaked")->held_out);
     EXPECT_OK(choose(99, 0.2), error);
     EXPECT_INT(lessons.healthy, 12);
     EXPECT_INT(lessons.families, 3);
