@@ -157,7 +157,7 @@ static enum status make(struct retrain *self, json_t *inputs, struct error *erro
     int64_t start_ns = clock_now_ns(clock_system());
     double before_s = retrain_plan_spent_s(&self->plan);
     enum status status = retrain_make(self, &made, error);
-    /* What no child has booked. */
+    /* The rest, which no child has booked. */
     double took_s = (double)(clock_now_ns(clock_system()) - start_ns) / (double)NS_PER_S;
     double booked_s = retrain_plan_spent_s(&self->plan) - before_s;
     enum status booked = retrain_plan_spend(&self->plan, self->stage, fmax(took_s - booked_s, 0.0),

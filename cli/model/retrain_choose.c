@@ -186,7 +186,8 @@ static enum status add_entry(struct suite_folder *folder, const struct suite_ent
     return status;
 }
 
-/* What judges, without what was trained on: else the gate asks what was learnt by heart. */
+/* Scenarios that judge, without those that were trained on: else the gate asks what was learnt by
+ * heart. */
 static enum status write_judges(const struct retrain_options *options,
                                 const struct retrain_plan *plan, struct error *error)
 {

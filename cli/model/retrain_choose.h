@@ -35,7 +35,7 @@ enum status retrain_choose(const struct retrain_options *options, double held_ou
                            const struct retrain_model *student, const struct retrain_model *teacher,
                            struct retrain_chosen *out, struct error *error);
 
-/* What is there of it, as digests. The caller owns *out. */
+/* Digests of what is there of it. The caller owns *out. */
 enum status retrain_choose_look(const struct retrain_plan *plan, json_t **out, struct error *error);
 
 #endif

@@ -352,7 +352,7 @@ static enum status look_file(const struct retrain *self, const char *file, const
     return memory_check(*made, error, "retrain: out of memory");
 }
 
-/* What the trainer says of the held-out scenarios; without anything better the retraining ends. */
+/* The trainer's report on the held-out scenarios; without anything better the retraining ends. */
 static enum status read_training(const struct retrain *self, json_t *made, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];

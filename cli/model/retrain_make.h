@@ -1,5 +1,5 @@
 /*
- * How each stage of a retraining is made, and what is there of it.
+ * Making of each stage of a retraining, and a look at what is there of it.
  */
 #ifndef SWERVE_CLI_MODEL_RETRAIN_MAKE_H
 #define SWERVE_CLI_MODEL_RETRAIN_MAKE_H
@@ -43,7 +43,7 @@ enum status retrain_make_clear(struct retrain *self, struct error *error);
 /* Makes it, or goes on. *made: a new object, of digests and names; a text "refused" in it says why
  * the retraining ends there. */
 enum status retrain_make(struct retrain *self, json_t **made, struct error *error);
-/* What is there of it: a new object, or NULL where the store has it. */
+/* Digests of what is there of it: a new object, or NULL where the store has it. */
 enum status retrain_make_look(struct retrain *self, json_t **made, struct error *error);
 
 #endif

@@ -67,7 +67,7 @@ class Judge:
 
 
 class Course:
-    """What came of the training so far, kept so that it goes on after a kill."""
+    """The training so far, kept so that it goes on after a kill."""
 
     def __init__(self, state: Path, base_error: float):
         self.path = state / "course.pt"
@@ -101,7 +101,7 @@ class Course:
 
 
 def settings(args: argparse.Namespace, more: list[str]):
-    """What the parts of training.py take, with their defaults."""
+    """Arguments that the parts of training.py take, with their defaults."""
     from training import common_arguments
 
     parser = argparse.ArgumentParser()
@@ -115,64 +115,87 @@ def settings(args: argparse.Namespace, more: list[str]):
     return parser.parse_args(words + more)
 
 
-def train(args: argparse.Namespace, more: list[str]) -> None:
-    import torch
-
+def steps(model, teacher, pools, trainer, how, rng):
+    """Training, a batch each time that it is asked for, as distill_student.py does it."""
     from distill_student import from_teacher, unrolled
+
+    while trainer.budget.spent < 1:
+        pool, batch = pools.next()
+        want = from_teacher(teacher, batch) if rng.random() < how.teacher_share else batch.want
+        loss, out = unrolled(
+            model, batch.tick, batch.noise, want, batch.weights, how.camera_weight
+        )
+        trainer.step(loss, len(batch.streams))
+        chosen = pool.going_on()
+        if chosen:
+            frames = tuple(o if o is None else o[chosen] for o in out)
+            pool.commit(chosen, frames, batch.want[0][chosen], batch.truth[chosen])
+        yield trainer.budget.spent >= 1
+
+
+def train(args: argparse.Namespace, more: list[str]) -> None:
     from export import read_any, write_model
     from training import Pools, Trainer, begin
 
     how = settings(args, more)
     rng, _, device = begin(how)
     model, teacher = read_any(args.base).to(device), read_any(args.teacher).to(device).eval()
-    judge = Judge(argparse.Namespace(**vars(how) | {"data": args.data, "window": model.config.window}), device)
+    judging = vars(how) | {"data": args.data, "window": model.config.window}
+    judge = Judge(argparse.Namespace(**judging), device)
     course = Course(args.state, judge.error(model.eval()))
     if course.load(model):
         print(f"goes on after {course.seconds:.0f} s", flush=True)
     model.train()
     trainer = Trainer(model, how, how.rate)
-    recipe = {"window": model.config.window, "full_history": how.full_history, "one_page": how.one_page,
-              "roll": how.roll, "roll_ticks": how.roll_ticks}
+    recipe = {
+        "window": model.config.window,
+        "full_history": how.full_history,
+        "one_page": how.one_page,
+        "roll": how.roll,
+        "roll_ticks": how.roll_ticks,
+    }
     pools = Pools(how, recipe, rng, device)
-    between = max(LOOK_LEAST_S, LOOK_SHARE * args.seconds)
-    began, looked, before = time.monotonic(), time.monotonic(), course.seconds
-    stopped = "seconds"
     print(f"held-out error {course.base_error:.6f} of the base", flush=True)
-    while trainer.budget.spent < 1:
-        pool, batch = pools.next()
-        want = from_teacher(teacher, batch) if rng.random() < how.teacher_share else batch.want
-        loss, out = unrolled(model, batch.tick, batch.noise, want, batch.weights, how.camera_weight)
-        trainer.step(loss, len(batch.streams))
-        chosen = pool.going_on()
-        if chosen:
-            pool.commit(chosen, tuple(o if o is None else o[chosen] for o in out), batch.want[0][chosen],
-                        batch.truth[chosen])
+    between = max(LOOK_LEAST_S, LOOK_SHARE * args.seconds)
+    began = looked = time.monotonic()
+    spent, stepped, stopped = course.seconds, course.steps, "seconds"
+    for last in steps(model, teacher, pools, trainer, how, rng):
         now = time.monotonic()
-        if now - looked < between and trainer.budget.spent < 1:
+        if now - looked < between and not last:
             continue
-        course.seconds, course.steps = before + now - began, course.steps + trainer.budget.steps
+        course.seconds, course.steps = spent + now - began, stepped + trainer.budget.steps
         error = judge.error(trainer.average.model)
         course.look(error, trainer.average.model)
         course.save(model)
-        course.steps -= trainer.budget.steps
-        print(f"look {course.looks}: {course.seconds:.0f} s, {trainer.budget.steps} steps, held-out error {error:.6f}",
-              flush=True)
+        print(
+            f"look {course.looks}: {course.seconds:.0f} s, {course.steps} steps, held-out error {error:.6f}",
+            flush=True,
+        )
         looked = time.monotonic()
         if course.since_best >= PATIENCE:
             stopped = "held-out"
             break
+    best = read_any(args.base)
     if course.best is not None:
-        model.load_state_dict(course.best)
-    else:
-        model = read_any(args.base)
-    write_model(model.to("cpu"), args.out, json.dumps({"retrained": args.seed, "steps": course.steps + trainer.budget.steps}))
-    report = {"held_out_base": course.base_error, "held_out": course.best_error, "stopped": stopped,
-              "steps": course.steps + trainer.budget.steps, "seconds": round(before + time.monotonic() - began, 1),
-              "looks": course.looks}
-    temporary = args.report.with_suffix(".tmp")
-    temporary.write_text(json.dumps(report, indent=1) + "\n")
-    os.replace(temporary, args.report)
-    print(json.dumps(report), flush=True)
+        best.load_state_dict(course.best)
+    write_model(best, args.out, json.dumps({"retrained": args.seed, "steps": course.steps}))
+    report(args.report, course, stopped)
+
+
+def report(path: Path, course: Course, stopped: str) -> None:
+    """Replaces the report in one step."""
+    said = {
+        "held_out_base": course.base_error,
+        "held_out": course.best_error,
+        "stopped": stopped,
+        "steps": course.steps,
+        "seconds": round(course.seconds, 1),
+        "looks": course.looks,
+    }
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(said, indent=1) + "\n")
+    os.replace(temporary, path)
+    print(json.dumps(said), flush=True)
 
 
 def main() -> int:

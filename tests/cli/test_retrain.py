@@ -91,7 +91,7 @@ def plan(work="work"):
 
 
 def made(work="work"):
-    """What the stages made; a report of an evaluation has numbers of jobs, which differ where attempts were lost."""
+    """Digests that the stages made; a report of an evaluation has numbers of jobs, which differ where attempts were lost."""
     return {name: {key: value for key, value in stage["made"].items() if key != "report"}
             for name, stage in plan(work)["stages"].items()}
 
