@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/model/model_store.h"
 #include "cli/model/retrain_choose.h"
 #include "cli/model/retrain_make.h"
 #include "cli/model/retrain_plan.h"
@@ -219,10 +220,14 @@ static void tell(const struct retrain *self, enum status status)
                                  status == STATUS_OK, "status", status_name(status), "plan",
                                  self->plan.root));
     } else if (status == STATUS_OK) {
-        text_print(stdout,
-                   "%s passed the gate and is a shadow: \"swerve model show %s --store %s\" tells "
-                   "of it\n",
-                   version, version, self->store_url);
+        bool idle = self->options->percent == 0 || (self->options->percent == MODEL_SHARE_DEFAULT &&
+                                                    self->options->policy == NULL);
+        text_print(
+            stdout,
+            "%s passed the gate and is a shadow%s: \"swerve model show %s --store %s\" tells "
+            "of it\n",
+            version, idle ? " without a share of the jobs (model shadow --share)" : "", version,
+            self->store_url);
     }
 }
 
