@@ -139,13 +139,14 @@ static void keep(const struct lessons *lessons, struct found *found, uint32_t co
                 found[d].differs ? alike(pair, lessons->lessons[found[d].first].pair) : 0;
             found[i].alike = same > found[i].alike ? same : found[i].alike;
         }
-        out->differing += found[i].differs;
     }
     qsort(found, count, sizeof *found, compare_found);
     for (uint32_t i = 0; i < count; i++) {
-        bool wanted = out->healthy < (uint64_t)healthy_each * out->differing;
-        found[i].kept = found[i].differs || wanted;
-        out->healthy += !found[i].differs && wanted;
+        uint64_t most =
+            found[i].differs ? LESSONS_DIFFERING_MAX : (uint64_t)healthy_each * out->differing;
+        uint32_t *kept = found[i].differs ? &out->differing : &out->healthy;
+        found[i].kept = *kept < most && out->differing + out->healthy < LIMIT_SUITE_SCENARIOS;
+        *kept += found[i].kept;
     }
 }
 

@@ -10,6 +10,9 @@
 
 #include "report/trust/pairs.h"
 
+/* More are drawn by their hashes: one suite takes LIMIT_SUITE_SCENARIOS in all. */
+enum { LESSONS_DIFFERING_MAX = LIMIT_SUITE_SCENARIOS / 2 };
+
 struct lessons_options {
     const char *student_hash; /* of whom audits count, in whatever precision */
     uint32_t healthy;         /* scenarios for each that differs */

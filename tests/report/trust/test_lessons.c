@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAIRS_MAX = 400, STORES = 300 };
+enum { PAIRS_MAX = 6000, STORES = 300 };
 
 static uint64_t state = 1;
 static struct pairs_pair list[PAIRS_MAX];
@@ -197,6 +197,19 @@ static void rules_hold_of_any_store(void)
     EXPECT(chosen > STORES / 2);
 }
 
+static void no_more_are_chosen_than_a_suite_takes(void)
+{
+    pairs.count = 0;
+    for (uint32_t i = 0; i < PAIRS_MAX; i++) {
+        char id[LIMIT_ID_BYTES];
+        snprintf(id, sizeof id, "scene%u", i);
+        add(id, "rain", 1, i % 2 == 0);
+    }
+    EXPECT_OK(choose(9, 0.3), error);
+    EXPECT_INT(lessons.differing, LESSONS_DIFFERING_MAX);
+    EXPECT_INT(lessons.count, LIMIT_SUITE_SCENARIOS);
+}
+
 /* Else a successor's successor would be judged by what this one was trained on. */
 static void a_family_stays_on_its_side(void)
 {
@@ -229,7 +242,8 @@ int main(void)
     int failed = TEST_RUN(
         TEST(healthy_ones_are_of_like_slices), TEST(only_what_the_student_was_asked_counts),
         TEST(the_newest_text_of_a_scenario_counts), TEST(what_cannot_be_learnt_from_is_said),
-        TEST(rules_hold_of_any_store), TEST(a_family_stays_on_its_side));
+        TEST(rules_hold_of_any_store), TEST(no_more_are_chosen_than_a_suite_takes),
+        TEST(a_family_stays_on_its_side));
     lessons_finish(&lessons);
     return failed;
 }
