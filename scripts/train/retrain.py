@@ -20,6 +20,7 @@ import json
 import os
 import shlex
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
@@ -32,10 +33,14 @@ def lacking() -> str:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if not missing:
         return ""
-    lock = Path(__file__).resolve().parent / "requirements.txt"
+    python, before, after = shlex.quote(sys.executable), "", ""
+    if (Path(sysconfig.get_path("stdlib")) / "EXTERNALLY-MANAGED").exists():  # as Debian's is
+        before = f"{python} -m venv ~/swerve-train && "
+        python, after = "~/swerve-train/bin/python3", ", then again with ~/swerve-train/bin first in PATH"
+    lock = shlex.quote(str(Path(__file__).resolve().parent / "requirements.txt"))
     return (
         f"retrain: {sys.executable} lacks {', '.join(missing)}, by which it trains: "
-        f"{shlex.quote(sys.executable)} -m pip install --require-hashes -r {shlex.quote(str(lock))}"
+        f"{before}{python} -m pip install --require-hashes -r {lock}{after}"
     )
 
 
