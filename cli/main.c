@@ -59,7 +59,7 @@ static const struct {
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},
     {"datagen", command_datagen, "write training data for world models"},
-    {"model", command_model, "world models: list, promote, roll back, calibrate"},
+    {"model", command_model, "world models: list, calibrate, evaluate, promote, retrain"},
     {"trust", command_trust, "what a store has frozen to the teacher, and its floor of audits"},
     {"golden", command_golden, "drives of a world model, recorded once, shown to any planner"},
     {"world", command_world, "world models of yours: whether one keeps its word"},

@@ -4,6 +4,7 @@
  */
 #include "cli/cli.h"
 #include "cli/model/model_store.h"
+#include "cli/model/retrain.h"
 #include "engine/bench/machine.h"
 #include "engine/tinyphysics/tinyphysics_model.h"
 #include "scenarios/scenarios.h"
@@ -502,11 +503,53 @@ static int run_command(struct model_command *model, struct model_store_command *
     .percent = MODEL_SHARE_DEFAULT, .days = 30, .jobs = 1000, \
     .workers = sysconf(_SC_NPROCESSORS_ONLN)
 
+/* Rows of moves between states. */
+#define MODEL_MOVE_ROWS(stored)                                                                  \
+    {"--days", "N", "evaluate: how long a pass counts (30)", .number = &(stored).days},          \
+        {"--share", "PERCENT",                                                                   \
+         "canary: share of the tier's jobs, 1 to 100 (5); shadow: 0 to 100 (the policy's, else " \
+         "0)",                                                                                   \
+         .number = &(stored).percent},                                                           \
+        {"--evidence", "TEXT", "moves in a store: why, kept with the event",                     \
+         .text = &(stored).evidence},                                                            \
+    {                                                                                            \
+        "--force", NULL,                                                                         \
+            "canary, promote, shadow: although the store would refuse, for the reason in "       \
+            "--evidence",                                                                        \
+            .flag = &(stored).force                                                              \
+    }
+
+/* A retraining, with the options that it shares with the other verbs. */
+static int retrain(struct retrain_options *options, const struct model_command *model,
+                   const struct model_store_command *stored)
+{
+    struct error error;
+    options->store_url = stored->url;
+    options->name = stored->as;
+    options->policy = stored->policy;
+    options->drive = stored->drive;
+    options->jobs = stored->jobs;
+    options->workers = stored->workers;
+    options->days = stored->days;
+    options->percent = stored->percent;
+    options->calibrate = model->suite;
+    options->planner = model->planner;
+    options->models = model->directory;
+    options->json = model->json;
+    if (stored->url == NULL) {
+        error_set(&error, STATUS_USAGE,
+                  "model retrain: expected --store URL, whose student is retrained");
+        return cli_fail(&error);
+    }
+    return model_retrain(options);
+}
+
 int command_model(int argc, char **argv)
 {
     struct model_command model = {
         .planner = "builtin:reference", .precision = "bf16", .frames = PRECISION_FRAMES_LEAST};
     struct model_store_command stored = {MODEL_STORE_DEFAULTS};
+    struct retrain_options retraining = {RETRAIN_DEFAULTS};
     const struct cli_option rows[] = {
         {"--store", "URL", "versions of this store instead of the directory's (docs/models.md)",
          .text = &stored.url},
@@ -530,15 +573,7 @@ int command_model(int argc, char **argv)
         {"--jobs", "N", "evaluate --drive: so many at the most (1000)", .number = &stored.jobs},
         {"--workers", "N", "evaluate --drive: processes (one a core)", .number = &stored.workers},
         {"--html", "FILE", "report: a page instead", .text = &stored.html},
-        {"--days", "N", "evaluate: how long a pass counts (30)", .number = &stored.days},
-        {"--share", "PERCENT",
-         "canary: share of the tier's jobs, 1 to 100 (5); shadow: 0 to 100 (the policy's, else 0)",
-         .number = &stored.percent},
-        {"--evidence", "TEXT", "moves in a store: why, kept with the event",
-         .text = &stored.evidence},
-        {"--force", NULL,
-         "canary, promote, shadow: although the store would refuse, for the reason in --evidence",
-         .flag = &stored.force},
+        MODEL_MOVE_ROWS(stored),
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &model.directory},
         {"--precision", "NAME", "fp32, bf16, int8, or, of add to a store, auto (bf16)",
@@ -553,6 +588,7 @@ int command_model(int argc, char **argv)
          .text = &model.planner},
         {"--seeds", "N", "calibrate: seeds 1 to N instead of the suite's", .number = &model.seeds},
         {"--json", NULL, "ls: print one JSON object", .flag = &model.json},
+        RETRAIN_OPTION_ROWS(retraining),
     };
     const struct cli_command command = {
         "model",
@@ -561,7 +597,8 @@ int command_model(int argc, char **argv)
         "       swerve model ls|show NAME|add FILE|candidate NAME|shadow NAME|canary NAME|\n"
         "                    promote NAME|retire NAME|rollback TIER|watch TIER|\n"
         "                    evaluate NAME|report NAME\n"
-        "                    --store URL [options]",
+        "                    --store URL [options]\n"
+        "       swerve model retrain --store URL --work DIR [options]",
         "World models: which there are and which answers for a tier.",
         CLI_ROWS(rows, 1, 2),
     };
@@ -569,5 +606,8 @@ int command_model(int argc, char **argv)
     uint32_t count = 0;
     CLI_PARSE(&command, argc, argv, arguments, &count);
     model.name = arguments[1];
+    if (strcmp(arguments[0], "retrain") == 0 && count == 1) {
+        return retrain(&retraining, &model, &stored);
+    }
     return run_command(&model, &stored, arguments[0], count, command.usage);
 }

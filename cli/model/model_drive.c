@@ -91,7 +91,7 @@ static enum status look(struct drive *drive, struct error *error)
     drive->table = (struct table){.count = 0};
     drive->pairs = (struct pairs){.count = 0};
     drive->looks++;
-    TRY(pairs_read(drive->store, &drive->pairs, error));
+    TRY(pairs_read_taken(drive->store, &drive->pairs, error));
     drive->options->leave_out(drive->options->version, &drive->pairs);
     return table_make_judged(&drive->pairs, drive->options->policy, &drive->table, error);
 }

@@ -317,7 +317,7 @@ static enum status read_audits(struct evaluation *evaluation, struct store *stor
                                struct error *error)
 {
     struct pairs pairs = {0};
-    enum status status = pairs_read(store, &pairs, error);
+    enum status status = pairs_read_taken(store, &pairs, error);
     if (status == STATUS_OK) {
         leave_out(evaluation, &pairs);
     }

@@ -12,4 +12,9 @@
 enum status disagreements_write(const struct pairs *pairs, struct store *store,
                                 const char *directory, uint32_t *count, struct error *error);
 
+/* The same of these pairs (list[count], sorted on return), as a suite of that id and title. */
+enum status disagreements_write_list(const struct pairs_pair **list, uint32_t count,
+                                     struct store *store, const char *directory, const char *id,
+                                     const char *title, uint32_t *scenarios, struct error *error);
+
 #endif

@@ -1,5 +1,6 @@
 /*
- * A pass over a store for audit jobs, and another one for those that they repeat and for what the
+ * A pass over a store for audit jobs, one over the suites that took results over for audits that
+ * took the teacher's, and another one for those that they repeat and for what the
  * object world says, where it has said anything; else the jobs that were repeated are asked for one
  * by one, as are those that took their result over. See pairs.h.
  */
@@ -164,6 +165,8 @@ void pairs_lookup_finish(struct pairs_lookup *lookup)
     *lookup = (struct pairs_lookup){.job_id = 0};
 }
 
+enum { SUITES_MAX = 1000 }; /* the newest, in which audits are looked for that took answers over */
+
 struct reading {
     struct pairs out;
     bool arbiter;          /* the object world has answered something */
@@ -215,6 +218,8 @@ static int compare_questions(const void *a, const void *b)
 static enum status make_index(struct reading *reading, struct error *error)
 {
     uint32_t count = reading->out.count;
+    free(reading->by_job);
+    free(reading->by_question);
     reading->by_job = calloc((size_t)count + 1, sizeof *reading->by_job);
     reading->by_question = calloc((size_t)count + 1, sizeof *reading->by_question);
     TRY(memory_check(reading->by_job, error, "agreement: out of memory"));
@@ -291,6 +296,67 @@ static enum status add_other(void *context, const struct outcome *outcome, struc
     return STATUS_OK;
 }
 
+/* ---- audits that took the teacher's answer over ---- */
+
+struct taking_over {
+    struct reading *reading;  /* with its index */
+    struct pairs_pair *pairs; /* owned */
+    uint32_t count;
+};
+
+/* An audit of a suite whose answer lies under another job's number has no pair of its own yet. */
+static enum status add_taken(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct taking_over *taking = context;
+    const struct reading *reading = taking->reading;
+    if (outcome->audit_of == 0 || outcome->shadow || outcome_is_made(outcome)) {
+        return STATUS_OK;
+    }
+    uint32_t at = find_job(reading, outcome->audit_of, outcome->branch_id);
+    if (at < reading->out.count) {
+        const struct pairs_pair *pair = &reading->out.pairs[reading->by_job[at]];
+        if (pair->job_id == outcome->audit_of && strcmp(pair->branch_id, outcome->branch_id) == 0) {
+            return STATUS_OK;
+        }
+    }
+    TRY(array_room(&taking->pairs, taking->count, sizeof *taking->pairs, error));
+    taking->pairs[taking->count++] = pairs_pair_of(outcome);
+    return STATUS_OK;
+}
+
+static enum status look_through_suite(struct store *store, const char *suite_id,
+                                      struct taking_over *taking, struct error *error)
+{
+    struct store_suite_status status;
+    TRY(store->ops->suite_status(store, suite_id, &status, error));
+    return status.memoised_jobs > 0 ? store_outcomes_each(store, suite_id, add_taken, taking, error)
+                                    : STATUS_OK;
+}
+
+/* Whoever is asked what another student was asked has it audited by an answer that is there. A pass
+ * over a store shows that once, as the other's; the suites that took results over show the rest. */
+static enum status add_taken_over(struct store *store, struct reading *reading, struct error *error)
+{
+    struct taking_over taking = {.reading = reading};
+    char(*ids)[LIMIT_ID_BYTES] = calloc(SUITES_MAX, sizeof *ids);
+    TRY(memory_check(ids, error, "agreement: out of memory"));
+    uint32_t count = 0;
+    enum status status = store->ops->suites(store, ids, SUITES_MAX, &count, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        status = look_through_suite(store, ids[i], &taking, error);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < taking.count; i++) {
+        status =
+            array_room(&reading->out.pairs, reading->out.count, sizeof *reading->out.pairs, error);
+        if (status == STATUS_OK) {
+            reading->out.pairs[reading->out.count++] = taking.pairs[i];
+        }
+    }
+    free(taking.pairs);
+    free(ids);
+    return status == STATUS_OK && taking.count > 0 ? make_index(reading, error) : status;
+}
+
 /* Of jobs that no pass has met: one that took a result over from another suite has it under its own
  * number only when it is asked for. */
 static enum status find_rest(struct store *store, struct pairs *out, struct error *error)
@@ -321,11 +387,15 @@ static void drop_incomplete(struct pairs *out)
     out->count = kept;
 }
 
-enum status pairs_read(struct store *store, struct pairs *out, struct error *error)
+static enum status read_pairs(struct store *store, bool taken, struct pairs *out,
+                              struct error *error)
 {
     struct reading reading = {.out.drives.keeps_measures = true};
     enum status status = store_outcomes_each(store, NULL, add_repeat, &reading, error);
     THEN(status, make_index(&reading, error));
+    if (taken && reading.out.count > 0) {
+        THEN(status, add_taken_over(store, &reading, error));
+    }
     if (status == STATUS_OK && reading.out.count > 0 && reading.arbiter) {
         status = store_outcomes_each(store, NULL, add_other, &reading, error);
     }
@@ -340,6 +410,16 @@ enum status pairs_read(struct store *store, struct pairs *out, struct error *err
     drop_incomplete(&reading.out);
     *out = reading.out;
     return STATUS_OK;
+}
+
+enum status pairs_read(struct store *store, struct pairs *out, struct error *error)
+{
+    return read_pairs(store, false, out, error);
+}
+
+enum status pairs_read_taken(struct store *store, struct pairs *out, struct error *error)
+{
+    return read_pairs(store, true, out, error);
 }
 
 void pairs_finish(struct pairs *pairs)

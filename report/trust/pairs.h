@@ -97,6 +97,10 @@ enum status pairs_lookup_answer(struct pairs_lookup *lookup, struct store *store
 void pairs_lookup_finish(struct pairs_lookup *lookup);
 
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error);
+/* The same, with audits that a teacher's answer to another student's job answered, which no pass
+ * over a store shows: those of the newest 1,000 suites. An evaluation counts them, since it asks
+ * for audits; what follows a store outcome by outcome cannot, nor do monitors. */
+enum status pairs_read_taken(struct store *store, struct pairs *out, struct error *error);
 /* Answers by fewer steps of a sampler, or drawn, as shadows of those of the same model, question
  * and build by the most steps, wherever a store has both; nothing else, and no branch that
  * prescribes fewer steps for some ticks. The same question answered twice counts once, by the
