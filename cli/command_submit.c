@@ -170,6 +170,7 @@ enum { RETRY_PAGE = 100, RETRY_BATCH = 1000 };
 struct retry {
     struct suite_options options; /* how planners are started, how often jobs are tried */
     const char *store_url;
+    const char *tenant; /* NULL: whoever the token says */
     struct cli_texts verdict_names;
     struct cli_texts reason_names;
     bool dead;
@@ -342,22 +343,16 @@ static enum status read_specs(struct retry *retry, struct error *error)
     return STATUS_OK;
 }
 
-/* In the name of the suite's tenant, whose quotas count; of a server's store the token decides. */
 static enum status send(struct retry *retry, struct error *error)
 {
-    char tenant[LIMIT_ID_BYTES] = "";
-    TRY(retry->store->ops->suite_tenant != NULL
-            ? retry->store->ops->suite_tenant(retry->store, retry->suite, tenant, error)
-            : STATUS_OK);
     struct store_submit_result *results = calloc(RETRY_BATCH, sizeof *results);
     enum status status = STATUS_OK;
     TRY(memory_check(results, error, "retry: out of memory"));
     for (uint32_t i = 0; status == STATUS_OK && i < retry->job_count; i += RETRY_BATCH) {
         uint32_t left = retry->job_count - i;
         status = retry->store->ops->submit_as(
-            retry->store, tenant[0] != '\0' ? tenant : NULL, retry->specs[0].suite_id,
-            (uint32_t)retry->options.weight, 0, retry->specs + i,
-            left < RETRY_BATCH ? left : RETRY_BATCH, results, error);
+            retry->store, retry->tenant, retry->specs[0].suite_id, (uint32_t)retry->options.weight,
+            0, retry->specs + i, left < RETRY_BATCH ? left : RETRY_BATCH, results, error);
     }
     free(results);
     return status;
@@ -475,6 +470,8 @@ int command_retry(int argc, char **argv)
          .texts = &retry.reason_names},
         {"--attempts", "N", "tries per job before it is dead (3)",
          .number = &retry.options.attempts},
+        {"--tenant", "NAME", "whose suite it becomes (a server takes it from the token)",
+         .text = &retry.tenant},
         {"--json", NULL, "print one JSON object", .flag = &retry.json},
     };
     const struct cli_command command = {

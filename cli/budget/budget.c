@@ -69,7 +69,6 @@ struct forecast {
     uint32_t outcome_count;
     struct store_ledger_row *rows; /* [LEDGER_ROWS], owned */
     uint32_t row_count;
-    double *tick_ns; /* [SEEN_OUTCOMES], scratch, owned */
     struct part parts[PARTS_MAX];
     uint32_t part_count;
     bool counted; /* false: there are more parts than are told apart */
@@ -109,31 +108,22 @@ static enum status read_outcomes(struct forecast *forecast, struct error *error)
     return STATUS_OK;
 }
 
-static int compare_doubles(const void *a, const void *b)
+/* Mean device time of a tick; negative: there is none. planner NULL: of any. A median would leave
+ * out what a few long rollouts cost, which the bill does not. */
+static double mean_ns(const struct forecast *forecast, const struct part *part, const char *planner)
 {
-    double left = *(const double *)a;
-    double right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-/* Median device time of a tick; negative: there is none. planner NULL: of any. */
-static double median_ns(struct forecast *forecast, const struct part *part, const char *planner)
-{
-    uint32_t count = 0;
+    double ticks = 0;
+    double ns = 0;
     for (uint32_t i = 0; i < forecast->outcome_count; i++) {
         const struct outcome *outcome = &forecast->outcomes[i];
         if (outcome->tier == part->tier && strcmp(outcome->pool, part->pool) == 0 &&
             outcome->ticks > outcome->prefix_ticks &&
             (planner == NULL || strcmp(outcome->planner, planner) == 0)) {
-            forecast->tick_ns[count++] =
-                (double)outcome->device_ns / (double)(outcome->ticks - outcome->prefix_ticks);
+            ticks += (double)(outcome->ticks - outcome->prefix_ticks);
+            ns += (double)outcome->device_ns;
         }
     }
-    if (count == 0) {
-        return -1;
-    }
-    qsort(forecast->tick_ns, count, sizeof *forecast->tick_ns, compare_doubles);
-    return forecast->tick_ns[count / 2];
+    return ticks > 0 ? ns / ticks : -1;
 }
 
 /* Micro-dollars that a nanosecond costs from now on where the tier has been driven in the pool;
@@ -161,9 +151,9 @@ static enum status read_rate(struct forecast *forecast, const struct part *part,
 static enum status measure_part(struct forecast *forecast, struct part *part, struct error *error)
 {
     double rate = -1;
-    double tick_ns = median_ns(forecast, part, part->planner);
+    double tick_ns = mean_ns(forecast, part, part->planner);
     part->others = tick_ns < 0;
-    tick_ns = part->others ? median_ns(forecast, part, NULL) : tick_ns;
+    tick_ns = part->others ? mean_ns(forecast, part, NULL) : tick_ns;
     part->tick_uusd = -1;
     if (tick_ns >= 0) {
         TRY(read_rate(forecast, part, &rate, error));
@@ -320,7 +310,8 @@ static void tell_forecast(const struct forecast *forecast, const struct store_su
     } else if (waiting_uusd > 0) {
         text_print(stderr, "forecast: %s and what else is driven; the budget is %s\n", sum, budget);
     } else {
-        text_print(stderr, "forecast: none; the budget is %s\n", budget);
+        text_print(stderr, "the budget is %s, and nothing says yet what the suite will cost\n",
+                   budget);
     }
     if (all_uusd > now->budget_uusd) {
         warn_of_more(now, waiting_uusd, at_once);
@@ -336,8 +327,7 @@ static enum status forecast_suite(struct store *store, struct submission *submis
     forecast->store = store;
     forecast->outcomes = calloc(SEEN_OUTCOMES, sizeof *forecast->outcomes);
     forecast->rows = calloc(LEDGER_ROWS, sizeof *forecast->rows);
-    forecast->tick_ns = calloc(SEEN_OUTCOMES, sizeof *forecast->tick_ns);
-    bool room = forecast->outcomes != NULL && forecast->rows != NULL && forecast->tick_ns != NULL;
+    bool room = forecast->outcomes != NULL && forecast->rows != NULL;
     enum status status =
         memory_check(room ? forecast->rows : NULL, error, "budget: out of memory for a forecast");
     THEN(status, measure(forecast, submission, error));
@@ -346,7 +336,6 @@ static enum status forecast_suite(struct store *store, struct submission *submis
     }
     free(forecast->outcomes);
     free(forecast->rows);
-    free(forecast->tick_ns);
     free(forecast);
     return status;
 }
@@ -387,6 +376,11 @@ enum status budget_tell(struct store *store, struct submission *submission, int6
     if (now.stopped_by_budget) {
         long long cancelled = (long long)now.jobs[JOB_CANCELLED];
         *forecast_uusd = now.cost_uusd;
+        if (cancelled == 0) {
+            text_print(stderr, "no job waits, every answer is known; %s\n",
+                       summary_budget_text(&now, budget));
+            return STATUS_OK;
+        }
         text_print(stderr,
                    "swerve: warning: %s: %lld job%s cancelled, and a larger --budget queues "
                    "%s again\n",
@@ -396,7 +390,7 @@ enum status budget_tell(struct store *store, struct submission *submission, int6
     }
     if (store_jobs_open(&now) == 0) {
         *forecast_uusd = now.cost_uusd;
-        text_print(stderr, "forecast: no job waits, every answer is known; the %s\n",
+        text_print(stderr, "no job waits, every answer is known; %s\n",
                    summary_budget_text(&now, budget));
         return STATUS_OK;
     }

@@ -24,7 +24,7 @@ void budget_put(int64_t budget_uusd, int64_t forecast_uusd, json_t *json);
 
 /* Says on stderr, of a suite that was sent, what its budget is and what it is expected to cost:
  * what is booked, and planned ticks that wait, by the store's newest rollouts of the same tier,
- * pool and planner (of others where it has none): median device time of a tick, at the prices in
+ * pool and planner (of others where it has none): mean device time of a tick, at the prices in
  * force. Nothing of a suite without a budget. `at_once`: jobs that may run at one time; 0: not
  * known. *forecast_uusd -1: jobs wait of a tier and pool of which nobody has a measure. The
  * submission's first page is at hand again. */

@@ -201,9 +201,8 @@ static void a_larger_budget_keeps_to_quotas(void)
     EXPECT_INT(status_of("a").budget_uusd, 2 * COIN);
     bob.jobs_queued_max = 0;
     bob.uusd_day_max = 2 * COIN;
-    EXPECT_OK(
-        store->ops->tenant_set(store, &bob, TENANT_JOBS_QUEUED | TENANT_UUSD_DAY, &error),
-        error);
+    EXPECT_OK(store->ops->tenant_set(store, &bob, TENANT_JOBS_QUEUED | TENANT_UUSD_DAY, &error),
+              error);
     EXPECT_INT(submit_for("bob", "a", 90, 6), STATUS_LIMIT);
     EXPECT_CONTAINS(error.text, "in a day");
     EXPECT_OK(submit_for("bob", "a", 1, 6), error); /* queues nothing */
