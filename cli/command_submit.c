@@ -34,7 +34,7 @@ static enum status pack_planners(const struct submission *submission, const char
     return kept_pack(submission, confinement, kept, error);
 }
 
-/* What a submission has come to in the store. */
+/* State of a submission in the store. */
 struct sent {
     struct store_suite_status now;
     int64_t known; /* jobs that have their answers */

@@ -358,7 +358,8 @@ struct store_ops {
      * limit. The transaction that books as much cancels the jobs that wait, and whatever queues one
      * from then on cancels it again; jobs that are leased go on, and are booked. Another budget
      * than the suite had takes over what other suites have answered of those that were cancelled
-     * so, and queues the rest again, as new ones for the tenant's quotas, unless it is spent too. */
+     * so, and queues the rest again, as new ones for the tenant's quotas, unless it is spent too.
+     */
     enum status (*submit_as)(struct store *store, const char *tenant, const char *suite_id,
                              uint32_t weight, int64_t budget_uusd, const struct job_spec *specs,
                              uint32_t count, struct store_submit_result *results,

@@ -546,7 +546,7 @@ static enum status find_last(struct db *db, struct cancel_call *call, int64_t su
     return query_end(&query, error);
 }
 
-/* What a budget cancelled stays so from now on, and counts as cancelled by this call. */
+/* Jobs that a budget cancelled stay so from now on, and count as cancelled by this call. */
 static enum status forgo(struct db *db, int64_t suite, int64_t *count, struct error *error)
 {
     struct query found = query_begin(db, STATEMENT_BUDGET_COUNT);

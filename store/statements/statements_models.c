@@ -210,7 +210,7 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         " WHERE j.over_budget = 1 AND j.suite = ?1 AND j.id > ?2 AND j.epoch = 0 AND EXISTS (SELECT 1 FROM job_specs o"
         " CROSS JOIN jobs d ON d.id = o.job WHERE o.key = s.key AND d.state = 2) ORDER BY j.id LIMIT ?3",
     [STATEMENT_BUDGET_TAKE] = "UPDATE jobs SET state = 2, over_budget = 0, memo_of = ?2 WHERE id = ?1",
-    /* What somebody cancels in person stays so, whatever the budget becomes. */
+    /* Jobs that somebody cancels in person stay so, whatever the budget becomes. */
     [STATEMENT_BUDGET_COUNT] = "SELECT COUNT(*) FROM jobs WHERE over_budget = 1 AND suite = ?1",
     [STATEMENT_BUDGET_FORGO] = "UPDATE jobs SET over_budget = 0 WHERE over_budget = 1 AND suite = ?1",
     [STATEMENT_REDRIVE_RENUMBER] = "UPDATE outcomes SET id = ?2 WHERE id = ?1",
