@@ -469,9 +469,10 @@ struct store_ops {
     enum status (*demand)(struct store *store, struct store_demand *rows, uint32_t max,
                           uint32_t *count, struct error *error);
 
-    /* Queued and leased jobs of the suite become cancelled; *count of them. A large suite in steps,
-     * so that others are served in between: one that is not answered may have gone a part of the
-     * way, and is repeated. */
+    /* Queued and leased jobs of the suite become cancelled; *count of them, and of those that its
+     * budget had cancelled, which no larger one queues again. A large suite in steps, so that
+     * others are served in between: one that is not answered may have gone a part of the way, and
+     * is repeated. */
     enum status (*cancel)(struct store *store, const char *suite_id, int64_t *count,
                           struct error *error);
 
