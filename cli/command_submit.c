@@ -480,7 +480,7 @@ int command_retry(int argc, char **argv)
         "Puts jobs of a suite (the newest) into the store again, as a suite of their own, for the\n"
         "planner as it is now. Without a choice: those that are dead, and planner errors. Jobs "
         "that\n"
-        "were cancelled go on by the command that sent them.",
+        "were cancelled go on with the command that sent them.",
         CLI_ROWS(rows, 0, 1),
     };
     const char *suite = NULL;
