@@ -3,6 +3,7 @@
  * the moment at which it ends; what is booked stays.
  */
 #include "cli/cli.h"
+#include "report/summary.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -48,8 +49,9 @@ static enum status present(struct price_command *command, const char *pool, cons
                               json_pack("{s:s, s:s, s:f}", "pool", pool, "device", device,
                                         "usd_per_hour", (double)uusd / (double)UUSD_PER_USD));
     } else {
-        text_print(stdout, "%-24s %-8s $%.6f per device-hour\n", pool, device,
-                   (double)uusd / (double)UUSD_PER_USD);
+        char price[SUMMARY_MONEY_BYTES];
+        text_print(stdout, "%-24s %-8s %s per device-hour\n", pool, device,
+                   summary_amount_text(uusd, price));
     }
     return STATUS_OK;
 }

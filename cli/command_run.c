@@ -499,15 +499,14 @@ static void tell_left(const struct run_options *options, struct store *store, co
     }
 }
 
-/* Puts the suite into the store, after saying what it will cost where that is limited. */
+/* Puts the suite into the store, and says what it will cost where that is limited. */
 static enum status send(const struct run_options *options, struct store *store,
                         struct submission *submission, struct error *error)
 {
     int64_t forecast_uusd = -1;
     submission->budget_uusd = options->budget_uusd;
-    TRY(options->budget_uusd > 0 ? budget_tell(store, submission, &forecast_uusd, error)
-                                 : STATUS_OK);
-    return submission_send(submission, store, (uint32_t)options->suite.weight, error);
+    TRY(submission_send(submission, store, (uint32_t)options->suite.weight, error));
+    return budget_tell(store, submission, options->workers * options->slots, &forecast_uusd, error);
 }
 
 static int run(const struct run_options *options, const char *path)

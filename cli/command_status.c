@@ -279,7 +279,8 @@ static void status_line(const char *id, const struct store_suite_status *status,
                summary_uusd_text(status->cost_uusd, bill));
     progress_line(status);
     if (status->budget_uusd > 0) {
-        text_print(stdout, "  %s\n", summary_budget_text(status, bill));
+        char budget[SUMMARY_BUDGET_BYTES];
+        text_print(stdout, "  %s\n", summary_budget_text(status, budget));
     }
     label_line(status);
     rate_lines(id, status, rates);

@@ -11,6 +11,7 @@
 #include "cli/kept/kept_pack.h"
 #include "cli/label/label_options.h"
 #include "cli/suite_options.h"
+#include "report/summary.h"
 #include "worker/submission/submission.h"
 
 #include "base/array.h"
@@ -33,11 +34,59 @@ static enum status pack_planners(const struct submission *submission, const char
     return kept_pack(submission, confinement, kept, error);
 }
 
+/* State of a submission in the store. */
+struct sent {
+    struct store_suite_status now;
+    int64_t known; /* jobs that have their answers */
+    int64_t forecast_uusd;
+};
+
+static enum status send_all(struct submission *submission, struct store *store, uint32_t weight,
+                            struct sent *sent, struct error *error)
+{
+    TRY(submission_send(submission, store, weight, error));
+    TRY(budget_tell(store, submission, 0, &sent->forecast_uusd, error));
+    TRY(store->ops->suite_status(store, submission->suite_id, &sent->now, error));
+    /* Teachers that answered for flagged jobs are no jobs of the submission. */
+    sent->known = sent->now.jobs[JOB_DONE] < submission->job_count ? sent->now.jobs[JOB_DONE]
+                                                                   : submission->job_count;
+    return STATUS_OK;
+}
+
+static int tell_sent(const struct submission *submission, const struct sent *sent, bool json)
+{
+    const int64_t *jobs = sent->now.jobs;
+    if (json) {
+        json_t *told = json_pack(
+            "{s:s, s:i, s:I, s:i, s:I, s:I, s:I, s:i, s:i, s:i, s:i}", "suite",
+            submission->suite_id, "jobs", (int)submission->job_count, "rollouts",
+            (json_int_t)submission->rollout_count, "memoised", (int)submission->memoised_count,
+            "known", (json_int_t)sent->known, "open", (json_int_t)store_jobs_open(&sent->now),
+            "cancelled", (json_int_t)jobs[JOB_CANCELLED], "audits", (int)submission->audit_count,
+            "frozen", (int)submission->frozen_count, "clipped", (int)submission->clipped_count,
+            "rerouted", (int)submission->rerouted_count);
+        if (sent->now.budget_uusd > 0) {
+            budget_put(sent->now.budget_uusd, sent->forecast_uusd, told);
+        }
+        return cli_print_json(told);
+    }
+    text_print(stdout, "%s: %u jobs, %lld rollouts, %lld known already", submission->suite_id,
+               submission->job_count, (long long)submission->rollout_count, (long long)sent->known);
+    if (sent->now.stopped_by_budget) {
+        char budget[SUMMARY_BUDGET_BYTES];
+        text_print(stdout, ", none queued: %s, %lld cancelled",
+                   summary_budget_text(&sent->now, budget), (long long)jobs[JOB_CANCELLED]);
+    }
+    text_print(stdout, "\n");
+    suite_options_tell_beyond(submission);
+    return 0;
+}
+
 static int submit(const struct suite_options *options, const struct label_options *labels,
                   const char *url, const char *tenant, int64_t budget_uusd, const char *path,
                   bool keep, bool json)
 {
-    int64_t forecast_uusd = -1;
+    struct sent sent = {.forecast_uusd = -1};
     struct error error;
     struct suite *suite = NULL;
     struct submission submission = {0};
@@ -55,39 +104,17 @@ static int submit(const struct suite_options *options, const struct label_option
         submission.tenant = tenant;
         submission.budget_uusd = budget_uusd;
         status = keep ? kept_ask(store, &error) : STATUS_OK;
-        if (budget_uusd > 0) {
-            THEN(status, budget_tell(store, &submission, &forecast_uusd, &error));
-        }
-        THEN(status, submission_send(&submission, store, (uint32_t)options->weight, &error));
+        THEN(status, send_all(&submission, store, (uint32_t)options->weight, &sent, &error));
         THEN(status, label_options_send(labels, store, submission.suite_id, &error));
         THEN(status, kept_send(&kept, store, submission.suite_id, &error));
-        if (submission.memoised_count == 0 && submission.kind_count > 0) {
+        if (sent.known == 0 && submission.kind_count > 0) {
             THEN(status,
                  cli_tell_other_revision(store, submission.suite_id, submission.kinds, &error));
         }
         store->ops->close(store);
     }
     kept_finish(&kept);
-    int code = 0;
-    if (status != STATUS_OK) {
-        code = cli_fail(&error);
-    } else if (json) {
-        json_t *told = json_pack(
-            "{s:s, s:i, s:I, s:i, s:i, s:i, s:i, s:i}", "suite", submission.suite_id, "jobs",
-            (int)submission.job_count, "rollouts", (json_int_t)submission.rollout_count, "memoised",
-            (int)submission.memoised_count, "audits", (int)submission.audit_count, "frozen",
-            (int)submission.frozen_count, "clipped", (int)submission.clipped_count, "rerouted",
-            (int)submission.rerouted_count);
-        if (budget_uusd > 0) {
-            budget_put(budget_uusd, forecast_uusd, told);
-        }
-        code = cli_print_json(told);
-    } else {
-        text_print(stdout, "%s: %u jobs, %lld rollouts, %u known already\n", submission.suite_id,
-                   submission.job_count, (long long)submission.rollout_count,
-                   submission.memoised_count);
-        suite_options_tell_beyond(&submission);
-    }
+    int code = status != STATUS_OK ? cli_fail(&error) : tell_sent(&submission, &sent, json);
     submission_finish(&submission);
     suite_destroy(suite);
     return code;
@@ -143,6 +170,7 @@ enum { RETRY_PAGE = 100, RETRY_BATCH = 1000 };
 struct retry {
     struct suite_options options; /* how planners are started, how often jobs are tried */
     const char *store_url;
+    const char *tenant; /* NULL: whoever the token says */
     struct cli_texts verdict_names;
     struct cli_texts reason_names;
     bool dead;
@@ -322,9 +350,9 @@ static enum status send(struct retry *retry, struct error *error)
     TRY(memory_check(results, error, "retry: out of memory"));
     for (uint32_t i = 0; status == STATUS_OK && i < retry->job_count; i += RETRY_BATCH) {
         uint32_t left = retry->job_count - i;
-        status = retry->store->ops->submit(retry->store, retry->specs[0].suite_id,
-                                           (uint32_t)retry->options.weight, retry->specs + i,
-                                           left < RETRY_BATCH ? left : RETRY_BATCH, results, error);
+        status = retry->store->ops->submit_as(
+            retry->store, retry->tenant, retry->specs[0].suite_id, (uint32_t)retry->options.weight,
+            0, retry->specs + i, left < RETRY_BATCH ? left : RETRY_BATCH, results, error);
     }
     free(results);
     return status;
@@ -385,6 +413,29 @@ static enum status check_none_under_way(struct retry *retry, struct error *error
     return status;
 }
 
+/* Jobs that were cancelled have no answer either, and are not retried: who sent them says how they
+ * go on. */
+static enum status nothing_to_retry(const struct retry *retry,
+                                    const struct store_suite_status *known, struct error *error)
+{
+    char budget[SUMMARY_BUDGET_BYTES];
+    long long cancelled = (long long)known->jobs[JOB_CANCELLED];
+    if (cancelled == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "suite %s: no job ended like that", retry->suite);
+    }
+    return known->stopped_by_budget
+               ? error_set(
+                     error, STATUS_NOT_FOUND,
+                     "suite %s: no job ended like that; %s, %lld job%s cancelled: the command "
+                     "that sent it goes on with a larger --budget",
+                     retry->suite, summary_budget_text(known, budget), cancelled,
+                     cancelled == 1 ? " was" : "s were")
+               : error_set(error, STATUS_NOT_FOUND,
+                           "suite %s: no job ended like that; %lld job%s cancelled: the command "
+                           "that sent it sends them again, as a suite of their own",
+                           retry->suite, cancelled, cancelled == 1 ? " was" : "s were");
+}
+
 static enum status run_retry(struct retry *retry, const char *suite, struct error *error)
 {
     struct store_suite_status known;
@@ -394,7 +445,7 @@ static enum status run_retry(struct retry *retry, const char *suite, struct erro
     TRY(take_parents(retry, error));
     TRY(read_specs(retry, error));
     if (retry->job_count == 0) {
-        return error_set(error, STATUS_NOT_FOUND, "suite %s: no job ended like that", retry->suite);
+        return nothing_to_retry(retry, &known, error);
     }
     TRY(check_none_under_way(retry, error));
     TRY(suite_options_renew(&retry->options, retry->suite, retry->specs, retry->job_count, error));
@@ -419,13 +470,17 @@ int command_retry(int argc, char **argv)
          .texts = &retry.reason_names},
         {"--attempts", "N", "tries per job before it is dead (3)",
          .number = &retry.options.attempts},
+        {"--tenant", "NAME", "whose suite it becomes (a server takes it from the token)",
+         .text = &retry.tenant},
         {"--json", NULL, "print one JSON object", .flag = &retry.json},
     };
     const struct cli_command command = {
         "retry",
         "[SUITE] [--verdict NAME] [--reason NAME]",
         "Puts jobs of a suite (the newest) into the store again, as a suite of their own, for the\n"
-        "planner as it is now. Without a choice: those without an answer, and planner errors.",
+        "planner as it is now. Without a choice: those that are dead, and planner errors. Jobs "
+        "that\n"
+        "were cancelled go on with the command that sent them.",
         CLI_ROWS(rows, 0, 1),
     };
     const char *suite = NULL;

@@ -453,7 +453,8 @@ enum status report_notes(struct report *report, struct error *error)
     uint32_t error_count = summary_errors(report->summary, errors);
     int64_t waiting = summary_unfinished(report->summary);
     if (waiting + status->jobs[JOB_DEAD] + status->jobs[JOB_FLAGGED] + status->jobs[JOB_CANCELLED] +
-            status->memoised_jobs + report->plan.degraded + error_count ==
+            status->memoised_jobs + report->plan.degraded + error_count +
+            status->stopped_by_budget ==
         0) {
         return STATUS_OK;
     }
@@ -465,9 +466,13 @@ enum status report_notes(struct report *report, struct error *error)
     note(html, status->jobs[JOB_FLAGGED], "job was", "jobs were",
          " flagged by a health check; what was driven is evidence, not a result, and the teacher "
          "was asked instead.");
-    char cancelled[SUMMARY_MONEY_BYTES + 32] = " cancelled.";
+    char cancelled[SUMMARY_BUDGET_BYTES + 32] = " cancelled.";
     if (status->stopped_by_budget) {
-        char budget[SUMMARY_MONEY_BYTES];
+        char budget[SUMMARY_BUDGET_BYTES];
+        if (status->jobs[JOB_CANCELLED] == 0) {
+            html_format(html, "<li>%s, when every job had been claimed: none was cancelled.</li>",
+                        summary_budget_text(status, budget));
+        }
         snprintf(cancelled, sizeof cancelled, " cancelled: %s.",
                  summary_budget_text(status, budget));
     }

@@ -463,6 +463,13 @@ const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES])
     return out;
 }
 
+const char *summary_amount_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES])
+{
+    bool cents = uusd % (UUSD_PER_USD / 100) == 0;
+    return cents ? summary_usd_text((double)uusd / (double)UUSD_PER_USD, out)
+                 : summary_uusd_text(uusd, out);
+}
+
 const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MONEY_BYTES])
 {
     bool driven = false;

@@ -369,9 +369,14 @@ const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES]);
  * micro-dollar. */
 const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MONEY_BYTES]);
 
-/* "budget of $25.00", and " spent" behind it where that stopped the suite. */
+/* An amount that somebody set, exactly: "$25.00", below or between cents with all six decimals. */
+const char *summary_amount_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES]);
+
+/* "budget of $25.00", and " spent" behind it where that stopped the suite; where running jobs then
+ * cost more, with what it came to: "budget of $25.00 spent ($25.310200 in all)". */
+enum { SUMMARY_BUDGET_BYTES = 96 };
 const char *summary_budget_text(const struct store_suite_status *status,
-                                char out[SUMMARY_MONEY_BYTES]);
+                                char out[SUMMARY_BUDGET_BYTES]);
 
 /* The same as members `budget_usd` and `stopped_by_budget`; a suite without a budget has none. */
 void summary_budget_json(const struct store_suite_status *status, json_t *json);

@@ -15,14 +15,20 @@
 #include <string.h>
 
 const char *summary_budget_text(const struct store_suite_status *status,
-                                char out[SUMMARY_MONEY_BYTES])
+                                char out[SUMMARY_BUDGET_BYTES])
 {
-    char usd[SUMMARY_MONEY_BYTES];
-    bool cents = status->budget_uusd % (UUSD_PER_USD / 100) == 0;
-    snprintf(out, SUMMARY_MONEY_BYTES, "budget of %s%s",
-             cents ? summary_usd_text((double)status->budget_uusd / (double)UUSD_PER_USD, usd)
-                   : summary_uusd_text(status->budget_uusd, usd),
-             status->stopped_by_budget ? " spent" : "");
+    char budget[SUMMARY_MONEY_BYTES];
+    char cost[SUMMARY_MONEY_BYTES];
+    bool over = status->cost_uusd > status->budget_uusd;
+    if (status->stopped_by_budget && over) {
+        snprintf(out, SUMMARY_BUDGET_BYTES, "budget of %s spent (%s in all)",
+                 summary_amount_text(status->budget_uusd, budget),
+                 summary_amount_text(status->cost_uusd, cost));
+    } else {
+        snprintf(out, SUMMARY_BUDGET_BYTES, "budget of %s%s",
+                 summary_amount_text(status->budget_uusd, budget),
+                 status->stopped_by_budget ? " spent" : "");
+    }
     return out;
 }
 
@@ -219,11 +225,15 @@ static void print_missing(const struct summary *summary, FILE *stream)
                    unfinished, unfinished == 1 ? " is" : "s are");
     }
     if (cancelled > 0) {
-        char budget[SUMMARY_MONEY_BYTES];
+        char budget[SUMMARY_BUDGET_BYTES];
         bool stopped = summary->status.stopped_by_budget;
         text_print(stream, "\n%lld job%s cancelled%s%s: what is above covers the others\n",
                    cancelled, cancelled == 1 ? " was" : "s were", stopped ? ", " : "",
                    stopped ? summary_budget_text(&summary->status, budget) : "");
+    } else if (summary->status.stopped_by_budget) {
+        char budget[SUMMARY_BUDGET_BYTES];
+        text_print(stream, "\n%s, when every job had been claimed: none was cancelled\n",
+                   summary_budget_text(&summary->status, budget));
     }
 }
 

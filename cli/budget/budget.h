@@ -19,18 +19,16 @@
 /* Dollars with up to six decimals as micro-dollars; NULL: 0. */
 enum status budget_read(const char *text, int64_t *uusd, struct error *error);
 
-/* Asks what driving all of the submission's jobs would cost by the store's newest rollouts of the
- * same tier and pool: median device time of a tick, at what their pool's device time was booked at.
- * -1: jobs are of a tier and pool of which none is. The submission's first page is at hand again.
- */
-enum status budget_forecast(struct store *store, struct submission *submission, int64_t *uusd,
-                            struct error *error);
-
-/* Members `budget_usd` and `forecast_usd` (null: no measure yet) of a JSON object. */
+/* Members `budget_usd` and `forecast_usd` (negative, null: no measure yet) of a JSON object. */
 void budget_put(int64_t budget_uusd, int64_t forecast_uusd, json_t *json);
 
-/* Says both to people, on stderr. */
-enum status budget_tell(struct store *store, struct submission *submission, int64_t *forecast_uusd,
-                        struct error *error);
+/* Says on stderr, of a suite that was sent, what its budget is and what it is expected to cost:
+ * what is booked, and planned ticks that wait, by the store's newest rollouts of the same tier,
+ * pool and planner (of others where it has none): mean device time of a tick, at the prices in
+ * force. Nothing of a suite without a budget. `at_once`: jobs that may run at one time; 0: not
+ * known. *forecast_uusd -1: jobs wait of a tier and pool of which nobody has a measure. The
+ * submission's first page is at hand again. */
+enum status budget_tell(struct store *store, struct submission *submission, int64_t at_once,
+                        int64_t *forecast_uusd, struct error *error);
 
 #endif

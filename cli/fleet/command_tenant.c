@@ -50,16 +50,9 @@ static enum status each_tenant(struct store *store, visit_tenant *visit, void *c
 
 /* ---- ls ---- */
 
-static const char *money_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES])
-{
-    bool under_a_cent = uusd > 0 && uusd < UUSD_PER_USD / 100;
-    return under_a_cent ? summary_uusd_text(uusd, out)
-                        : summary_usd_text((double)uusd / UUSD_PER_USD, out);
-}
-
 static const char *limit_text(int64_t uusd_max, char out[SUMMARY_MONEY_BYTES])
 {
-    return uusd_max == 0 ? "any" : money_text(uusd_max, out);
+    return uusd_max == 0 ? "any" : summary_amount_text(uusd_max, out);
 }
 
 static void print_tenant(void *context, const struct tenant *tenant)
@@ -79,8 +72,9 @@ static void print_tenant(void *context, const struct tenant *tenant)
         tenant->name, tenant->weight, tenant->jobs_queued,
         tenant->jobs_queued_max == 0 ? "any" : jobs, tenant->jobs_leased, tenant->units_leased,
         tenant->units_leased_max == 0 ? "any" : units, tenant->scenario_bytes,
-        tenant->scenario_bytes_max == 0 ? "any" : bytes, money_text(tenant->uusd_day, money[0]),
-        limit_text(tenant->uusd_day_max, money[1]), money_text(tenant->uusd_month, money[2]),
+        tenant->scenario_bytes_max == 0 ? "any" : bytes,
+        summary_amount_text(tenant->uusd_day, money[0]), limit_text(tenant->uusd_day_max, money[1]),
+        summary_amount_text(tenant->uusd_month, money[2]),
         limit_text(tenant->uusd_month_max, money[3]));
 }
 

@@ -20,6 +20,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WAIT_MAX_S = 86400, OLDER_MAX_H = 24 * 36500, S_PER_H = 3600 };
@@ -240,32 +241,104 @@ static enum status copy_id(const char *option, const char *given, char out[LIMIT
     return STATUS_OK;
 }
 
-static enum status run_redrive(const struct store_command *command, struct error *error)
-{
-    struct store_author author = {.holder = ""};
-    struct store *store = NULL;
-    int64_t jobs = 0;
+/* Suites of a store and how many of their jobs are cancelled; owned. */
+struct suite_list {
+    char (*ids)[LIMIT_ID_BYTES];
+    struct store_suite_status *before;
+    uint32_t count;
+};
 
-    if (command->token == NULL && command->worker == NULL) {
-        return error_set(error, STATUS_USAGE,
-                         "store redrive: expected --token ID or --worker NAME, found neither");
+enum { REDRIVE_SUITES_MAX = 4096 };
+
+static enum status list_suites(struct store *store, struct suite_list *out, struct error *error)
+{
+    out->ids = calloc(REDRIVE_SUITES_MAX, sizeof *out->ids);
+    out->before = calloc(REDRIVE_SUITES_MAX, sizeof *out->before);
+    TRY(memory_check(out->ids != NULL ? (void *)out->before : NULL, error,
+                     "store redrive: out of memory for suites"));
+    TRY(store->ops->suites(store, out->ids, REDRIVE_SUITES_MAX, &out->count, error));
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < out->count && status == STATUS_OK; i++) {
+        status = store->ops->suite_status(store, out->ids[i], &out->before[i], error);
     }
-    TRY(copy_id("--token", command->token, author.holder, error));
-    TRY(copy_id("--worker", command->worker, author.worker_id, error));
-    TRY(cli_store_open(command->url, &store, error));
-    enum status status = store->ops->redrive(store, &author, &jobs, error);
-    store->ops->close(store);
-    TRY(status);
+    return status;
+}
+
+/* Suites whose budget is spent cancel what is queued in them: who dropped results is told. */
+static enum status find_stopped(struct store *store, const struct suite_list *suites, json_t *held,
+                                struct error *error)
+{
+    for (uint32_t i = 0; i < suites->count; i++) {
+        struct store_suite_status now;
+        char budget[SUMMARY_BUDGET_BYTES];
+        if (!suites->before[i].stopped_by_budget) {
+            continue;
+        }
+        TRY(store->ops->suite_status(store, suites->ids[i], &now, error));
+        int64_t jobs = now.jobs[JOB_CANCELLED] - suites->before[i].jobs[JOB_CANCELLED];
+        if (jobs > 0) {
+            json_array_append_new(held, json_pack("{s:s, s:I, s:s}", "suite", suites->ids[i],
+                                                  "jobs", (json_int_t)jobs, "why",
+                                                  summary_budget_text(&now, budget)));
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status tell_redrive(const struct store_command *command,
+                                const struct store_author *author, int64_t jobs, json_t *held,
+                                struct error *error)
+{
+    size_t i;
+    json_t *suite;
     if (command->json) {
-        return cli_write_json(json_pack("{s:s, s:s, s:I}", "token", author.holder, "worker",
-                                        author.worker_id, "jobs", (json_int_t)jobs),
+        return cli_write_json(json_pack("{s:s, s:s, s:I, s:O}", "token", author->holder, "worker",
+                                        author->worker_id, "jobs", (json_int_t)jobs, "cancelled",
+                                        held),
                               error);
     }
     text_print(stdout,
-               "%" PRId64 " job%s: outcomes dropped, driven again; what they cost stays on the "
+               "%" PRId64 " job%s: outcomes dropped, driven again%s; what they cost stays on the "
                "bill\n",
-               jobs, summary_plural(jobs));
+               jobs, summary_plural(jobs),
+               json_array_size(held) > 0 ? " but where a budget is spent" : "");
+    json_array_foreach (held, i, suite) {
+        long long count = json_integer_value(json_object_get(suite, "jobs"));
+        text_print(stdout,
+                   "  %s: %s, %lld job%s cancelled; the command that sent it queues %s again with "
+                   "a larger --budget\n",
+                   json_string_value(json_object_get(suite, "suite")),
+                   json_string_value(json_object_get(suite, "why")), count, summary_plural(count),
+                   count == 1 ? "it" : "them");
+    }
     return STATUS_OK;
+}
+
+static enum status run_redrive(const struct store_command *command, struct error *error)
+{
+    struct store_author author = {.holder = ""};
+    struct suite_list suites = {.count = 0};
+    struct store *store = NULL;
+    json_t *held = json_array();
+    int64_t jobs = 0;
+
+    if (command->token == NULL && command->worker == NULL) {
+        json_decref(held);
+        return error_set(error, STATUS_USAGE,
+                         "store redrive: expected --token ID or --worker NAME, found neither");
+    }
+    enum status status = copy_id("--token", command->token, author.holder, error);
+    THEN(status, copy_id("--worker", command->worker, author.worker_id, error));
+    THEN(status, cli_store_open(command->url, &store, error));
+    THEN(status, list_suites(store, &suites, error));
+    THEN(status, store->ops->redrive(store, &author, &jobs, error));
+    THEN(status, find_stopped(store, &suites, held, error));
+    THEN(status, tell_redrive(command, &author, jobs, held, error));
+    cli_store_close(store);
+    free(suites.ids);
+    free(suites.before);
+    json_decref(held);
+    return status;
 }
 
 /* Stores that a verb works on. */

@@ -357,7 +357,9 @@ struct store_ops {
      * budget_uusd: what the suite may cost from now on; 0: that stays as it is, at first without a
      * limit. The transaction that books as much cancels the jobs that wait, and whatever queues one
      * from then on cancels it again; jobs that are leased go on, and are booked. Another budget
-     * than the suite had queues those that were cancelled so again, unless it is spent too. */
+     * than the suite had takes over what other suites have answered of those that were cancelled
+     * so, and queues the rest again, as new ones for the tenant's quotas, unless it is spent too.
+     */
     enum status (*submit_as)(struct store *store, const char *tenant, const char *suite_id,
                              uint32_t weight, int64_t budget_uusd, const struct job_spec *specs,
                              uint32_t count, struct store_submit_result *results,
@@ -467,9 +469,10 @@ struct store_ops {
     enum status (*demand)(struct store *store, struct store_demand *rows, uint32_t max,
                           uint32_t *count, struct error *error);
 
-    /* Queued and leased jobs of the suite become cancelled; *count of them. A large suite in steps,
-     * so that others are served in between: one that is not answered may have gone a part of the
-     * way, and is repeated. */
+    /* Queued and leased jobs of the suite become cancelled; *count of them, and of those that its
+     * budget had cancelled, which no larger one queues again. A large suite in steps, so that
+     * others are served in between: one that is not answered may have gone a part of the way, and
+     * is repeated. */
     enum status (*cancel)(struct store *store, const char *suite_id, int64_t *count,
                           struct error *error);
 

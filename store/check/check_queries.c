@@ -403,7 +403,7 @@ static const struct {
      " LEFT JOIN n ON n.suite = k.suite AND n.pool = k.pool AND n.tier = k.tier"
      " WHERE (k.jobs_open, k.ticks, k.ticks_open) <> (COALESCE(n.jobs_open, 0),"
      " COALESCE(n.ticks, 0), COALESCE(n.ticks_open, 0)) OR k.wall_ns < 0 OR (n.suite IS NULL AND NOT EXISTS"
-     " (SELECT 1 FROM jobs f WHERE f.suite = k.suite AND f.freeze_event IS NOT NULL))"
+     " (SELECT 1 FROM jobs f WHERE f.suite = k.suite AND (f.freeze_event IS NOT NULL OR f.memo_of IS NOT NULL)))"
      " UNION ALL SELECT 'progress of suite ' || n.suite || ', pool ' || n.pool || ', tier ' || n.tier,"
      " 'is not there for ' || n.jobs_open || ' open jobs of ' || n.ticks || ' planned ticks'"
      " FROM n LEFT JOIN suite_progress k ON n.suite = k.suite AND n.pool = k.pool AND n.tier = k.tier"

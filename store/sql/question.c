@@ -1,7 +1,7 @@
 /*
  * Questions of jobs, and who answers them: a job's row says it. Outcomes, flags, successors and
  * audits that clients send say it too, which is a copy and must be equal; else nothing of the call
- * counts. See schemas/job_context.h.
+ * counts. See schemas/job_context.h. What another suite has answered already is taken over.
  */
 #include "base/check.h"
 #include "schemas/job_context.h"
@@ -316,4 +316,82 @@ enum status question_escalate(struct sql_store *store, struct tally *tally, int6
         }
     }
     return STATUS_OK;
+}
+
+/* ---- answers of other suites ---- */
+
+enum status question_artifact_lost(struct sql_store *store, struct query *query, int column,
+                                   bool *lost, struct error *error)
+{
+    char hash[SHA256_HEX_BYTES] = "";
+    bool exists = true;
+
+    query_column_text(query, column, hash, sizeof hash);
+    enum status status =
+        hash[0] == '\0' ? STATUS_OK : artifacts_exists(&store->artifacts, hash, &exists, error);
+    *lost = !exists;
+    return status;
+}
+
+/* The question that a result answers. A key is what its submitter says, so that the rest is
+ * compared as well: otherwise whoever may submit could have another party's suite take over answers
+ * to a question of his own. */
+static void bind_question(struct query *query, const struct job_spec *spec)
+{
+    query_text(query, spec->key);
+    query_text(query, spec->planner);
+    query_text(query, spec->planner_hash);
+    query_int(query, spec->tier);
+    query_text(query, spec->model_hash);
+    query_text(query, spec->sampler);
+    query_text(query, spec->backend);
+    query_text(query, spec->revision);
+    query_text(query, spec->scenario_id);
+    query_text(query, spec->scenario_hash);
+    query_int(query, (int64_t)spec->seed);
+    query_int(query, spec->rollout_count);
+    query_text(query, spec->rig);
+    query_text(query, spec->makes);
+}
+
+enum status question_known(struct sql_store *store, struct db *db, const struct job_spec *spec,
+                           int64_t *job_id, struct error *error)
+{
+    enum status looked = STATUS_OK;
+    struct query query = query_begin(db, STATEMENT_MEMO_FIND);
+
+    *job_id = 0;
+    bind_question(&query, spec);
+    while (*job_id == 0 && looked == STATUS_OK && query_row(&query)) {
+        bool lost = false;
+        looked = question_artifact_lost(store, &query, 1, &lost, error);
+        *job_id = lost ? 0 : query_column_int(&query, 0);
+    }
+    enum status status = query_end(&query, looked == STATUS_OK ? error : NULL);
+    return looked == STATUS_OK ? status : looked;
+}
+
+enum status question_take(struct tally *tally, int64_t suite, int64_t job_id, int64_t source,
+                          enum ledger_kind kind, struct error *error)
+{
+    struct tally_suite *counters;
+    struct query link = query_begin(tally->db, STATEMENT_MEMO_LINK);
+    query_int(&link, source);
+    query_int(&link, suite);
+    query_int(&link, job_id);
+    TRY(query_run(&link, error));
+    if (kind == LEDGER_SHADOW) {
+        return STATUS_OK;
+    }
+    TRY(tally_suite(tally, suite, &counters, error));
+    counters->jobs_memoised++;
+    struct query verdicts = query_begin(tally->db, STATEMENT_MEMO_SOURCE);
+    query_int(&verdicts, source);
+    while (query_row(&verdicts)) {
+        int64_t verdict = query_column_int(&verdicts, 0);
+        CHECK(verdict >= 0 && verdict < VERDICT_COUNT);
+        *(kind == LEDGER_AUDIT ? &counters->rollouts_audit : &counters->rollouts[verdict]) +=
+            query_column_int(&verdicts, 1);
+    }
+    return query_end(&verdicts, error);
 }

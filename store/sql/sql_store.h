@@ -195,6 +195,18 @@ enum status question_escalate(struct sql_store *store, struct tally *tally, int6
                               struct job_spec *successor, int64_t *successor_id,
                               struct error *error);
 
+/* Is the artifact gone that a column of a row names? False where it names none. */
+enum status question_artifact_lost(struct sql_store *store, struct query *query, int column,
+                                   bool *lost, struct error *error);
+/* A finished job of any suite that answers the same question and whose artifact is still there: the
+ * one that drove it; 0: none. */
+enum status question_known(struct sql_store *store, struct db *db, const struct job_spec *spec,
+                           int64_t *job_id, struct error *error);
+/* The suite's job takes the outcomes of `source` over: they are linked, and counted in the suite,
+ * but for those of a shadow. The job's row and its state are the caller's. */
+enum status question_take(struct tally *tally, int64_t suite, int64_t job_id, int64_t source,
+                          enum ledger_kind kind, struct error *error);
+
 /* submit.c: inside a completion's transaction, the job that takes over from one of the suite (its
  * spec's parent_job_id): the suite's own with that key, one that takes over another suite's result,
  * or a new one. */

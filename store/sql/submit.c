@@ -179,42 +179,6 @@ static enum status find_ids(struct submit_call *call, const struct job_spec *spe
     return STATUS_OK;
 }
 
-/* Is the artifact named in `column` gone? False for a job that has none. */
-static enum status artifact_lost(const struct submit_call *call, struct query *query, int column,
-                                 bool *lost, struct error *error)
-{
-    char hash[SHA256_HEX_BYTES] = "";
-    bool exists = true;
-
-    query_column_text(query, column, hash, sizeof hash);
-    enum status status = hash[0] == '\0'
-                             ? STATUS_OK
-                             : artifacts_exists(&call->store->artifacts, hash, &exists, error);
-    *lost = !exists;
-    return status;
-}
-
-/* The question that a result answers. A key is what its submitter says, so that the rest is
- * compared as well: otherwise whoever may submit could have another party's suite take over answers
- * to a question of his own. */
-static void bind_question(struct query *query, const struct job_spec *spec)
-{
-    query_text(query, spec->key);
-    query_text(query, spec->planner);
-    query_text(query, spec->planner_hash);
-    query_int(query, spec->tier);
-    query_text(query, spec->model_hash);
-    query_text(query, spec->sampler);
-    query_text(query, spec->backend);
-    query_text(query, spec->revision);
-    query_text(query, spec->scenario_id);
-    query_text(query, spec->scenario_hash);
-    query_int(query, (int64_t)spec->seed);
-    query_int(query, spec->rollout_count);
-    query_text(query, spec->rig);
-    query_text(query, spec->makes);
-}
-
 /* The suite's own job with this key, or that was submitted under it and has moved to another
  * version of its model since; or another suite's finished job of this key and question. One whose
  * artifact is gone is not taken over: running it again is what brings the artifact back. */
@@ -235,7 +199,7 @@ static enum status find_known(struct submit_call *call, const struct job_spec *s
         result->memoised = query_column_int(&own, 1) != 0;
         result->existed = true;
         if (query_column_int(&own, 2) != 0) {
-            looked = artifact_lost(call, &own, 3, &result->lost, error);
+            looked = question_artifact_lost(call->store, &own, 3, &result->lost, error);
         }
         unnamed = query_column_int(&own, 4) != 0 && spec->escalate_pool[0] != '\0';
     }
@@ -246,15 +210,7 @@ static enum status find_known(struct submit_call *call, const struct job_spec *s
                    ? question_fill_escalation(call->db, spec, result->job_id, error)
                    : status;
     }
-    struct query other = query_begin(call->db, STATEMENT_MEMO_FIND);
-    bind_question(&other, spec);
-    while (*memo_of == 0 && looked == STATUS_OK && query_row(&other)) {
-        bool lost = false;
-        looked = artifact_lost(call, &other, 1, &lost, error);
-        *memo_of = lost ? 0 : query_column_int(&other, 0);
-    }
-    status = query_end(&other, looked == STATUS_OK ? error : NULL);
-    return looked == STATUS_OK ? status : looked;
+    return question_known(call->store, call->db, spec, memo_of, error);
 }
 
 static enum status insert_rows(struct submit_call *call, const struct job_spec *spec,
@@ -296,35 +252,6 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     return query_run(&insert, error);
 }
 
-static enum status link_memo(struct submit_call *call, int64_t memo_of, int64_t job_id,
-                             struct error *error)
-{
-    struct query link = query_begin(call->db, STATEMENT_MEMO_LINK);
-    query_int(&link, memo_of);
-    query_int(&link, call->suite);
-    query_int(&link, job_id);
-    return query_run(&link, error);
-}
-
-/* Counts outcomes that were taken over. */
-static enum status count_memo(struct submit_call *call, int64_t memo_of, bool audit,
-                              struct error *error)
-{
-    struct tally_suite *counters;
-    TRY(tally_suite(call->tally, call->suite, &counters, error));
-
-    counters->jobs_memoised++;
-    struct query verdicts = query_begin(call->db, STATEMENT_MEMO_SOURCE);
-    query_int(&verdicts, memo_of);
-    while (query_row(&verdicts)) {
-        int64_t verdict = query_column_int(&verdicts, 0);
-        CHECK(verdict >= 0 && verdict < VERDICT_COUNT);
-        *(audit ? &counters->rollouts_audit : &counters->rollouts[verdict]) +=
-            query_column_int(&verdicts, 1);
-    }
-    return query_end(&verdicts, error);
-}
-
 /* The counters of a new job that is no shadow's. */
 static enum status count_job(struct submit_call *call, const struct job_spec *spec,
                              const struct spec_ids *ids, int64_t memo_of, struct error *error)
@@ -332,7 +259,6 @@ static enum status count_job(struct submit_call *call, const struct job_spec *sp
     struct tally_suite *counters;
     bool audit = ledger_kind_of(spec, false) == LEDGER_AUDIT;
 
-    TRY(memo_of != 0 ? count_memo(call, memo_of, audit, error) : STATUS_OK);
     TRY(tally_move(call->tally, call->suite, ids->pool, JOB_STATE_COUNT,
                    memo_of != 0 ? JOB_DONE : JOB_QUEUED, error));
     if (memo_of == 0) {
@@ -380,7 +306,8 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     THEN(status, insert_rows(call, spec, ids, memo_of, &result->job_id, error));
     if (status == STATUS_OK && memo_of != 0) {
         result->memoised = true;
-        status = link_memo(call, memo_of, result->job_id, error);
+        status = question_take(call->tally, call->suite, result->job_id, memo_of,
+                               ledger_kind_of(spec, call->shadow_of != 0), error);
     }
     if (status == STATUS_OK && call->shadow_of == 0) {
         status = count_job(call, spec, ids, memo_of, error);
@@ -438,18 +365,20 @@ static enum status submit_with_shadow(struct submit_call *call, const struct job
     return driven && spec->follows ? add_shadow(call, spec, error) : STATUS_OK;
 }
 
-/* Audits that the store's floor asks for and that the call did not bring. */
-static enum status add_audits(struct submit_call *call, struct error *error)
+/* Audits that the store's floor asks for and that the call did not bring; *queued grows by those
+ * that wait. */
+static enum status add_audits(struct submit_call *call, int64_t *queued, struct error *error)
 {
     for (uint32_t i = 0; i < call->count; i++) {
         struct job_spec audit;
         struct spec_ids ids = {.spec = NULL};
-        struct store_submit_result ignored;
+        struct store_submit_result added = {.existed = true};
         bool wanted = false;
         TRY(call->results[i].existed
                 ? STATUS_OK
                 : freezes_audit(call->store, call->suite, &call->specs[i], &audit, &wanted, error));
-        TRY(wanted ? submit_one(call, &audit, &ids, &ignored, error) : STATUS_OK);
+        TRY(wanted ? submit_one(call, &audit, &ids, &added, error) : STATUS_OK);
+        *queued += !added.existed && !added.memoised;
     }
     return STATUS_OK;
 }
@@ -470,13 +399,12 @@ static enum status submit_op(struct db *db, void *context, struct error *error)
     int64_t queued = 0;
     enum status status =
         tenants_suite(call->db, call->store->clock, &call->owner, &call->suite, error);
-    THEN(status,
-         tenants_budget(&tally, call->suite, &call->owner, &call->store->made_ready, error));
+    THEN(status, tenants_budget(call->store, &tally, call->suite, &call->owner, &queued, error));
     for (uint32_t i = 0; i < call->count && status == STATUS_OK; i++) {
         status = submit_with_shadow(call, &call->specs[i], &ids, &call->results[i], error);
         queued += !call->results[i].existed && !call->results[i].memoised;
     }
-    THEN(status, add_audits(call, error));
+    THEN(status, add_audits(call, &queued, error));
     THEN(status, tally_flush(&tally, error));
     THEN(status, tenants_allow(call->db, call->store->clock, &call->owner, queued, error));
     return status;
@@ -618,7 +546,23 @@ static enum status find_last(struct db *db, struct cancel_call *call, int64_t su
     return query_end(&query, error);
 }
 
-/* One step: at most CANCEL_CHUNK jobs. */
+/* Jobs that a budget cancelled stay so from now on, and count as cancelled by this call. */
+static enum status forgo(struct db *db, int64_t suite, int64_t *count, struct error *error)
+{
+    struct query found = query_begin(db, STATEMENT_BUDGET_COUNT);
+
+    query_int(&found, suite);
+    *count = query_row(&found) ? query_column_int(&found, 0) : 0;
+    TRY(query_end(&found, error));
+    if (*count == 0) {
+        return STATUS_OK;
+    }
+    struct query forgo = query_begin(db, STATEMENT_BUDGET_FORGO);
+    query_int(&forgo, suite);
+    return query_run(&forgo, error);
+}
+
+/* One step: at most CANCEL_CHUNK jobs that are open. */
 static enum status cancel_op(struct db *db, void *context, struct error *error)
 {
     struct cancel_call *call = context;
@@ -629,6 +573,7 @@ static enum status cancel_op(struct db *db, void *context, struct error *error)
     call->count = 0;
     tally_init(&tally, db, call->store->clock);
     enum status status = record_find_suite(db, call->suite_id, &suite, error);
+    THEN(status, forgo(db, suite, &call->count, error));
     THEN(status, find_last(db, call, suite, error));
     THEN(status, read_open(db, call, suite, jobs, &found, error));
     for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {

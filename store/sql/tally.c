@@ -388,6 +388,19 @@ static enum status budget_stop(struct tally *tally, int64_t suite, struct error 
     return flush_pools(tally, error);
 }
 
+static enum status read_cost(struct tally *tally, int64_t suite, int64_t *cost_uusd,
+                             struct error *error)
+{
+    struct query query = query_begin(tally->db, STATEMENT_LEDGER_COST);
+
+    *cost_uusd = 0;
+    query_int(&query, suite);
+    if (query_row(&query)) {
+        *cost_uusd = query_column_int(&query, 1);
+    }
+    return query_end(&query, error);
+}
+
 static enum status flush_budgets(struct tally *tally, struct error *error)
 {
     for (uint32_t i = 0; i < tally->budget_count; i++) {
@@ -405,12 +418,7 @@ static enum status flush_budgets(struct tally *tally, struct error *error)
         if (budget_uusd == 0 || !waits) {
             continue;
         }
-        struct query cost = query_begin(tally->db, STATEMENT_LEDGER_COST);
-        query_int(&cost, tally->budgets[i]);
-        if (query_row(&cost)) {
-            cost_uusd = query_column_int(&cost, 1);
-        }
-        TRY(query_end(&cost, error));
+        TRY(read_cost(tally, tally->budgets[i], &cost_uusd, error));
         if (cost_uusd >= budget_uusd) {
             TRY(budget_stop(tally, tally->budgets[i], error));
         }
@@ -419,13 +427,22 @@ static enum status flush_budgets(struct tally *tally, struct error *error)
     return STATUS_OK;
 }
 
-enum status tally_budget_set(struct tally *tally, int64_t suite, int64_t budget_uusd,
-                             int64_t *queued, struct error *error)
+enum status tally_budget_set(struct tally *tally, int64_t suite, int64_t budget_uusd, bool *spent,
+                             struct error *error)
 {
+    int64_t cost_uusd = 0;
     struct query set = query_begin(tally->db, STATEMENT_BUDGET_SET);
     query_int(&set, suite);
     query_int(&set, budget_uusd);
     TRY(query_run(&set, error));
+    TRY(read_cost(tally, suite, &cost_uusd, error));
+    *spent = cost_uusd >= budget_uusd;
+    return STATUS_OK;
+}
+
+enum status tally_budget_resume(struct tally *tally, int64_t suite, int64_t *queued,
+                                struct error *error)
+{
     TRY(move_jobs(tally, STATEMENT_BUDGET_CANCELLED, suite, JOB_CANCELLED, JOB_QUEUED, queued,
                   error));
     return *queued > 0 ? run_of_suite(tally, STATEMENT_BUDGET_RESUME, suite, error) : STATUS_OK;

@@ -150,10 +150,12 @@ enum status tally_over(struct tally *tally, struct paces *paces, const struct ta
 /* The suite may have a budget, and something is charged to it or queued in it: where it has cost as
  * much when the tally is flushed, its queued jobs are cancelled, those of this transaction too. */
 enum status tally_budget(struct tally *tally, int64_t suite, struct error *error);
-/* The suite's budget from now on; jobs that an earlier one cancelled are queued again. *queued:
- * how many. */
-enum status tally_budget_set(struct tally *tally, int64_t suite, int64_t budget_uusd,
-                             int64_t *queued, struct error *error);
+/* The suite's budget from now on. *spent: it has cost as much already. */
+enum status tally_budget_set(struct tally *tally, int64_t suite, int64_t budget_uusd, bool *spent,
+                             struct error *error);
+/* Queues what a budget of the suite's cancelled. *queued: how many jobs. */
+enum status tally_budget_resume(struct tally *tally, int64_t suite, int64_t *queued,
+                                struct error *error);
 /* Writes everything; the tally is empty afterwards. */
 enum status tally_flush(struct tally *tally, struct error *error);
 

@@ -8,10 +8,12 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "store/sql/models.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -141,14 +143,105 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
     return query_run(&update, error);
 }
 
-enum status tenants_budget(struct tally *tally, int64_t id, const struct tenants_suite *suite,
-                           bool *ready, struct error *error)
+enum { KNOWN_CHUNK = 16 }; /* jobs that are read at once */
+
+/* A job that a budget cancelled, never claimed, under a key that some suite has a result of. */
+struct cancelled_job {
+    int64_t id;
+    int64_t pool;
+    int64_t ticks;
+    bool audit;
+    struct job_spec spec;
+};
+
+static enum status read_cancelled(struct db *db, int64_t suite, int64_t after,
+                                  struct cancelled_job jobs[KNOWN_CHUNK], uint32_t *count,
+                                  struct error *error)
 {
-    int64_t queued = 0;
-    if (suite->asked_uusd > 0 && suite->asked_uusd != suite->budget_uusd) {
-        TRY(tally_budget_set(tally, id, suite->asked_uusd, &queued, error));
+    struct query query = query_begin(db, STATEMENT_BUDGET_KNOWN);
+
+    query_int(&query, suite);
+    query_int(&query, after);
+    query_int(&query, KNOWN_CHUNK);
+    *count = 0;
+    while (*count < KNOWN_CHUNK && query_row(&query)) {
+        struct cancelled_job *job = &jobs[(*count)++];
+        job->id = query_take_int(&query);
+        job->pool = query_take_int(&query);
+        job->ticks = query_take_int(&query);
+        job->audit = query_take_int(&query) != 0;
+        record_read(&query, RECORD_SPEC, &job->spec);
     }
-    *ready |= queued > 0;
+    return query_end(&query, error);
+}
+
+/* A result that answers the job as it would be claimed now: not where a freeze or a change of
+ * version has given its question to another model since. */
+static enum status find_answer(struct sql_store *store, struct db *db, const struct job_spec *spec,
+                               int64_t *source, struct error *error)
+{
+    struct model_version version;
+    struct job_spec now = *spec;
+    bool found = false;
+    int64_t freeze = 0;
+    *source = 0;
+    TRY(freezes_find(store, spec, &freeze, error));
+    TRY(spec->follows ? models_answering(db, spec->tier, spec, &version, &found, error)
+                      : STATUS_OK);
+    bool moves = found && model_job_move(&version, &now);
+    return freeze != 0 || moves ? STATUS_OK : question_known(store, db, spec, source, error);
+}
+
+static enum status take_one(struct tally *tally, int64_t suite, const struct cancelled_job *job,
+                            int64_t source, struct error *error)
+{
+    const struct tally_part part = {
+        .suite = suite, .pool = job->pool, .tier = job->spec.tier, .ticks = -job->ticks};
+    struct query take = query_begin(tally->db, STATEMENT_BUDGET_TAKE);
+    query_int(&take, job->id);
+    query_int(&take, source);
+    TRY(query_run(&take, error));
+    TRY(question_take(tally, suite, job->id, source, job->audit ? LEDGER_AUDIT : LEDGER_RESULT,
+                      error));
+    TRY(tally_move(tally, suite, job->pool, JOB_CANCELLED, JOB_DONE, error));
+    return tally_progress(tally, &part, error);
+}
+
+/* A budget paid for the drives of its suite; what others have driven since costs nothing. */
+static enum status take_known(struct sql_store *store, struct tally *tally, int64_t suite,
+                              struct error *error)
+{
+    struct cancelled_job *jobs = malloc(KNOWN_CHUNK * sizeof *jobs);
+    enum status status = memory_check(jobs, error, "budget: out of memory for cancelled jobs");
+    uint32_t count = KNOWN_CHUNK;
+    int64_t after = 0;
+
+    while (status == STATUS_OK && count == KNOWN_CHUNK) {
+        status = read_cancelled(tally->db, suite, after, jobs, &count, error);
+        for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+            int64_t source = 0;
+            after = jobs[i].id;
+            status = find_answer(store, tally->db, &jobs[i].spec, &source, error);
+            if (source != 0) {
+                THEN(status, take_one(tally, suite, &jobs[i], source, error));
+            }
+        }
+    }
+    free(jobs);
+    return status;
+}
+
+enum status tenants_budget(struct sql_store *store, struct tally *tally, int64_t id,
+                           const struct tenants_suite *suite, int64_t *queued, struct error *error)
+{
+    bool spent = true;
+    *queued = 0;
+    if (suite->asked_uusd > 0 && suite->asked_uusd != suite->budget_uusd) {
+        TRY(tally_budget_set(tally, id, suite->asked_uusd, &spent, error));
+        TRY(take_known(store, tally, id, error));
+        TRY(spent ? STATUS_OK : tally_budget_resume(tally, id, queued, error));
+    }
+    store->made_ready |= *queued > 0;
     bool any = suite->asked_uusd > 0 || suite->budget_uusd > 0;
     return any ? tally_budget(tally, id, error) : STATUS_OK;
 }

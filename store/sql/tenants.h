@@ -8,6 +8,8 @@
 #include "store/sql/db.h"
 #include "store/sql/tally.h"
 
+struct sql_store;
+
 /* Today (UTC), in days since 1970. */
 int64_t tenants_day(const struct clock *clock);
 
@@ -27,10 +29,11 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
                           int64_t *id, struct error *error);
 
 /* Gives the suite the budget that is asked for, and has it looked at when the tally is flushed: one
- * that has cost as much takes new jobs as cancelled ones. *ready: jobs of it may be claimed again.
- */
-enum status tenants_budget(struct tally *tally, int64_t id, const struct tenants_suite *suite,
-                           bool *ready, struct error *error);
+ * that has cost as much takes new jobs as cancelled ones. Under another budget than before, jobs
+ * that the old one cancelled are done at once where another suite has their answers since; the
+ * others are queued again unless that is spent too. *queued: how many were. */
+enum status tenants_budget(struct sql_store *store, struct tally *tally, int64_t id,
+                           const struct tenants_suite *suite, int64_t *queued, struct error *error);
 
 /* The number of the tenant that brings a scenario of so many bytes, which are counted: LIMIT. */
 enum status tenants_bring(struct db *db, const struct clock *clock, const char *name, size_t bytes,
@@ -63,7 +66,6 @@ enum status tenants_flush(struct tally *tally, struct error *error);
 
 /* A lease of a job of this tenant (0: nobody's) has ended. Claims that its limit held up try again.
  */
-struct sql_store;
 enum status tenants_lease_end(struct sql_store *store, struct tally *tally, int64_t tenant,
                               const struct job_spec *spec, struct error *error);
 

@@ -205,6 +205,14 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         " over_budget = CASE WHEN shadow IS NULL THEN 1 ELSE 0 END WHERE " QUEUED_OF_SUITE,
     [STATEMENT_BUDGET_CANCELLED] = JOBS_IN_PARTS("SELECT id, pool FROM jobs WHERE over_budget = 1 AND suite = ?1"),
     [STATEMENT_BUDGET_RESUME] = "UPDATE jobs SET state = 0, over_budget = 0 WHERE over_budget = 1 AND suite = ?1",
+    [STATEMENT_BUDGET_KNOWN] =
+        "SELECT j.id, j.pool, COALESCE(x.ticks, 0), j.audit, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
+        " WHERE j.over_budget = 1 AND j.suite = ?1 AND j.id > ?2 AND j.epoch = 0 AND EXISTS (SELECT 1 FROM job_specs o"
+        " CROSS JOIN jobs d ON d.id = o.job WHERE o.key = s.key AND d.state = 2) ORDER BY j.id LIMIT ?3",
+    [STATEMENT_BUDGET_TAKE] = "UPDATE jobs SET state = 2, over_budget = 0, memo_of = ?2 WHERE id = ?1",
+    /* Jobs that somebody cancels in person stay so, whatever the budget becomes. */
+    [STATEMENT_BUDGET_COUNT] = "SELECT COUNT(*) FROM jobs WHERE over_budget = 1 AND suite = ?1",
+    [STATEMENT_BUDGET_FORGO] = "UPDATE jobs SET over_budget = 0 WHERE over_budget = 1 AND suite = ?1",
     [STATEMENT_REDRIVE_RENUMBER] = "UPDATE outcomes SET id = ?2 WHERE id = ?1",
     [STATEMENT_REDRIVE_UNSTARTED] =
         "UPDATE unstarted SET driven = 0 WHERE driven = 1 AND (planner, planner_hash) NOT IN"

@@ -682,11 +682,12 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
     done
     [ -e none.db ] && fail "a store was made"
     code 0 "$swerve" submit pair.json --store budget.db --budget 25
-    says err "forecast: no measure yet of this world in its pool; the budget is \$25.00"
+    says err "forecast: no measure yet of the object world in pool bulk"
+    says err "the budget is \$25.00, and nothing says yet what the suite will cost"
     code 0 "$swerve" price set bulk cpu 1000000 --store budget.db
     code 0 "$swerve" worker --store budget.db --drain
     code 0 "$swerve" run forty.json --store budget.db --budget 0.01 --workers 1 --slots 1 --json
-    says err "if all of its jobs are driven; the budget is \$0.01"
+    says err "waiting jobs are driven; the budget is \$0.01"
     says err "the forecast exceeds the budget"
     holds 'd["budget_usd"] == 0.01 and d["stopped_by_budget"] and d["cancelled_jobs"] > 0' out
     code 0 "$swerve" status --store budget.db --json
@@ -704,9 +705,72 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
     code 0 "$swerve" run forty.json --store budget.db --budget 1000000 --json
     code 0 "$swerve" status --store budget.db --json
     holds 'len(d["suites"]) == 2 and d["suites"][0]["done"] == 40 and not d["suites"][0]["stopped_by_budget"]' out
-    code 0 "$swerve" submit many.json --store budget.db --budget 1000000 --json
+    code 0 "$swerve" submit many.json --store budget.db --budget 1000000 --json # of forty's seeds
+    holds 'd["budget_usd"] == 1000000 and d["forecast_usd"] == 0 and d["known"] == 12' out
+    code 0 "$swerve" submit many.json --fresh --store budget.db --budget 1000000 --json
     holds 'd["budget_usd"] == 1000000 and 0 < d["forecast_usd"] < 1000000' out
+    mv out before.json
+    code 0 "$swerve" price set bulk cpu 250000 --store budget.db # the price in force from here on
+    code 0 "$swerve" submit many.json --fresh --store budget.db --budget 1000000 --json
+    holds 'abs(d["forecast_usd"] / json.load(open("before.json"))["forecast_usd"] - 0.25) < 1e-3' out
+    code 0 "$swerve" submit pair.json --planner builtin:idm --store budget.db --budget 1000
+    says err "builtin:idm has not driven in the object world of pool bulk yet"
+    code 0 "$swerve" run pair.json --store budget.db --budget 1000 # done long ago
+    says err "no job waits, every answer is known"
+    code 0 "$swerve" run pair.json --fresh --store budget.db --budget 0.01 --workers 1 --slots 2 --json
+    says err "jobs that run then go on, up to 2 at once, which cost some"
+    code 0 "$swerve" run pair.json --store budget.db --budget 0.01 --report b.html # less than it has cost
+    says err "no job waits, every answer is known; budget of \$0.01 spent (\$"
+    says out "when every job had been claimed: none was cancelled"
+    says b.html "when every job had been claimed: none was cancelled"
     code 0 "$swerve" check --store budget.db
+}
+# Goal: whoever meets a suite that its budget has stopped is told so, and how it goes on.
+a_stopped_suite_says_how_it_goes_on() {
+    code 0 "$swerve" submit forty.json --store stop.db --budget 0.01
+    code 0 "$swerve" price set bulk cpu 1000000 --store stop.db
+    code 0 "$swerve" worker --store stop.db --drain --slots 1
+    code 0 "$swerve" submit forty.json --store stop.db --budget 0.01
+    says out "known already, none queued: budget of \$0.01 spent"
+    says err " jobs are cancelled, and a larger --budget queues them again"
+    code 0 "$swerve" submit forty.json --store stop.db --budget 0.01 --json
+    holds '0 < d["known"] == 40 - d["cancelled"] and d["cancelled"] > 20 and d["open"] == 0' out
+    mv out stopped.json
+    code 3 "$swerve" retry --store stop.db
+    says err " jobs were cancelled: the command that sent it goes on with a larger --budget"
+    local worker
+    worker=$(python3 -c 'import sqlite3; print(sqlite3.connect("stop.db").execute("SELECT name FROM workers").fetchone()[0])')
+    code 0 "$swerve" store redrive --worker "$worker" --store stop.db
+    says out "outcomes dropped, driven again but where a budget is spent"
+    says out "budget of \$0.01 spent"
+    code 0 "$swerve" run forty.json --store stop.db --workers 1
+    says err "so this is a suite of its own"
+    code 0 "$swerve" run forty.json --store stop.db --budget 1000000 --json # all but what was dropped
+    holds 'd["known_jobs"] == json.load(open("stopped.json"))["cancelled"] and "-2" not in d["suite"]' out
+    code 0 "$swerve" submit forty.json --store stop.db --planner builtin:idm --budget 0.01 --json
+    name=$(python3 -c 'import json; print(json.load(open("out"))["suite"])')
+    code 0 "$swerve" worker --store stop.db --drain --slots 1
+    code 0 "$swerve" cancel "$name" --store stop.db
+    grep -q ": 0 jobs" out && fail "nothing was cancelled"
+    code 0 "$swerve" submit forty.json --store stop.db --planner builtin:idm --budget 1000000 --json
+    holds "d['suite'] == '$name-2' and 0 < d['known'] == 40 - d['open'] and d['open'] > 20" out
+    code 0 "$swerve" submit forty.json --store stop.db --planner builtin:idm
+    says err "the suite keeps its budget of \$1000000.00"
+    code 0 "$swerve" check --store stop.db
+}
+a_larger_budget_and_a_retry_keep_to_quotas() {
+    code 0 "$swerve" submit forty.json --store quota.db --tenant bob --budget 0.01
+    code 0 "$swerve" price set bulk cpu 1000000 --store quota.db
+    code 0 "$swerve" worker --store quota.db --drain --slots 1
+    code 0 "$swerve" tenant set bob --usd-day 0.01 --store quota.db
+    code 3 "$swerve" submit forty.json --store quota.db --tenant bob --budget 1000
+    says err "that it may in a day"
+    code 3 "$swerve" retry --verdict pass --tenant bob --store quota.db
+    says err "that it may in a day"
+    code 0 "$swerve" tenant set bob --usd-day 0 --store quota.db
+    code 0 "$swerve" retry --verdict pass --tenant bob --store quota.db
+    code 0 "$swerve" tenant ls --store quota.db
+    grep -q "queued 0 of any" out && fail "the retry is nobody's"
 }
 commands_while_another_process_owns_the_store() {
     "$swerve" worker --store shared.db --id keeper >/dev/null 2>&1 3>&- &
@@ -936,7 +1000,7 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..41 >&3
+echo 1..43 >&3
 t models_are_promoted_and_rolled_back
 t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
@@ -972,6 +1036,8 @@ t copies_that_a_plugin_forked_are_ended
 t the_example_of_the_scenario_page_runs
 t commands_alone
 t a_budget_stops_a_run_and_a_larger_one_goes_on
+t a_stopped_suite_says_how_it_goes_on
+t a_larger_budget_and_a_retry_keep_to_quotas
 t commands_while_another_process_owns_the_store
 t a_killed_worker_changes_nothing
 t a_killed_run_is_resumed

@@ -294,7 +294,7 @@ prices_are_set_by_administrators() {
     SWERVE_TOKEN_FILE="$secrets/carol" code 4 "$swerve" price set bulk cpu 0 --store "$url"
     says err "has the role submit, which may not PUT"
     SWERVE_TOKEN_FILE="$secrets/carol" code 0 "$swerve" price ls --store "$url"
-    says out "bulk                     cpu      \$0.040000 per device-hour"
+    says out "bulk                     cpu      \$0.04 per device-hour"
     SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" price set bulk cpu 0.25 --store "$url" --json
     says out '"usd_per_hour": 0.25'
     SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" price set mine tpu 3 --store "$url"
@@ -306,10 +306,10 @@ prices_are_set_by_administrators() {
     ! grep -q "[1-9][0-9]* queued" out || fail "jobs were left queued: $(cat out)"
     SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" run suite.json --seeds 7 --store "$url" --json
     SWERVE_TOKEN_FILE="$secrets/carol" code 0 "$swerve" price show mine tpu --store "$url"
-    says out "\$3.000000 per device-hour"
+    says out "\$3.00 per device-hour"
     stop TERM 0
     code 0 "$swerve" price show bulk cpu --store price.db
-    says out "\$0.250000 per device-hour"
+    says out "\$0.25 per device-hour"
     code 0 "$swerve" price set bulk cpu 0 --store price.db
     sed 's/"id": "[a-z]*"/"id": "free"/; s/"seeds": [0-9]*/"seeds": 3/' suite.json >free.json
     sed -i 's/"horizon_s": [0-9.]*/"horizon_s": 4/' drive.json

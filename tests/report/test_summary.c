@@ -938,7 +938,18 @@ static void money_is_spelled_for_people(void)
         int64_t uusd;
         const char *text;
     } booked[] = {{0, "$0.000000"}, {821, "$0.000821"}, {12345678, "$12.345678"}};
+    static const struct {
+        int64_t uusd;
+        const char *text;
+    } set[] = {{1, "$0.000001"},
+               {0, "$0.00"},
+               {10000, "$0.01"},
+               {15000, "$0.015000"},
+               {25000000, "$25.00"}};
     char text[SUMMARY_MONEY_BYTES];
+    for (size_t i = 0; i < COUNT_OF(set); i++) {
+        EXPECT_TEXT(summary_amount_text(set[i].uusd, text), set[i].text);
+    }
     for (size_t i = 0; i < COUNT_OF(amounts); i++) {
         EXPECT_TEXT(summary_usd_text(amounts[i].usd, text), amounts[i].text);
     }

@@ -53,6 +53,8 @@ struct submission {
     char suite_id[LIMIT_ID_BYTES];
     const char *tenant;  /* for whom it is sent; NULL: for whoever the token or the suite says */
     int64_t budget_uusd; /* that the suite may cost; 0: nothing is said of it */
+    /* After sending: an earlier suite of these jobs that its budget has stopped; "": none. */
+    char passed_id[LIMIT_ID_BYTES];
     uint32_t job_count;
     /* One job of each kind: planner, tier, pool, model, sampler, backend, who is asked when it is
      * flagged. Those of audits are among them. Scenario, seed and key are empty. */
@@ -126,7 +128,9 @@ enum status submission_renew(const struct submission_options *options, const cha
                              struct job_spec *specs, uint32_t count, struct error *error);
 
 /* Puts scenario bodies, then submits all jobs. When the suite is in the store already and ended
- * with dead or cancelled jobs, it gets a new id ("<id>-2", ..) so that those are run again. */
+ * with dead or cancelled jobs, it gets a new id ("<id>-2", ..) so that those are run again. One
+ * that its budget has stopped goes on with a larger one; without any word of a budget it is passed.
+ */
 enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
                             struct error *error);
 

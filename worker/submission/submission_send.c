@@ -29,10 +29,10 @@ static void set_round(struct submission *submission, const char first[LIMIT_ID_B
  * their suite. So asking again makes a suite of its own, "<id>-2", ..: finished results are taken
  * over, the rest is run. Goes on from *round to the first one that is open or has every answer. */
 static enum status pick_round(struct submission *submission, struct store *store,
-                              const char first[LIMIT_ID_BYTES], uint32_t *round,
+                              const char first[LIMIT_ID_BYTES], uint32_t *round, bool *resumed,
                               struct error *error)
 {
-    for (;; ++*round) {
+    for (*resumed = false;; ++*round) {
         struct store_suite_status now;
         set_round(submission, first, *round);
         enum status status = store->ops->suite_status(store, submission->suite_id, &now, error);
@@ -40,12 +40,16 @@ static enum status pick_round(struct submission *submission, struct store *store
             return STATUS_OK;
         }
         TRY(status);
-        if (now.stopped_by_budget && submission->budget_uusd > 0) {
+        *resumed = now.stopped_by_budget && submission->budget_uusd > 0;
+        if (*resumed) {
             return STATUS_OK; /* a larger budget queues again what this one cancelled */
         }
         if (now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] == 0 ||
             store_jobs_open(&now) > 0 || *round >= ROUNDS_MAX) {
             return STATUS_OK;
+        }
+        if (now.stopped_by_budget) {
+            memcpy(submission->passed_id, submission->suite_id, sizeof submission->passed_id);
         }
     }
 }
@@ -128,6 +132,18 @@ static enum status submit_jobs(struct submission *submission, struct store *stor
     return status;
 }
 
+/* A larger budget has queued nothing, for somebody has cancelled what the smaller one had: *lost.
+ */
+static enum status look_resumed(const struct submission *submission, struct store *store,
+                                bool *lost, struct error *error)
+{
+    struct store_suite_status now;
+    TRY(store->ops->suite_status(store, submission->suite_id, &now, error));
+    *lost = !now.stopped_by_budget && store_jobs_open(&now) == 0 &&
+            now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] > 0;
+    return STATUS_OK;
+}
+
 enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
                             struct error *error)
 {
@@ -137,8 +153,12 @@ enum status submission_send(struct submission *submission, struct store *store, 
     bool lost = true;
     for (uint32_t round = 1; status == STATUS_OK && lost && round <= ROUNDS_MAX; round++) {
         struct store_suite_status now;
-        status = pick_round(submission, store, first, &round, error);
+        bool resumed = false;
+        status = pick_round(submission, store, first, &round, &resumed, error);
         THEN(status, submit_jobs(submission, store, weight, &lost, error));
+        if (resumed && !lost) {
+            THEN(status, look_resumed(submission, store, &lost, error));
+        }
         if (status == STATUS_MISMATCH && round < ROUNDS_MAX) {
             status = STATUS_OK; /* another tenant's suite: each has one of its own */
             lost = true;

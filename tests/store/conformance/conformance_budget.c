@@ -163,6 +163,102 @@ static void a_stopped_suite_stays_so(void)
     close_store();
 }
 
+static struct tenant tenant_of(const char *name)
+{
+    struct tenant list[8];
+    uint32_t count = 0;
+    EXPECT_OK(store->ops->tenants(store, "", list, 8, &count, &error), error);
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(list[i].name, name) == 0) {
+            return list[i];
+        }
+    }
+    EXPECT(false);
+    return (struct tenant){.weight = 0};
+}
+
+static enum status submit_for(const char *tenant, const char *suite, int64_t coins, uint32_t count)
+{
+    make_specs(suite, suite, count);
+    return store->ops->submit_as(store, tenant, suite, 1, coins * COIN, specs, count, submitted,
+                                 &error);
+}
+
+/* Goal: jobs that a larger budget queues again are new ones for the quotas of their tenant, and a
+ * budget that queues none asks nothing of them. */
+static void a_larger_budget_keeps_to_quotas(void)
+{
+    struct tenant bob = {.name = "bob", .jobs_queued_max = 3};
+    open_priced();
+    EXPECT_OK(submit_for("bob", "a", 2, 6), error);
+    EXPECT_INT(claim("w", 1), 1);
+    complete_one("w", COMPLETION_DONE);
+    expect_suite("a", 0, 0, 1, 5, 2);
+    EXPECT_OK(store->ops->tenant_set(store, &bob, TENANT_JOBS_QUEUED, &error), error);
+    EXPECT_INT(submit_for("bob", "a", 90, 6), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "with the 5 of this submission");
+    expect_suite("a", 0, 0, 1, 5, 2);
+    EXPECT_INT(status_of("a").budget_uusd, 2 * COIN);
+    bob.jobs_queued_max = 0;
+    bob.uusd_day_max = 2 * COIN;
+    EXPECT_OK(store->ops->tenant_set(store, &bob, TENANT_JOBS_QUEUED | TENANT_UUSD_DAY, &error),
+              error);
+    EXPECT_INT(submit_for("bob", "a", 90, 6), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "in a day");
+    EXPECT_OK(submit_for("bob", "a", 1, 6), error); /* queues nothing */
+    expect_suite("a", 0, 0, 1, 5, 2);
+    bob.uusd_day_max = 3 * COIN;
+    EXPECT_OK(store->ops->tenant_set(store, &bob, TENANT_UUSD_DAY, &error), error);
+    EXPECT_OK(submit_for("bob", "a", 90, 6), error);
+    expect_suite("a", 5, 0, 1, 0, 2);
+    EXPECT_INT(tenant_of("bob").jobs_queued, 5);
+    close_store();
+}
+
+/* Goal: what another suite has answered since is taken over by a larger budget, and not driven
+ * again; what nobody answered is queued. */
+static void a_larger_budget_takes_answers_over(void)
+{
+    open_priced();
+    EXPECT_OK(submit_budget("a", "k", 2, 6), error);
+    EXPECT_INT(claim("w", 1), 1);
+    complete_one("w", COMPLETION_DONE);
+    expect_suite("a", 0, 0, 1, 5, 2);
+    submit_plain("b", "k", 5); /* takes the one over */
+    EXPECT_INT(claim("w", 8), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        make_completion(i, "w", COMPLETION_DONE);
+    }
+    complete(4);
+    EXPECT_OK(submit_budget("a", "k", 1, 6), error); /* spent, and the answers cost nothing */
+    expect_suite("a", 0, 0, 5, 1, 2);
+    EXPECT_INT(status_of("a").memoised_jobs, 4);
+    EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 5);
+    EXPECT_OK(submit_budget("a", "k", 90, 6), error);
+    expect_suite("a", 1, 0, 5, 0, 2);
+    EXPECT_INT(claim("w", 8), 1);
+    complete_one("w", COMPLETION_DONE);
+    expect_suite("a", 0, 0, 6, 0, 4);
+    close_store();
+}
+
+/* Goal: who cancels a suite that its budget stopped means it, whatever the budget becomes. */
+static void a_cancelled_suite_stays_so(void)
+{
+    int64_t count = 0;
+    open_priced();
+    EXPECT_OK(submit_budget("a", "k", 2, 6), error);
+    EXPECT_INT(claim("w", 1), 1);
+    complete_one("w", COMPLETION_DONE);
+    EXPECT_OK(store->ops->cancel(store, "a", &count, &error), error);
+    EXPECT_INT(count, 5);
+    EXPECT_OK(store->ops->cancel(store, "a", &count, &error), error);
+    EXPECT_INT(count, 0);
+    EXPECT_OK(submit_budget("a", "k", 90, 6), error);
+    expect_suite("a", 0, 0, 1, 5, 2);
+    close_store();
+}
+
 static void budgets_are_within_their_range(void)
 {
     static const int64_t bad[] = {-1, INT64_MIN, STORE_BUDGET_UUSD_MAX + 1, INT64_MAX};
@@ -318,8 +414,9 @@ static void random_calls_keep_to_budgets(void)
 int conformance_budget(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(TEST_RUN(TEST(a_budget_stops_its_suite), TEST(a_larger_budget_goes_on),
-                                TEST(a_stopped_suite_stays_so),
-                                TEST(budgets_are_within_their_range),
-                                TEST(random_calls_keep_to_budgets)));
+    return finish_half(
+        TEST_RUN(TEST(a_budget_stops_its_suite), TEST(a_larger_budget_goes_on),
+                 TEST(a_stopped_suite_stays_so), TEST(a_larger_budget_keeps_to_quotas),
+                 TEST(a_larger_budget_takes_answers_over), TEST(a_cancelled_suite_stays_so),
+                 TEST(budgets_are_within_their_range), TEST(random_calls_keep_to_budgets)));
 }

@@ -377,6 +377,40 @@ static void every_submission_obeys(void)
     close_store();
 }
 
+/* Goal: a larger budget takes no student's answer over in a slice that was frozen since: the job is
+ * the teacher's, as one that is submitted. */
+static void larger_budgets_obey(void)
+{
+    begin();
+    EXPECT_OK(store->ops->price_set(store, "bulk", "cpu", NS_PER_S, &error), error);
+    for (uint32_t i = 0; i < 3; i++) {
+        ask_in(&specs[i], "stopped", i == 1, i);
+    }
+    EXPECT_OK(store->ops->submit_as(store, NULL, "stopped", 1, 1, specs, 3, submitted, &error),
+              error);
+    EXPECT_INT(claim_in("s1", "bulk", 1), 1);
+    complete_all("s1", 1);
+    EXPECT_INT(status_of("stopped").jobs[JOB_CANCELLED], 2);
+    for (uint32_t i = 0; i < 3; i++) {
+        ask_in(&specs[i], "other", i == 1, i);
+    }
+    submit_made("other", 1, 3);
+    EXPECT_INT(claim_in("s1", "bulk", 8), 2);
+    complete_all("s1", 2);
+    EXPECT_INT(status_of("other").jobs[JOB_DONE], 3);
+    freeze("rain");
+    EXPECT_OK(store->ops->submit_as(store, NULL, "stopped", 1, STORE_BUDGET_UUSD_MAX, specs, 0,
+                                    submitted, &error),
+              error);
+    EXPECT_INT(status_of("stopped").jobs[JOB_DONE], 2);
+    EXPECT_INT(status_of("stopped").jobs[JOB_QUEUED], 1);
+    claim_in("s1", "bulk", 8); /* moves it */
+    EXPECT_INT(claim_in("t1", "teacher", 8), 1);
+    EXPECT_TEXT(leases[0].spec.scenario_id, "s-rain");
+    EXPECT_INT(leases[0].spec.tier, TIER_TEACHER);
+    close_store();
+}
+
 static struct store_suite_status freeze_beside_audits(const struct model_version *teacher)
 {
     for (int i = 0; i < 3; i++) { /* the first one's audit is on its way, the third is dry */
@@ -929,13 +963,14 @@ static void dropped_results_do_not_come_back(void)
 int conformance_trust(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(TEST_RUN(
-        TEST(freezes_are_facts), TEST(thaws_ask_for_an_evaluation),
-        TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
-        TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
-        TEST(audits_of_the_teacher_are_dropped), TEST(evaluations_drive_the_student),
-        TEST(the_floor_holds), TEST(results_of_an_author_are_dropped),
-        TEST(dropped_results_do_not_come_back), TEST(jobs_that_an_author_killed_live_again),
-        TEST(flags_that_nobody_answers_are_driven_again), TEST(slices_are_the_scenarios),
-        TEST(branches_end_in_slices_of_their_own), TEST(random_calls_obey_the_freezes)));
+    return finish_half(
+        TEST_RUN(TEST(freezes_are_facts), TEST(thaws_ask_for_an_evaluation),
+                 TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
+                 TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
+                 TEST(larger_budgets_obey), TEST(audits_of_the_teacher_are_dropped),
+                 TEST(evaluations_drive_the_student), TEST(the_floor_holds),
+                 TEST(results_of_an_author_are_dropped), TEST(dropped_results_do_not_come_back),
+                 TEST(jobs_that_an_author_killed_live_again),
+                 TEST(flags_that_nobody_answers_are_driven_again), TEST(slices_are_the_scenarios),
+                 TEST(branches_end_in_slices_of_their_own), TEST(random_calls_obey_the_freezes)));
 }
