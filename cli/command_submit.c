@@ -6,6 +6,7 @@
  * own, driven by the planner as it is now; the first suite stays as it is.
  */
 #include "cli/budget/budget.h"
+#include "cli/budget/routes.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/kept/kept_pack.h"
@@ -73,11 +74,10 @@ static int submit(const struct suite_options *options, const struct label_option
         code = cli_fail(&error);
     } else if (json) {
         json_t *told = json_pack(
-            "{s:s, s:i, s:I, s:i, s:i, s:i, s:i, s:i}", "suite", submission.suite_id, "jobs",
+            "{s:s, s:i, s:I, s:i, s:i}", "suite", submission.suite_id, "jobs",
             (int)submission.job_count, "rollouts", (json_int_t)submission.rollout_count, "memoised",
-            (int)submission.memoised_count, "audits", (int)submission.audit_count, "frozen",
-            (int)submission.frozen_count, "clipped", (int)submission.clipped_count, "rerouted",
-            (int)submission.rerouted_count);
+            (int)submission.memoised_count, "audits", (int)submission.audit_count);
+        routes_put(&submission, told);
         if (budget_uusd > 0) {
             budget_put(budget_uusd, forecast_uusd, told);
         }
@@ -86,7 +86,8 @@ static int submit(const struct suite_options *options, const struct label_option
         text_print(stdout, "%s: %u jobs, %lld rollouts, %u known already\n", submission.suite_id,
                    submission.job_count, (long long)submission.rollout_count,
                    submission.memoised_count);
-        suite_options_tell_beyond(&submission);
+        routes_tell_reasons(&submission);
+        routes_tell(&submission);
     }
     submission_finish(&submission);
     suite_destroy(suite);

@@ -119,13 +119,6 @@ enum { SEEDS_NOT_GIVEN = -1 };
             .flag = &(options).evaluation                                                       \
     }
 
-/* Says what became of scenarios that last longer than the models are trusted; nothing where all
- * were within. */
-void suite_options_tell_beyond(const struct submission *submission);
-
-/* Members "degraded", "clipped" and "rerouted" of a run's JSON. */
-void suite_options_put_beyond(const struct submission *submission, json_t *json);
-
 /* Loads the suite, starts each planner that is apart (planner_spec.h) once to learn what it is,
  * checks every scenario, route and planner, and builds the jobs; nothing is sent. The submission
  * borrows from the suite. */

@@ -77,6 +77,10 @@ struct job_spec {
     /* Purpose of the drive, if not for its verdict; "": for that. Such a job is in no rate and
      * answers for nobody, as an audit; what it made is the artifact of its outcomes. */
     char makes[LIMIT_ID_BYTES];
+    /* Why this tier answers, as whoever routed it says; nothing is decided by it. */
+    enum route_reason route_reason;
+    int64_t route_own;
+    int64_t route_other;
 };
 
 /* "golden": a recording of every rollout, with every frame. "clip:N": N ticks as training data, of

@@ -293,6 +293,9 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int_or_null(&insert, ids->escalation);
     query_text(&insert, spec->rig);
     query_text(&insert, spec->makes);
+    query_int(&insert, spec->route_reason);
+    query_int(&insert, spec->route_own);
+    query_int(&insert, spec->route_other);
     return query_run(&insert, error);
 }
 

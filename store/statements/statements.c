@@ -253,8 +253,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " shadow, freeze_event, evaluates) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     [STATEMENT_SPEC_INSERT] =
         "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
-        " attempts_max, parent_job, audit_key, asked_key, escalation, rig, makes)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        " attempts_max, parent_job, audit_key, asked_key, escalation, rig, makes, route_reason, route_own, route_other)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     [STATEMENT_ESCALATION_SET] = "UPDATE job_specs SET escalation = ?2 WHERE job = ?1 AND escalation IS NULL",
     [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
     [STATEMENT_MEMO_LINK] =

@@ -68,6 +68,7 @@ struct submission {
     uint32_t degraded_count;   /* scenarios answered by a cheaper tier than their question wants */
     uint32_t frozen_count;     /* scenarios that the teacher answers, for their slice is frozen */
     uint32_t evaluation_count; /* jobs of the student that no freeze concerns */
+    uint32_t open_count;       /* scenarios of which the market decided who answers */
     uint32_t rerouted_count;   /* scenarios that another tier answers, for it is trusted longer */
     uint32_t clipped_count;    /* scenarios of which only the trusted part is driven */
     uint32_t memoised_count;   /* after sending */

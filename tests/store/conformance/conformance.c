@@ -1196,5 +1196,8 @@ int conformance_main(int argc, char **argv, const struct conformance_backend *te
     if (strcmp(part, "budget") == 0) {
         return conformance_budget(tested);
     }
+    if (strcmp(part, "classes") == 0) {
+        return conformance_classes(tested);
+    }
     return strcmp(part, "results") == 0 ? conformance_results(tested) : conformance_queue(tested);
 }

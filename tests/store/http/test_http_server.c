@@ -665,7 +665,7 @@ static void other_records_are_another_version(void)
     sha256_final(&sum, digest);
     sha256_to_hex(digest, hex);
     EXPECT_INT(HTTP_API_VERSION, 5);
-    EXPECT_TEXT(hex, "2320853b2d82f91c14256c43a0f01e22cd3822c7c4d33e933d395efbe4159c0c");
+    EXPECT_TEXT(hex, "cd88ca7e92f64424d49831a502eca68ac947242eedccb7f22fd5008d2f87645a");
 }
 
 int main(int argc, char **argv)
