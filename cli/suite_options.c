@@ -577,6 +577,19 @@ static enum status set_rig(struct suite *suite, const char *path, struct error *
     return status;
 }
 
+static enum status read_class(const char *name, enum suite_class *out, struct error *error)
+{
+    size_t found =
+        name == NULL ? SUITE_CLASS_SAME : cli_name(name, suite_class_names, SUITE_CLASS_COUNT);
+    if (found == SUITE_CLASS_COUNT || (name != NULL && found == SUITE_CLASS_SAME)) {
+        return error_set(error, STATUS_USAGE,
+                         "--class: expected interactive, regression or mining, found \"%.64s\"",
+                         name);
+    }
+    *out = (enum suite_class)found;
+    return STATUS_OK;
+}
+
 /* Scenarios that two tiers could answer alike go to whom the store's measures name. Nobody asks for
  * them where a world is named, nor for evidence of the student's. */
 static enum status build_by_market(const struct suite_options *options, const struct suite *suite,
@@ -585,6 +598,7 @@ static enum status build_by_market(const struct suite_options *options, const st
 {
     struct store *store = NULL;
     enum status status = STATUS_OK;
+    build->policy.market.urgent = build->of_class == SUITE_INTERACTIVE;
     if (build->policy.choice == WORLD_AUTO && build->policy.student_available &&
         build->policy.teacher_available && !options->evaluation && options->makes == NULL &&
         cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) == STATUS_OK) {
@@ -615,6 +629,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
     };
     struct device device;
     enum status status = check_numbers(options, error);
+    THEN(status, read_class(options->of_class, &build.of_class, error));
     THEN(status, choose_guardian(options, planner, error));
     THEN(status, cli_world_choice(options->world, &build.policy.choice, error));
     struct models *models = NULL;

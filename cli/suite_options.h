@@ -34,6 +34,7 @@ struct suite_options {
     bool nominal; /* seed 0, before those of --seeds */
     int64_t attempts;
     int64_t weight;
+    const char *of_class; /* interactive, regression or mining; NULL: nothing is said of it */
     const struct model_version *version; /* of the store: the student that answers; NULL: whoever is
                                             promoted does */
     bool evaluation;   /* the student answers in frozen slices too, and every job is audited */
@@ -103,6 +104,10 @@ enum { SEEDS_NOT_GIVEN = -1 };
         {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \
         {"--weight", "N", "the suite's share among others, 1 to 100 (10)",                         \
          .number = &(options).weight},                                                             \
+        {"--class", "NAME",                                                                        \
+         "whom the tenant's other suites give way to: interactive, regression or mining "          \
+         "(regression)",                                                                           \
+         .text = &(options).of_class},                                                             \
         {"--trust", "FILE",                                                                        \
          "policy by which slices whose audits disagree go to the teacher (docs/trust.md)",         \
          .text = &(options).trust, .group = "Trust and audits"},                                   \

@@ -35,6 +35,18 @@ enum job_state {
 
 extern const char *const job_state_names[JOB_STATE_COUNT];
 
+/* Whom a suite is driven for: a person who waits, a change that is tested, or whoever looks for
+ * what is rare. Between a tenant's suites jobs are claimed by it (store/turns/turns.h). */
+enum suite_class {
+    SUITE_CLASS_SAME = 0, /* of a submission: nothing is said of it; a new suite's is regression */
+    SUITE_REGRESSION,
+    SUITE_INTERACTIVE,
+    SUITE_MINING,
+    SUITE_CLASS_COUNT
+};
+
+extern const char *const suite_class_names[SUITE_CLASS_COUNT]; /* "" for SAME */
+
 /* Submission of a job. Texts are owned by the caller for the duration of the call. */
 struct job_spec {
     char key[SHA256_HEX_BYTES]; /* result identity: SHA-256 of scenario, branches, planner, tier,

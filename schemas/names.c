@@ -119,3 +119,6 @@ const char *const sensor_names[SENSOR_KIND_COUNT] = {"lidar", "camera_left", "ca
                                                      "camera_right"};
 
 const char *const question_names[QUESTION_COUNT] = {"regression", "planning", "perception"};
+
+const char *const suite_class_names[SUITE_CLASS_COUNT] = {"", "regression", "interactive",
+                                                          "mining"};

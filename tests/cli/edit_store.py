@@ -30,6 +30,7 @@ def idle(row, value):
 
 UNNOTICED = {
     "suites.weight": ("a wish about the future", number(1, 100)),
+    "suites.class": ("likewise", number(1, 3)),
     "suites.budget_uusd": ("likewise, where it has not cost as much", number(0, 10**15)),
     "suite_progress.wall_ns": ("how fast jobs went, for estimates", number(0, 2**63 - 1)),
     "workers.id": ("of a worker that nothing refers to", idle),

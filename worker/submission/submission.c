@@ -590,7 +590,7 @@ enum status submission_build(const struct suite *suite, const struct submission_
         return error_set(error, STATUS_LIMIT, "suite %s: expected 1 to %d jobs, found %llu",
                          suite->id, LIMIT_SUITE_JOBS, (unsigned long long)count);
     }
-    struct submission built = {.fresh = options->fresh};
+    struct submission built = {.fresh = options->fresh, .of_class = options->of_class};
     struct submission_planners *hashes = calloc(1, sizeof *hashes);
     /* Every job may have an audit job. */
     uint64_t room = 2 * count < SUBMISSION_PAGE ? 2 * count : SUBMISSION_PAGE;

@@ -44,15 +44,17 @@ struct submission_options {
     const struct audit_policy *audit; /* borrowed; NULL: no audit jobs */
     uint32_t seed_count;              /* > 0: seeds 1 .. n instead of the suite's */
     bool nominal; /* seed 0 instead of the suite's; before 1 .. n where those are asked for */
-    uint32_t attempts_max; /* per job */
-    const char *makes;     /* what jobs are driven for, if not for verdicts; NULL: for those */
-    uint32_t weight;       /* the suite's share among others, 1..100 */
+    uint32_t attempts_max;     /* per job */
+    const char *makes;         /* what jobs are driven for, if not for verdicts; NULL: for those */
+    uint32_t weight;           /* the suite's share among others, 1..100 */
+    enum suite_class of_class; /* SAME: regression, or what the suite has */
 };
 
 struct submission {
     char suite_id[LIMIT_ID_BYTES];
     const char *tenant;  /* for whom it is sent; NULL: for whoever the token or the suite says */
     int64_t budget_uusd; /* that the suite may cost; 0: nothing is said of it */
+    enum suite_class of_class; /* that the suite is of; SAME: nothing is said of it */
     uint32_t job_count;
     /* One job of each kind: planner, tier, pool, model, sampler, backend, who is asked when it is
      * flagged. Those of audits are among them. Scenario, seed and key are empty. */

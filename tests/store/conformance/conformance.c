@@ -389,7 +389,8 @@ static void set_tenant(struct tenant tenant)
 
 static enum status submit_as(const char *tenant, const char *suite, uint32_t count)
 {
-    return store->ops->submit_as(store, tenant, suite, 1, 0, specs, count, submitted, &error);
+    return store->ops->submit_as(store, tenant, suite, 1, SUITE_CLASS_SAME, 0, specs, count,
+                                 submitted, &error);
 }
 
 /* Goal: tenants get rollouts in proportion to their weights, however many suites they have and

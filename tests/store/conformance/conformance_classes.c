@@ -70,8 +70,94 @@ static void reasons_stay_with_their_jobs(void)
     close_store();
 }
 
+static void submit_class(const char *suite, enum suite_class of_class, uint32_t count)
+{
+    make_specs(suite, suite, count);
+    EXPECT_OK(
+        store->ops->submit_as(store, NULL, suite, 1, of_class, 0, specs, count, submitted, &error),
+        error);
+}
+
+/* Claims jobs one by one; *jobs of "i", "r" and "m". */
+static void claim_by_one(uint32_t count, int64_t jobs[3])
+{
+    static const char suites[] = "irm";
+    memset(jobs, 0, 3 * sizeof *jobs);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT_INT(claim("w", 1), 1);
+        for (int k = 0; k < 3; k++) {
+            jobs[k] += leases[0].spec.suite_id[0] == suites[k];
+        }
+        complete_one("w", COMPLETION_DONE);
+    }
+}
+
+/* Goal: suites of three classes share what is claimed by 8, 4 and 1; what is left when one has no
+ * more is the others'; one alone has all of it. Who said nothing is of regression, and stays what
+ * he is until somebody says something else. */
+static void classes_share_by_weight(void)
+{
+    int64_t jobs[3];
+    open_store(true);
+    submit_class("m", SUITE_MINING, 400);
+    submit_class("r", SUITE_CLASS_SAME, 400);
+    EXPECT_INT(status_of("m").of_class, SUITE_MINING);
+    EXPECT_INT(status_of("r").of_class, SUITE_REGRESSION);
+    claim_by_one(100, jobs);
+    EXPECT_INT(jobs[0], 0);
+    EXPECT_NEAR((double)jobs[1], 80.0, 8.0);
+    submit_class("i", SUITE_INTERACTIVE, 400);
+    claim_by_one(260, jobs);
+    EXPECT_NEAR((double)jobs[0], 160.0, 16.0);
+    EXPECT_NEAR((double)jobs[1], 80.0, 8.0);
+    EXPECT_NEAR((double)jobs[2], 20.0, 8.0);
+    submit_class("r", SUITE_CLASS_SAME, 400); /* nothing new, and nothing said */
+    submit_class("m", SUITE_CLASS_SAME, 400);
+    EXPECT_INT(status_of("r").of_class, SUITE_REGRESSION);
+    EXPECT_INT(status_of("m").of_class, SUITE_MINING);
+    close_store();
+    open_store(false);
+    EXPECT_INT(status_of("i").of_class, SUITE_INTERACTIVE);
+    int64_t count = 0;
+    EXPECT_OK(store->ops->cancel(store, "i", &count, &error), error);
+    EXPECT_OK(store->ops->cancel(store, "r", &count, &error), error);
+    claim_by_one(100, jobs);
+    EXPECT(jobs[0] == 0 && jobs[1] == 0 && jobs[2] == 100);
+    submit_class("m", SUITE_INTERACTIVE, 400);
+    EXPECT_INT(status_of("m").of_class, SUITE_INTERACTIVE);
+    close_store();
+}
+
+/* Goal: an interactive job that comes while another suite is in the middle of a large share is
+ * claimed next. */
+static void who_waits_at_a_screen_comes_at_once(void)
+{
+    open_store(true);
+    make_specs("m", "m", 300);
+    EXPECT_OK(store->ops->submit_as(store, NULL, "m", 100, SUITE_MINING, 0, specs, 300, submitted,
+                                    &error),
+              error);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_INT(claim("w", 1), 1);
+        complete_one("w", COMPLETION_DONE);
+    }
+    submit_class("i", SUITE_INTERACTIVE, 1);
+    uint32_t waited = 0;
+    for (; waited < 300; waited++) {
+        EXPECT_INT(claim("w", 1), 1);
+        bool own = leases[0].spec.suite_id[0] == 'i';
+        complete_one("w", COMPLETION_DONE);
+        if (own) {
+            break;
+        }
+    }
+    EXPECT(waited < 2);
+    close_store();
+}
+
 int conformance_classes(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(TEST_RUN(TEST(reasons_stay_with_their_jobs)));
+    return finish_half(TEST_RUN(TEST(reasons_stay_with_their_jobs), TEST(classes_share_by_weight),
+                                TEST(who_waits_at_a_screen_comes_at_once)));
 }

@@ -665,7 +665,7 @@ static void other_records_are_another_version(void)
     sha256_final(&sum, digest);
     sha256_to_hex(digest, hex);
     EXPECT_INT(HTTP_API_VERSION, 5);
-    EXPECT_TEXT(hex, "cd88ca7e92f64424d49831a502eca68ac947242eedccb7f22fd5008d2f87645a");
+    EXPECT_TEXT(hex, "bc9dfa1797577cacfef594d30131d5bb72c824cfabe78ef56c156c64e91e7ee4");
 }
 
 int main(int argc, char **argv)
