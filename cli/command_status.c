@@ -279,6 +279,9 @@ static void status_line(const char *id, const struct store_suite_status *status,
                (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
                summary_uusd_text(status->cost_uusd, bill));
     progress_line(status);
+    if (status->of_class != SUITE_REGRESSION && status->of_class != SUITE_CLASS_SAME) {
+        text_print(stdout, "  class %s\n", suite_class_names[status->of_class]);
+    }
     if (status->budget_uusd > 0) {
         text_print(stdout, "  %s\n", summary_budget_text(status, bill));
     }

@@ -104,7 +104,7 @@ static int number_error(const struct cli_command *command, const char *option, c
     return usage_error(command, what, "");
 }
 
-enum { OPTIONS_MAX = 64 };
+enum { OPTIONS_MAX = 72 };
 
 /* The option that a word is a slip of, or NULL. */
 static const char *nearest_option(const struct cli_command *command, const char *word, size_t bytes)

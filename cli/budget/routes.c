@@ -47,7 +47,7 @@ void routes_tell_reasons(struct submission *submission)
     uint32_t count = count_routes(submission, routes);
     for (uint32_t i = 0; i < count; i++) {
         const struct route *route = &routes[i];
-        text_print(stdout, "%lld job%s in the %s world: %s\n", (long long)route->jobs,
+        text_print(stderr, "%lld job%s in the %s world: %s\n", (long long)route->jobs,
                    route->jobs == 1 ? "" : "s", tier_names[route->tier],
                    route_reason_text(route->tier, route->reason, route->own, route->other, why));
     }

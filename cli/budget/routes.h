@@ -12,7 +12,7 @@
  * that last longer than the models are trusted; nothing where there are none. */
 void routes_tell(const struct submission *submission);
 
-/* Says how many jobs go to which tier for which reason. The submission's first page is at hand
+/* Says on stderr how many jobs go to which tier for which reason. The submission's first page is at hand
  * again. */
 void routes_tell_reasons(struct submission *submission);
 

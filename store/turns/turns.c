@@ -317,6 +317,20 @@ bool turns_held(const struct turns *turns, int64_t pool)
     return held;
 }
 
+/* Whether somebody of its tenant waits at a screen who could be served: nobody passes by him out of
+ * turn. */
+static bool is_awaited(const struct turns *turns, const struct turns_account *suite)
+{
+    const struct turns_list *list = &turns->classes;
+    bool awaited = false;
+    for (size_t i = 0; i < list->count && suite->of_class != SUITE_INTERACTIVE; i++) {
+        const struct turns_account *row = &list->rows[i];
+        awaited |= belongs(row, suite->pool, suite->tenant) && row->waiting && !row->barred &&
+                   row->of_class == SUITE_INTERACTIVE && row->deficit > 0;
+    }
+    return awaited;
+}
+
 bool turns_fits(const struct turns *turns, const struct turns_account *suite, int64_t cost)
 {
     const struct turns_account *tenant = tenant_of(turns, suite);
@@ -335,7 +349,8 @@ bool turns_may_borrow(const struct turns *turns, const struct turns_account *sui
     return suite->deficit > -TURNS_DEBT * quantum(suite) &&
            (class == NULL || class->deficit > -TURNS_DEBT * quantum(class)) &&
            (tenant == NULL || tenant->deficit > -TURNS_DEBT * quantum(tenant)) &&
-           (under == NULL || has_room(under, cost)) && !gives_way(turns, suite);
+           (under == NULL || has_room(under, cost)) && !turns->news && !is_awaited(turns, suite) &&
+           !gives_way(turns, suite);
 }
 
 /* Counts a job that passed by the tenant's other classes, or (`back`) that did not after all. */

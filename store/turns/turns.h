@@ -12,7 +12,8 @@
  * is next.
  *
  * Jobs that share a worker's prefix are taken out of turn. They may run a suite, and where there
- * are others its class and its tenant, into debt by TURNS_DEBT quanta; the others then catch up.
+ * are others its class and its tenant, into debt by TURNS_DEBT quanta; the others then catch up. None
+ * are taken so past an interactive class that has its turn.
  *
  * A tenant may have a limit of what is leased at once. While its next job does not fit under it,
  * the tenant waits whole: no later job passes that one, no share is saved up, and the accounts of

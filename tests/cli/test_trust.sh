@@ -56,7 +56,7 @@ what_is_trusted_is_driven_and_said() {
 the_cheaper_of_two_that_answer_alike() {
     echo '{"rate": 1, "safety_critical_rate": 1}' >every.json
     code 0 "$swerve" submit short.json --store market.db --audit every.json
-    says out "1 job in the student world: a question of perception, which needs learned sensors"
+    says err "1 job in the student world: a question of perception, which needs learned sensors"
     code 0 "$swerve" price set bulk cpu 9000 --store market.db
     code 0 "$swerve" price set teacher cpu 0.01 --store market.db
     code 0 "$swerve" run short.json --store market.db --audit every.json --workers 1 --json
@@ -70,7 +70,7 @@ the_cheaper_of_two_that_answer_alike() {
     code 0 "$swerve" submit short.json --store market.db --audit every.json --seeds 2 --json
     holds '[r["tier"] for r in d["routes"]] == ["teacher"]' out
     code 0 "$swerve" submit short.json --store market.db --audit every.json --seeds 2 --world student
-    says out "2 jobs in the student world: its submitter named it"
+    says err "2 jobs in the student world: its submitter named it"
     code 0 "$swerve" show 1 --store market.db
     says out "route     a question of perception, which needs learned sensors"
     code 0 "$swerve" check --store market.db
