@@ -579,15 +579,13 @@ static enum status set_rig(struct suite *suite, const char *path, struct error *
 
 static enum status read_class(const char *name, enum suite_class *out, struct error *error)
 {
-    size_t found =
-        name == NULL ? SUITE_CLASS_SAME : cli_name(name, suite_class_names, SUITE_CLASS_COUNT);
-    if (found == SUITE_CLASS_COUNT || (name != NULL && found == SUITE_CLASS_SAME)) {
-        return error_set(error, STATUS_USAGE,
-                         "--class: expected interactive, regression or mining, found \"%.64s\"",
-                         name);
-    }
+    size_t found = name == NULL ? 0 : cli_name(name, suite_class_names, SUITE_CLASS_COUNT);
     *out = (enum suite_class)found;
-    return STATUS_OK;
+    return name == NULL || (found > SUITE_CLASS_SAME && found < SUITE_CLASS_COUNT)
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "--class: expected interactive, regression or mining, found \"%.64s\"",
+                           name);
 }
 
 /* Scenarios that two tiers could answer alike go to whom the store's measures name. Nobody asks for

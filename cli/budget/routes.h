@@ -12,8 +12,8 @@
  * that last longer than the models are trusted; nothing where there are none. */
 void routes_tell(const struct submission *submission);
 
-/* Says on stderr how many jobs go to which tier for which reason. The submission's first page is at hand
- * again. */
+/* Says on stderr how many jobs go to which tier for which reason. The submission's first page is at
+ * hand again. */
 void routes_tell_reasons(struct submission *submission);
 
 /* Members "degraded", "clipped", "frozen", "rerouted" and "routes" of a command's JSON. The first

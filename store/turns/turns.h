@@ -8,12 +8,12 @@
  * weight 1. Where no other has jobs, tenants change nothing, and neither do classes.
  *
  * Classes wait boundedly. While one has jobs, at most turns_class_wait() jobs of the tenant's other
- * classes are taken before its own next one, whatever that costs. An interactive one that comes anew
- * is next.
+ * classes are taken before its own next one, whatever that costs. An interactive one that comes
+ * anew is next.
  *
  * Jobs that share a worker's prefix are taken out of turn. They may run a suite, and where there
- * are others its class and its tenant, into debt by TURNS_DEBT quanta; the others then catch up. None
- * are taken so past an interactive class that has its turn.
+ * are others its class and its tenant, into debt by TURNS_DEBT quanta; the others then catch up.
+ * None are taken so past an interactive class that has its turn.
  *
  * A tenant may have a limit of what is leased at once. While its next job does not fit under it,
  * the tenant waits whole: no later job passes that one, no share is saved up, and the accounts of
