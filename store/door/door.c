@@ -386,6 +386,13 @@ enum status door_spec(const struct job_spec *spec, const char *suite_id, uint32_
                          spec->audit_key[0] != '\0' ? ", an audit" : "",
                          spec->follows ? ", one that follows" : "");
     }
+    if (spec->rig[0] != '\0' && strlen(spec->rig) != SHA256_HEX_BYTES - 1) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32
+                         " is of rig \"%.64s\": expected a SHA-256 in hexadecimal, or "
+                         "nothing for the built-in one",
+                         index, spec->rig);
+    }
     TRY(spec->makes[0] != '\0' ? check_makes(spec, index, error) : STATUS_OK);
     return check_escalation(spec, index, error);
 }
