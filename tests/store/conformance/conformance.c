@@ -208,6 +208,9 @@ static void keys_of_other_questions_answer_nothing(void)
                                spec->backend, spec->revision,     spec->scenario_id, spec->rig};
         if (i < (int)COUNT_OF(texts)) {
             strcpy(texts[i], "other");
+            if (texts[i] == spec->rig) {
+                sha256_hex("other", 5, spec->rig);
+            }
         } else if (i == 8) {
             spec->seed ^= UINT64_C(1) << 40;
         } else if (i == 9) {
