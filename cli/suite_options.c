@@ -589,21 +589,20 @@ static enum status read_class(const char *name, enum suite_class *out, struct er
 }
 
 /* Scenarios that two tiers could answer alike go to whom the store's measures name. Nobody asks for
- * them where a world is named, nor for evidence of the student's. */
+ * them where a world is named, for evidence of the student's, or in rounds of a search. */
 static enum status build_by_market(const struct suite_options *options, const struct suite *suite,
                                    struct submission_options *build, struct submission *submission,
                                    struct error *error)
 {
     struct store *store = NULL;
-    enum status status = STATUS_OK;
     build->policy.market.urgent = build->of_class == SUITE_INTERACTIVE;
     if (build->policy.choice == WORLD_AUTO && build->policy.student_available &&
         build->policy.teacher_available && !options->evaluation && options->makes == NULL &&
         cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) == STATUS_OK) {
         TRY(cli_store_open(options->store_url, &store, error));
-        status = market_read(store, &build->policy.market, error);
+        market_read(store, &build->policy.market, &(struct error){0}); /* or not measured */
     }
-    THEN(status, market_build(suite, build, store, submission, error));
+    enum status status = market_build(suite, build, store, submission, error);
     cli_store_close(store);
     return status;
 }
@@ -646,7 +645,8 @@ static enum status build_jobs(const struct suite_options *options, const struct 
     if (status == STATUS_OK && loaded != NULL && options->rig != NULL) {
         status = set_rig(*loaded, options->rig, error);
     }
-    THEN(status, build_by_market(options, suite, &build, submission, error));
+    THEN(status, loaded != NULL ? build_by_market(options, suite, &build, submission, error)
+                                : submission_build(suite, &build, submission, error));
     THEN(status, check_evaluation(options, submission, error));
     if (status == STATUS_OK && (check_degraded(options, &build, submission, error) != STATUS_OK ||
                                 check_goldens(models, submission, error) != STATUS_OK)) {
