@@ -4,6 +4,7 @@
  * finished work is found by its key and not repeated.
  */
 #include "cli/budget/budget.h"
+#include "cli/budget/routes.h"
 #include "cli/careful_answers.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
@@ -309,7 +310,7 @@ static int present_to_people(const struct run_options *options, struct store *st
                    asked ? "" : "without a world model ", one ? "it" : "them",
                    asked ? ", as --world object says" : ", as --allow-degraded says");
     }
-    suite_options_tell_beyond(submission);
+    routes_tell(submission);
     if (options->report != NULL && code == 0) {
         text_print(stdout, "report: %s\n", options->report);
     }
@@ -375,7 +376,7 @@ static int tell_missed(const json_t *missed, bool json)
 /* Prints or writes everything that the finished suite has to show, of which `known` jobs were done
  * before. Returns the exit code. */
 static int present(const struct run_options *options, struct store *store,
-                   const struct submission *submission, int64_t known, double wall_s)
+                   struct submission *submission, int64_t known, double wall_s)
 {
     struct summary summary = {0};
     struct error error;
@@ -405,7 +406,7 @@ static int present(const struct run_options *options, struct store *store,
             json_object_set_new(json, "suite", json_string(submission->suite_id));
             json_object_set_new(json, "wall_s", json_real(wall_s));
             json_object_set_new(json, "known_jobs", json_integer((json_int_t)known));
-            suite_options_put_beyond(submission, json);
+            routes_put(submission, json);
             gate_put(&options->gate, missed, json);
         }
         int json_code = cli_print_json(json);

@@ -174,6 +174,7 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
                         json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
     json_object_set_new(json, "usd", json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
     json_object_set_new(json, "budget_uusd", json_integer((json_int_t)status->budget_uusd));
+    json_object_set_new(json, "class", json_string(suite_class_names[status->of_class]));
     json_object_set_new(json, "stopped_by_budget", json_boolean(status->stopped_by_budget));
     return json;
 }
@@ -278,6 +279,9 @@ static void status_line(const char *id, const struct store_suite_status *status,
                (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
                summary_uusd_text(status->cost_uusd, bill));
     progress_line(status);
+    if (status->of_class != SUITE_REGRESSION && status->of_class != SUITE_CLASS_SAME) {
+        text_print(stdout, "  class %s\n", suite_class_names[status->of_class]);
+    }
     if (status->budget_uusd > 0) {
         char budget[SUMMARY_BUDGET_BYTES];
         text_print(stdout, "  %s\n", summary_budget_text(status, budget));

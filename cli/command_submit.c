@@ -6,6 +6,7 @@
  * own, driven by the planner as it is now; the first suite stays as it is.
  */
 #include "cli/budget/budget.h"
+#include "cli/budget/routes.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/kept/kept_pack.h"
@@ -53,18 +54,17 @@ static enum status send_all(struct submission *submission, struct store *store, 
     return STATUS_OK;
 }
 
-static int tell_sent(const struct submission *submission, const struct sent *sent, bool json)
+static int tell_sent(struct submission *submission, const struct sent *sent, bool json)
 {
     const int64_t *jobs = sent->now.jobs;
     if (json) {
         json_t *told = json_pack(
-            "{s:s, s:i, s:I, s:i, s:I, s:I, s:I, s:i, s:i, s:i, s:i}", "suite",
-            submission->suite_id, "jobs", (int)submission->job_count, "rollouts",
-            (json_int_t)submission->rollout_count, "memoised", (int)submission->memoised_count,
-            "known", (json_int_t)sent->known, "open", (json_int_t)store_jobs_open(&sent->now),
-            "cancelled", (json_int_t)jobs[JOB_CANCELLED], "audits", (int)submission->audit_count,
-            "frozen", (int)submission->frozen_count, "clipped", (int)submission->clipped_count,
-            "rerouted", (int)submission->rerouted_count);
+            "{s:s, s:i, s:I, s:i, s:I, s:I, s:I, s:i}", "suite", submission->suite_id, "jobs",
+            (int)submission->job_count, "rollouts", (json_int_t)submission->rollout_count,
+            "memoised", (int)submission->memoised_count, "known", (json_int_t)sent->known, "open",
+            (json_int_t)store_jobs_open(&sent->now), "cancelled", (json_int_t)jobs[JOB_CANCELLED],
+            "audits", (int)submission->audit_count);
+        routes_put(submission, told);
         if (sent->now.budget_uusd > 0) {
             budget_put(sent->now.budget_uusd, sent->forecast_uusd, told);
         }
@@ -78,7 +78,8 @@ static int tell_sent(const struct submission *submission, const struct sent *sen
                    summary_budget_text(&sent->now, budget), (long long)jobs[JOB_CANCELLED]);
     }
     text_print(stdout, "\n");
-    suite_options_tell_beyond(submission);
+    routes_tell_reasons(submission);
+    routes_tell(submission);
     return 0;
 }
 
@@ -352,7 +353,8 @@ static enum status send(struct retry *retry, struct error *error)
         uint32_t left = retry->job_count - i;
         status = retry->store->ops->submit_as(
             retry->store, retry->tenant, retry->specs[0].suite_id, (uint32_t)retry->options.weight,
-            0, retry->specs + i, left < RETRY_BATCH ? left : RETRY_BATCH, results, error);
+            SUITE_CLASS_SAME, 0, retry->specs + i, left < RETRY_BATCH ? left : RETRY_BATCH, results,
+            error);
     }
     free(results);
     return status;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "cli/budget/market.h"
 #include "engine/learned/device.h"
 #include "report/draw/draw_rig.h"
 #include "report/trust/table.h"
@@ -307,38 +308,6 @@ static enum status choose_guardian(const struct suite_options *options, char out
     return STATUS_OK;
 }
 
-void suite_options_tell_beyond(const struct submission *submission)
-{
-    if (submission->frozen_count > 0) {
-        text_print(stdout,
-                   "%u scenario%s answered by the teacher: the student is frozen there (swerve "
-                   "agreement says why)\n",
-                   submission->frozen_count, submission->frozen_count == 1 ? " is" : "s are");
-    }
-    const struct {
-        uint32_t count;
-        const char *what;
-    } rows[] = {
-        {submission->clipped_count, "driven as far as the model is trusted (--horizon clip)"},
-        {submission->rerouted_count,
-         "answered by another world, trusted for longer (--horizon route)"},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        if (rows[i].count > 0) {
-            text_print(stdout, "%u scenario%s longer than the model's trusted horizon: %s\n",
-                       rows[i].count, rows[i].count == 1 ? "" : "s", rows[i].what);
-        }
-    }
-}
-
-void suite_options_put_beyond(const struct submission *submission, json_t *json)
-{
-    json_object_set_new(json, "degraded", json_integer(submission->degraded_count));
-    json_object_set_new(json, "clipped", json_integer(submission->clipped_count));
-    json_object_set_new(json, "frozen", json_integer(submission->frozen_count));
-    json_object_set_new(json, "rerouted", json_integer(submission->rerouted_count));
-}
-
 /* Files of an exec planner and the version of a service are part of its identity, known once it has
  * started; so is its rig of the question. */
 static enum status try_apart(void *context, const char *planner, const struct rig *rig,
@@ -608,6 +577,36 @@ static enum status set_rig(struct suite *suite, const char *path, struct error *
     return status;
 }
 
+static enum status read_class(const char *name, enum suite_class *out, struct error *error)
+{
+    size_t found = name == NULL ? 0 : cli_name(name, suite_class_names, SUITE_CLASS_COUNT);
+    *out = (enum suite_class)found;
+    return name == NULL || (found > SUITE_CLASS_SAME && found < SUITE_CLASS_COUNT)
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "--class: expected interactive, regression or mining, found \"%.64s\"",
+                           name);
+}
+
+/* Scenarios that two tiers could answer alike go to whom the store's measures name. Nobody asks for
+ * them where a world is named, for evidence of the student's, or in rounds of a search. */
+static enum status build_by_market(const struct suite_options *options, const struct suite *suite,
+                                   struct submission_options *build, struct submission *submission,
+                                   struct error *error)
+{
+    struct store *store = NULL;
+    build->policy.market.urgent = build->of_class == SUITE_INTERACTIVE;
+    if (build->policy.choice == WORLD_AUTO && build->policy.student_available &&
+        build->policy.teacher_available && !options->evaluation && options->makes == NULL &&
+        cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) == STATUS_OK) {
+        TRY(cli_store_open(options->store_url, &store, error));
+        market_read(store, &build->policy.market, &(struct error){0}); /* or not measured */
+    }
+    enum status status = market_build(suite, build, store, submission, error);
+    cli_store_close(store);
+    return status;
+}
+
 /* The jobs of `suite`, or where that is NULL of the one at `path`, which is then in *loaded. */
 static enum status build_jobs(const struct suite_options *options, const struct suite *suite,
                               const char *path, struct suite **loaded,
@@ -627,6 +626,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
     };
     struct device device;
     enum status status = check_numbers(options, error);
+    THEN(status, read_class(options->of_class, &build.of_class, error));
     THEN(status, choose_guardian(options, planner, error));
     THEN(status, cli_world_choice(options->world, &build.policy.choice, error));
     struct models *models = NULL;
@@ -645,7 +645,8 @@ static enum status build_jobs(const struct suite_options *options, const struct 
     if (status == STATUS_OK && loaded != NULL && options->rig != NULL) {
         status = set_rig(*loaded, options->rig, error);
     }
-    THEN(status, submission_build(suite, &build, submission, error));
+    THEN(status, loaded != NULL ? build_by_market(options, suite, &build, submission, error)
+                                : submission_build(suite, &build, submission, error));
     THEN(status, check_evaluation(options, submission, error));
     if (status == STATUS_OK && (check_degraded(options, &build, submission, error) != STATUS_OK ||
                                 check_goldens(models, submission, error) != STATUS_OK)) {

@@ -34,6 +34,7 @@ struct suite_options {
     bool nominal; /* seed 0, before those of --seeds */
     int64_t attempts;
     int64_t weight;
+    const char *of_class; /* interactive, regression or mining; NULL: nothing is said of it */
     const struct model_version *version; /* of the store: the student that answers; NULL: whoever is
                                             promoted does */
     bool evaluation;   /* the student answers in frozen slices too, and every job is audited */
@@ -103,6 +104,10 @@ enum { SEEDS_NOT_GIVEN = -1 };
         {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \
         {"--weight", "N", "the suite's share among others, 1 to 100 (10)",                         \
          .number = &(options).weight},                                                             \
+        {"--class", "NAME",                                                                        \
+         "whom the tenant's other suites give way to: interactive, regression or mining "          \
+         "(regression)",                                                                           \
+         .text = &(options).of_class},                                                             \
         {"--trust", "FILE",                                                                        \
          "policy by which slices whose audits disagree go to the teacher (docs/trust.md)",         \
          .text = &(options).trust, .group = "Trust and audits"},                                   \
@@ -118,13 +123,6 @@ enum { SEEDS_NOT_GIVEN = -1 };
             "what the student is worth: it answers in frozen slices too, every job is audited", \
             .flag = &(options).evaluation                                                       \
     }
-
-/* Says what became of scenarios that last longer than the models are trusted; nothing where all
- * were within. */
-void suite_options_tell_beyond(const struct submission *submission);
-
-/* Members "degraded", "clipped" and "rerouted" of a run's JSON. */
-void suite_options_put_beyond(const struct submission *submission, json_t *json);
 
 /* Loads the suite, starts each planner that is apart (planner_spec.h) once to learn what it is,
  * checks every scenario, route and planner, and builds the jobs; nothing is sent. The submission

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "scheduler/route.h"
 #include "schemas/scenario_json.h"
 
 #include <math.h>
@@ -91,6 +92,7 @@ static void put_drive(FILE *stream, const struct reading *reading)
 {
     const struct outcome *outcome = reading->outcome;
     struct line line = {.used = 0};
+    char why[ROUTE_TEXT_BYTES];
     add(&line, "%s (%.8s), %s world", outcome->planner, outcome->planner_hash,
         tier_names[outcome->tier]);
     if (outcome->model_hash[0] != '\0') {
@@ -109,6 +111,11 @@ static void put_drive(FILE *stream, const struct reading *reading)
         add(&line, "; %.1f s, %.0f m driven", outcome->ticks * TICK_S, outcome->metrics.distance_m);
     }
     put(stream, "planner", &line);
+    line = (struct line){.used = 0};
+    add(&line, "%s",
+        route_reason_text(outcome->tier, outcome->route_reason, outcome->route_own,
+                          outcome->route_other, why));
+    put(stream, "route", &line);
     line = (struct line){.used = 0};
     if (reading->scenario != NULL) {
         const struct conditions *c = &reading->scenario->conditions;

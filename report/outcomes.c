@@ -49,7 +49,9 @@ _Static_assert(offsetof(struct kept_outcome, texts[TEXT_COUNT - 1]) ==
      (to)->metrics = (from)->metrics, (to)->health_value = (from)->health_value,               \
      (to)->health_threshold = (from)->health_threshold,                                        \
      (to)->parent_job_id = (from)->parent_job_id, (to)->audit_of = (from)->audit_of,           \
-     (to)->at_ms = (from)->at_ms, (to)->freeze = (from)->freeze)
+     (to)->at_ms = (from)->at_ms, (to)->freeze = (from)->freeze,                               \
+     (to)->route_reason = (from)->route_reason, (to)->route_own = (from)->route_own,           \
+     (to)->route_other = (from)->route_other)
 
 struct kept_outcome kept_outcome_of(const struct outcome *outcome)
 {

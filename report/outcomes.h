@@ -36,6 +36,8 @@ struct kept_outcome {
     const struct drive_health *health; /* NULL: all zero */
     double health_value, health_threshold;
     int64_t parent_job_id, audit_of, at_ms, freeze;
+    enum route_reason route_reason;
+    int64_t route_own, route_other;
 };
 
 /* The same, with texts and health that are those of `outcome`, which has to stay. */

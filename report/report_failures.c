@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "scheduler/route.h"
 #include "schemas/scenario_json.h"
 
 enum { STRIP_FRAMES = 6, DECISIVE_TICKS = 50, BRANCH_LINKS_MAX = 24, SEEDS_LISTED_MAX = 24 };
@@ -135,7 +136,11 @@ static void situation(struct report *report, const struct report_job *job,
             html_format(html, "%s %s, ", slice_names[kinds[i]], outcome->slice[kinds[i]]);
         }
     }
-    html_format(html, "%s world, ", tier_names[outcome->tier]);
+    char why[ROUTE_TEXT_BYTES];
+    route_reason_text(outcome->tier, outcome->route_reason, outcome->route_own,
+                      outcome->route_other, why);
+    html_format(html, why[0] != '\0' ? "%s world (%s), " : "%s world%s, ",
+                tier_names[outcome->tier], why);
     if (outcome->model_hash[0] != '\0') {
         html_format(html, "model <code>%.12s</code> %s, ", outcome->model_hash, outcome->sampler);
     }

@@ -7,6 +7,7 @@
 #include "report/report_internal.h"
 
 #include "base/units.h"
+#include "scheduler/route.h"
 #include "schemas/scenario_json.h"
 
 enum { COLUMNS = 5, COMPARED_TICKS = 60 };
@@ -342,6 +343,7 @@ static void fanout_head(struct report *report, const struct report_job *job,
     double own_usd = 0;
     char cost[SUMMARY_MONEY_BYTES];
     char saved[SUMMARY_MONEY_BYTES];
+    char why[ROUTE_TEXT_BYTES];
     for (uint32_t i = 0; i < job->count; i++) {
         own_usd += outcome_usd(report, &outcomes[i]);
     }
@@ -358,7 +360,10 @@ static void fanout_head(struct report *report, const struct report_job *job,
                     summary_usd_text(own_usd, cost),
                     summary_usd_text(own_usd / (double)own * (double)shared, saved));
     }
-    html_format(html, " &middot; %s world", tier_names[outcomes[0].tier]);
+    route_reason_text(outcomes[0].tier, outcomes[0].route_reason, outcomes[0].route_own,
+                      outcomes[0].route_other, why);
+    html_format(html, why[0] != '\0' ? " &middot; %s world (%s)" : " &middot; %s world%s",
+                tier_names[outcomes[0].tier], why);
     if (outcomes[0].model_hash[0] != '\0') {
         html_format(html, ", model <code>%.12s</code> %s", outcomes[0].model_hash,
                     outcomes[0].sampler);

@@ -1,9 +1,10 @@
 /*
- * Routing: the cheapest tier that can answer. The order is fixed (replay, object, student,
- * teacher): each computes what the one before it does and more, so it needs no arithmetic with
- * prices.
+ * Routing. See route.h.
  */
 #include "scheduler/route.h"
+
+#include "base/check.h"
+#include "base/units.h"
 
 #include <stdio.h>
 
@@ -21,9 +22,9 @@ static const struct agent *agent_without_log(const struct scenario *scenario)
     return NULL;
 }
 
-static struct route_decision decide(enum tier tier, bool degraded)
+static struct route_decision decide(enum tier tier, enum route_reason reason)
 {
-    struct route_decision decision = {.tier = tier, .degraded = degraded};
+    struct route_decision decision = {.tier = tier, .reason = reason};
     snprintf(decision.pool, sizeof decision.pool, "%s", tier == TIER_TEACHER ? "teacher" : "bulk");
     return decision;
 }
@@ -31,14 +32,22 @@ static struct route_decision decide(enum tier tier, bool degraded)
 static struct route_decision decide_auto(const struct scenario *scenario,
                                          const struct route_policy *policy)
 {
+    bool logged = false;
+    struct route_decision decision;
     switch (scenario->question) {
     case QUESTION_REGRESSION:
-        return decide(agent_without_log(scenario) == NULL ? TIER_REPLAY : TIER_OBJECT, false);
+        logged = agent_without_log(scenario) == NULL;
+        return decide(logged ? TIER_REPLAY : TIER_OBJECT,
+                      logged ? ROUTE_REASON_LOGGED : ROUTE_REASON_UNLOGGED);
     case QUESTION_PERCEPTION:
-        return decide(policy->student_available ? TIER_STUDENT : TIER_OBJECT,
-                      !policy->student_available);
+        if (policy->student_available) {
+            return decide(TIER_STUDENT, ROUTE_REASON_SENSORS);
+        }
+        decision = decide(TIER_OBJECT, ROUTE_REASON_DEGRADED);
+        decision.degraded = true;
+        return decision;
     default:
-        return decide(TIER_OBJECT, false);
+        return decide(TIER_OBJECT, ROUTE_REASON_PLANNING);
     }
 }
 
@@ -71,10 +80,11 @@ enum status route_scenario(const struct scenario *scenario, const struct route_p
                              "found none for agent \"%s\"",
                              scenario->id, unlogged->id);
         }
-        *out = decide(TIER_REPLAY, false);
+        *out = decide(TIER_REPLAY, ROUTE_REASON_AUTHOR);
         return STATUS_OK;
     case WORLD_OBJECT:
-        *out = decide(TIER_OBJECT, scenario->question == QUESTION_PERCEPTION);
+        *out = decide(TIER_OBJECT, ROUTE_REASON_AUTHOR);
+        out->degraded = scenario->question == QUESTION_PERCEPTION;
         return STATUS_OK;
     case WORLD_STUDENT:
         if (!policy->student_available) {
@@ -82,7 +92,7 @@ enum status route_scenario(const struct scenario *scenario, const struct route_p
                              "scenario %s: the student world needs a promoted model, found none",
                              scenario->id);
         }
-        *out = decide(TIER_STUDENT, false);
+        *out = decide(TIER_STUDENT, ROUTE_REASON_AUTHOR);
         return STATUS_OK;
     case WORLD_TEACHER:
         if (!policy->teacher_available) {
@@ -90,10 +100,10 @@ enum status route_scenario(const struct scenario *scenario, const struct route_p
                              "scenario %s: the teacher world needs a model, found none",
                              scenario->id);
         }
-        *out = decide(TIER_TEACHER, false);
+        *out = decide(TIER_TEACHER, ROUTE_REASON_AUTHOR);
         return STATUS_OK;
     case WORLD_GOLDEN:
-        *out = decide(TIER_GOLDEN, false);
+        *out = decide(TIER_GOLDEN, ROUTE_REASON_AUTHOR);
         return STATUS_OK;
     default:
         *out = decide_auto(scenario, policy);
@@ -113,9 +123,46 @@ enum status route_frozen(const struct scenario *scenario, const struct route_pol
                          "answers instead, found none",
                          scenario->id);
     }
-    *decision = decide(TIER_TEACHER, false);
+    *decision = decide(TIER_TEACHER, ROUTE_REASON_FROZEN);
     decision->frozen = true;
     return STATUS_OK;
+}
+
+/* ---- who could answer alike ---- */
+
+bool route_is_open(const struct scenario *scenario, const struct route_policy *policy,
+                   const struct route_horizons *horizons, const struct route_decision *decision)
+{
+    const struct route_market *market = &policy->market;
+    return decision->reason == ROUTE_REASON_SENSORS && policy->teacher_available &&
+           scenario->horizon_ticks <= horizons->student_ticks &&
+           scenario->horizon_ticks <= horizons->teacher_ticks &&
+           market->tick_pusd[TIER_STUDENT] > 0 && market->tick_pusd[TIER_TEACHER] > 0;
+}
+
+/* Milliseconds until a drive of ROUTE_NOMINAL_TICKS is answered, behind what waits; at least 1. */
+static int64_t answered_ms(const struct route_market *market, enum tier tier)
+{
+    int64_t ns = market->wait_ns[tier] + market->tick_ns[tier] * ROUTE_NOMINAL_TICKS;
+    return ns > NS_PER_MS ? ns / NS_PER_MS : 1;
+}
+
+void route_by_market(const struct scenario *scenario, const struct route_policy *policy,
+                     const struct route_horizons *horizons, struct route_decision *decision)
+{
+    static const enum tier tiers[] = {TIER_STUDENT, TIER_TEACHER};
+    const struct route_market *market = &policy->market;
+    int64_t figures[COUNT_OF(tiers)];
+    if (!route_is_open(scenario, policy, horizons, decision)) {
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(tiers); i++) {
+        figures[i] = market->urgent ? answered_ms(market, tiers[i]) : market->tick_pusd[tiers[i]];
+    }
+    size_t chosen = (figures[1] < figures[0]) != market->contrary;
+    *decision = decide(tiers[chosen], market->urgent ? ROUTE_REASON_BACKLOG : ROUTE_REASON_PRICE);
+    decision->own = figures[chosen];
+    decision->other = figures[1 - chosen];
 }
 
 enum status route_within_horizon(const struct scenario *scenario, enum route_beyond beyond,
@@ -135,8 +182,10 @@ enum status route_within_horizon(const struct scenario *scenario, enum route_bey
     }
     if (beyond == ROUTE_BEYOND_ROUTE) {
         bool teacher = student && scenario->horizon_ticks <= horizons->teacher_ticks;
-        *decision = decide(teacher ? TIER_TEACHER : TIER_OBJECT, false);
+        *decision = decide(teacher ? TIER_TEACHER : TIER_OBJECT, ROUTE_REASON_HORIZON);
         decision->rerouted = true;
+        decision->own = scenario->horizon_ticks;
+        decision->other = trusted_ticks;
         return STATUS_OK;
     }
     return error_set(error, STATUS_BAD_INPUT,
@@ -145,4 +194,50 @@ enum status route_within_horizon(const struct scenario *scenario, enum route_bey
                      "that is trusted for longer",
                      scenario->id, trusted_ticks / 10.0, tier_names[decision->tier],
                      scenario->horizon_ticks / 10.0);
+}
+
+/* ---- in words ---- */
+
+static const char *const sentences[ROUTE_REASON_COUNT] = {
+    [ROUTE_REASON_NONE] = "",
+    [ROUTE_REASON_AUTHOR] = "its submitter named it (--world)",
+    [ROUTE_REASON_LOGGED] = "a question of regression, and every agent that moves has a log",
+    [ROUTE_REASON_UNLOGGED] = "a question of regression, and an agent moves without a log",
+    [ROUTE_REASON_PLANNING] = "a question of planning, which needs agents that react and no "
+                              "learned sensors",
+    [ROUTE_REASON_SENSORS] = "a question of perception, which needs learned sensors",
+    [ROUTE_REASON_DEGRADED] = "a question of perception, for which there was no world model",
+    [ROUTE_REASON_FROZEN] = "a question of perception, and the student is frozen in a slice of it",
+    [ROUTE_REASON_AUDIT] = "repeats a job of the student, as an audit",
+    [ROUTE_REASON_FLAGGED] = "answers for a job that was flagged",
+};
+
+const char *route_reason_text(enum tier tier, enum route_reason reason, int64_t own, int64_t other,
+                              char text[ROUTE_TEXT_BYTES])
+{
+    const char *rival = tier == TIER_TEACHER ? "student" : "teacher";
+    double hour_usd = 3600.0 / TICK_S * 1e-12;
+    switch (reason) {
+    case ROUTE_REASON_HORIZON:
+        snprintf(text, ROUTE_TEXT_BYTES,
+                 "it lasts %g s, for which the first choice is not trusted: %g s",
+                 (double)own * TICK_S, (double)other * TICK_S);
+        break;
+    case ROUTE_REASON_PRICE:
+        snprintf(text, ROUTE_TEXT_BYTES,
+                 "a question of perception, which the %s could answer too: an hour driven costs "
+                 "$%.3g here, $%.3g there",
+                 rival, (double)own * hour_usd, (double)other * hour_usd);
+        break;
+    case ROUTE_REASON_BACKLOG:
+        snprintf(text, ROUTE_TEXT_BYTES,
+                 "a question of perception, which the %s could answer too: somebody waits, about "
+                 "%.3g s here, %.3g s there",
+                 rival, (double)own / 1000.0, (double)other / 1000.0);
+        break;
+    default:
+        snprintf(text, ROUTE_TEXT_BYTES, "%s",
+                 reason < ROUTE_REASON_COUNT ? sentences[reason] : "");
+    }
+    return text;
 }

@@ -35,6 +35,18 @@ enum job_state {
 
 extern const char *const job_state_names[JOB_STATE_COUNT];
 
+/* Whom a suite is driven for: a person who waits, a change that is tested, or whoever looks for
+ * what is rare. Between a tenant's suites jobs are claimed by it (store/turns/turns.h). */
+enum suite_class {
+    SUITE_CLASS_SAME = 0, /* of a submission: nothing is said of it; a new suite's is regression */
+    SUITE_REGRESSION,
+    SUITE_INTERACTIVE,
+    SUITE_MINING,
+    SUITE_CLASS_COUNT
+};
+
+extern const char *const suite_class_names[SUITE_CLASS_COUNT]; /* "" for SAME */
+
 /* Submission of a job. Texts are owned by the caller for the duration of the call. */
 struct job_spec {
     char key[SHA256_HEX_BYTES]; /* result identity: SHA-256 of scenario, branches, planner, tier,
@@ -77,6 +89,10 @@ struct job_spec {
     /* Purpose of the drive, if not for its verdict; "": for that. Such a job is in no rate and
      * answers for nobody, as an audit; what it made is the artifact of its outcomes. */
     char makes[LIMIT_ID_BYTES];
+    /* Why this tier answers, as whoever routed it says; nothing is decided by it. */
+    enum route_reason route_reason;
+    int64_t route_own;
+    int64_t route_other;
 };
 
 /* "golden": a recording of every rollout, with every frame. "clip:N": N ticks as training data, of

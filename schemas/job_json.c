@@ -50,6 +50,15 @@ static const struct json_field spec_fields[] = {
     JSON_FIELD_OPTIONAL(struct job_spec, escalate_sampler, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct job_spec, rig, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct job_spec, makes, JSON_FIELD_TEXT),
+    {.name = "route_reason",
+     .kind = JSON_FIELD_NAME,
+     .offset = offsetof(struct job_spec, route_reason),
+     .bytes = sizeof((struct job_spec *)0)->route_reason,
+     .names = route_reason_names,
+     .name_count = ROUTE_REASON_COUNT,
+     .optional = true},
+    JSON_FIELD_OPTIONAL(struct job_spec, route_own, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct job_spec, route_other, JSON_FIELD_I64),
 };
 
 const struct json_field_list job_spec_field_list = JSON_FIELD_LIST(spec_fields);

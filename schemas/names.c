@@ -11,6 +11,10 @@
 
 const char *const tier_names[TIER_COUNT] = {"replay", "object", "student", "teacher", "golden"};
 
+const char *const route_reason_names[ROUTE_REASON_COUNT] = {
+    "none",   "author",  "logged", "unlogged", "planning", "sensors", "degraded",
+    "frozen", "horizon", "price",  "backlog",  "audit",    "flagged"};
+
 const char *const verdict_names[VERDICT_COUNT] = {"pass", "fail", "planner_error", "flagged",
                                                   "invalid"};
 
@@ -115,3 +119,6 @@ const char *const sensor_names[SENSOR_KIND_COUNT] = {"lidar", "camera_left", "ca
                                                      "camera_right"};
 
 const char *const question_names[QUESTION_COUNT] = {"regression", "planning", "perception"};
+
+const char *const suite_class_names[SUITE_CLASS_COUNT] = {"", "regression", "interactive",
+                                                          "mining"};

@@ -20,6 +20,25 @@ enum tier {
     TIER_COUNT
 };
 
+/* Reason for which a job's tier answers, and what the two figures are that stand beside it.
+ * scheduler/route.h tells it to people. */
+enum route_reason {
+    ROUTE_REASON_NONE = 0, /* not routed here, or before reasons were kept */
+    ROUTE_REASON_AUTHOR,   /* its submitter named the world */
+    ROUTE_REASON_LOGGED,   /* regression, and every agent that moves has a log */
+    ROUTE_REASON_UNLOGGED, /* regression, and one has none */
+    ROUTE_REASON_PLANNING,
+    ROUTE_REASON_SENSORS,  /* perception: sensors of a learned world */
+    ROUTE_REASON_DEGRADED, /* perception, without a world model */
+    ROUTE_REASON_FROZEN,   /* the student is frozen in a slice of it */
+    ROUTE_REASON_HORIZON,  /* ticks that it lasts; ticks for which the first choice is trusted */
+    ROUTE_REASON_PRICE, /* 1e-12 dollars of a tick, in this tier; in the other that could answer */
+    ROUTE_REASON_BACKLOG, /* likewise: milliseconds until it is answered */
+    ROUTE_REASON_AUDIT,   /* repeats a job of the student */
+    ROUTE_REASON_FLAGGED, /* answers for a job that was flagged */
+    ROUTE_REASON_COUNT
+};
+
 enum verdict {
     VERDICT_PASS = 0,
     VERDICT_FAIL,          /* a criterion was not met; `reasons` says which */
@@ -207,6 +226,9 @@ struct outcome {
     int64_t freeze; /* event of trust by which the teacher answered in the student's place, or at
                        which the student was on its way; 0: none */
     bool in_flight; /* .. the latter: it is a student's, of a slice that was frozen meanwhile */
+    enum route_reason route_reason; /* of the job's tier, with .. */
+    int64_t route_own;              /* .. its figures */
+    int64_t route_other;
 };
 
 /* Whether it is of a job that makes something: no result, and no second opinion either. */
@@ -216,6 +238,7 @@ static inline bool outcome_is_made(const struct outcome *outcome)
 }
 
 extern const char *const tier_names[TIER_COUNT];
+extern const char *const route_reason_names[ROUTE_REASON_COUNT];
 extern const char *const verdict_names[VERDICT_COUNT];
 extern const char *const reason_names[REASON_BIT_COUNT];
 /* The names of the reasons in a set, in their order, with `separator` (at most two bytes) between

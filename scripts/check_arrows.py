@@ -234,7 +234,7 @@ ROOMS = {
         ["scenarios/choice", "store/api", "base/program"]),
     "cli/kept": ("files of planners that a store keeps with a suite: packed, found, put back, and driven by a replay; outcomes that are missing",
         ["store/api", "worker/submission"]),
-    "cli/budget": ("what a suite may cost, and what it is expected to",
+    "cli/budget": ("what a suite may cost, what it is expected to, and who answers it at what price",
         ["report", "worker/submission"]),
     "cli/label": ("labels of the suite that a command sends: tags, a note, the commit that it stands in",
         ["store/api", "base/program"]),

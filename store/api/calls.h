@@ -67,7 +67,8 @@ enum store_call_kind {
         IN(uint32_t, count), IN(struct store_submit_result *, results))                            \
     PLAIN(submit_as, ORDER,                                                                        \
         IN(const char *, tenant), IN(const char *, suite), IN(uint32_t, weight),                   \
-        IN(int64_t, budget_uusd), IN(const struct job_spec *, specs), IN(uint32_t, count),         \
+        IN(enum suite_class, of_class), IN(int64_t, budget_uusd),                                  \
+        IN(const struct job_spec *, specs), IN(uint32_t, count),                                   \
         IN(struct store_submit_result *, results))                                                 \
     ROUTED(tenants, ASK, "GET", "/v1/tenants", READERS, READS, NONE, call,                         \
         AFTER("tenant"), ROWS(struct tenant, "tenants", wire_tenant, PAGE_MAX, PAGE_MAX))          \
@@ -196,8 +197,8 @@ enum store_call_kind {
 
 /* each(one, argument) of each argument of a row. */
 #define STORE_EACH(each, one, ...) \
-    STORE_EACH_OF(__VA_ARGS__, 7, 6, 5, 4, 3, 2, 1, 0)(each, one, __VA_ARGS__)
-#define STORE_EACH_OF(a, b, c, d, e, f, g, count, ...) STORE_EACH_##count
+    STORE_EACH_OF(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)(each, one, __VA_ARGS__)
+#define STORE_EACH_OF(a, b, c, d, e, f, g, h, count, ...) STORE_EACH_##count
 #define STORE_EACH_1(each, one, a) each(one, a)
 #define STORE_EACH_2(each, one, a, ...) each(one, a) STORE_EACH_1(each, one, __VA_ARGS__)
 #define STORE_EACH_3(each, one, a, ...) each(one, a) STORE_EACH_2(each, one, __VA_ARGS__)
@@ -205,6 +206,7 @@ enum store_call_kind {
 #define STORE_EACH_5(each, one, a, ...) each(one, a) STORE_EACH_4(each, one, __VA_ARGS__)
 #define STORE_EACH_6(each, one, a, ...) each(one, a) STORE_EACH_5(each, one, __VA_ARGS__)
 #define STORE_EACH_7(each, one, a, ...) each(one, a) STORE_EACH_6(each, one, __VA_ARGS__)
+#define STORE_EACH_8(each, one, a, ...) each(one, a) STORE_EACH_7(each, one, __VA_ARGS__)
 
 /* Arguments as C has them: how many parameters, and the type and name of each. */
 #define STORE_AS_PATH(name) 1, const char *, name
@@ -243,7 +245,7 @@ enum store_call_kind {
 #define STORE_CALL_NUMBER(function, ...) STORE_CALL_##function,
 enum store_call { STORE_CALLS(STORE_CALL_NUMBER, STORE_CALL_NUMBER) STORE_CALL_COUNT };
 
-enum { STORE_ARGUMENT_BYTES = 8, STORE_ARGUMENTS_MAX = 7 };
+enum { STORE_ARGUMENT_BYTES = 8, STORE_ARGUMENTS_MAX = 8 };
 
 /* The arguments of a call between store and error, in places of one size:
  * struct store_args_FUNCTION. */

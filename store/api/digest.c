@@ -87,7 +87,8 @@ static bool is_derived(const char *name)
 {
     return strcmp(name, "id") == 0 || strcmp(name, "parent_job_id") == 0 ||
            strcmp(name, "audit_of") == 0 || strcmp(name, "shadow") == 0 ||
-           strcmp(name, "freeze") == 0 || strcmp(name, "in_flight") == 0;
+           strcmp(name, "freeze") == 0 || strcmp(name, "in_flight") == 0 ||
+           strncmp(name, "route_", strlen("route_")) == 0;
 }
 
 /* Forms of an outcome's digest, the present one first. */

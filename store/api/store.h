@@ -158,6 +158,7 @@ struct store_suite_status {
     char unstarted[STORE_UNSTARTED_BYTES]; /* worker and reason of one of them */
     int64_t budget_uusd;                   /* what the suite may cost; 0: no limit */
     bool stopped_by_budget; /* it has cost as much: what waited was cancelled, what comes is too */
+    enum suite_class of_class;
 };
 
 /* Jobs of a suite that wait or are being driven. */
@@ -359,11 +360,13 @@ struct store_ops {
      * from then on cancels it again; jobs that are leased go on, and are booked. Another budget
      * than the suite had takes over what other suites have answered of those that were cancelled
      * so, and queues the rest again, as new ones for the tenant's quotas, unless it is spent too.
-     */
+     *
+     * of_class: the suite's class from now on, of whom its tenant's other suites give way to it
+     * (store/turns/turns.h); SAME: that stays as it is, at first REGRESSION. */
     enum status (*submit_as)(struct store *store, const char *tenant, const char *suite_id,
-                             uint32_t weight, int64_t budget_uusd, const struct job_spec *specs,
-                             uint32_t count, struct store_submit_result *results,
-                             struct error *error);
+                             uint32_t weight, enum suite_class of_class, int64_t budget_uusd,
+                             const struct job_spec *specs, uint32_t count,
+                             struct store_submit_result *results, struct error *error);
 
     /* ---- tenants ---- */
     /* By name, above `after` ("": all). */

@@ -261,6 +261,8 @@ void trust_job_audit(const struct model_version *teacher, const struct job_spec 
     memcpy(out->audit_key, spec->key, sizeof out->audit_key);
     out->parent_job_id = 0;
     out->evaluates = false;
+    out->route_reason = ROUTE_REASON_AUDIT;
+    out->route_own = out->route_other = 0;
 }
 
 bool trust_audit_sampled(const char *key, double rate)

@@ -120,6 +120,8 @@ static const struct {
     {"text", "weights of suites",
      "SELECT " SUITE ", 'has weight ' || u.weight || ', which cannot be' FROM suites u"
      " WHERE u.weight NOT BETWEEN 1 AND 100"},
+    {"text", "classes of suites",
+     "SELECT " SUITE ", 'is of class ' || u.class || ', which cannot be' FROM suites u WHERE u.class NOT BETWEEN 1 AND 3"},
     {"text", "names of pools", ODD_TEXTS("'pool ' || p.id", "pools p", ODD("p.name", 1, 63))},
     {"text", "names of workers",
      ODD_TEXTS("'worker ' || w.id", "workers w", ODD("w.name", 1, 63) " OR " ODD("w.device", 1, 63)

@@ -89,9 +89,9 @@ static enum status client_planner_kept(struct store *store, const char *suite,
     return STATUS_OK;
 }
 
-/* tenant NULL, budget 0: not said. */
-static json_t *submit_body(const char *tenant, uint32_t weight, int64_t budget_uusd,
-                           const struct job_spec *specs, uint32_t count)
+/* tenant NULL, class SAME, budget 0: not said. */
+static json_t *submit_body(const char *tenant, uint32_t weight, enum suite_class of_class,
+                           int64_t budget_uusd, const struct job_spec *specs, uint32_t count)
 {
     json_t *jobs = json_array();
     json_t *body = json_pack("{s:I, s:O}", "weight", (json_int_t)weight, "jobs", jobs);
@@ -99,6 +99,9 @@ static json_t *submit_body(const char *tenant, uint32_t weight, int64_t budget_u
         body != NULL && (count == 0 || json_put(body, "common", job_spec_encode(&specs[0], NULL)));
     if (tenant != NULL) {
         good = good && json_put(body, "tenant", json_string(tenant));
+    }
+    if (of_class != SUITE_CLASS_SAME) {
+        good = good && json_put(body, "class", json_string(suite_class_names[of_class]));
     }
     if (budget_uusd != 0) {
         good = good && json_put(body, "budget_uusd", json_integer((json_int_t)budget_uusd));
@@ -115,7 +118,7 @@ static json_t *submit_body(const char *tenant, uint32_t weight, int64_t budget_u
 }
 
 static enum status client_submit_as(struct store *store, const char *tenant, const char *suite_id,
-                                    uint32_t weight, int64_t budget_uusd,
+                                    uint32_t weight, enum suite_class of_class, int64_t budget_uusd,
                                     const struct job_spec *specs, uint32_t count,
                                     struct store_submit_result *results, struct error *error)
 {
@@ -131,9 +134,9 @@ static enum status client_submit_as(struct store *store, const char *tenant, con
         }
         json_t *root = NULL;
         uint32_t found = 0;
-        status =
-            http_ask(http_client_of(store)->transport, "POST", &path,
-                     submit_body(tenant, weight, budget_uusd, specs + done, part), &root, error);
+        status = http_ask(http_client_of(store)->transport, "POST", &path,
+                          submit_body(tenant, weight, of_class, budget_uusd, specs + done, part),
+                          &root, error);
         THEN(status, http_take_list(path.text, root, "results", &wire_submit_result, results + done,
                                     part, &found, error));
         if (status == STATUS_OK && found != part) {
@@ -152,7 +155,8 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
                                  const struct job_spec *specs, uint32_t count,
                                  struct store_submit_result *results, struct error *error)
 {
-    return client_submit_as(store, NULL, suite_id, weight, 0, specs, count, results, error);
+    return client_submit_as(store, NULL, suite_id, weight, SUITE_CLASS_SAME, 0, specs, count,
+                            results, error);
 }
 
 /* ---- looking ---- */

@@ -288,6 +288,15 @@ enum status door_budget(const char *suite_id, int64_t budget_uusd, struct error 
                      suite_id, STORE_BUDGET_UUSD_MAX, budget_uusd);
 }
 
+enum status door_class(const char *suite_id, enum suite_class of_class, struct error *error)
+{
+    if (of_class < SUITE_CLASS_COUNT) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_BAD_INPUT, "suite \"%s\": expected a class of 0 to %d, found %d",
+                     suite_id, SUITE_CLASS_COUNT - 1, (int)of_class);
+}
+
 static enum status check_names(const struct job_spec *spec, struct error *error)
 {
     TRY(text_name_check("scenario_id", spec->scenario_id, sizeof spec->scenario_id, error));
@@ -376,6 +385,13 @@ enum status door_spec(const struct job_spec *spec, const char *suite_id, uint32_
                          index, tier_names[spec->tier],
                          spec->audit_key[0] != '\0' ? ", an audit" : "",
                          spec->follows ? ", one that follows" : "");
+    }
+    if (spec->rig[0] != '\0' && strlen(spec->rig) != SHA256_HEX_BYTES - 1) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32
+                         " is of rig \"%.64s\": expected a SHA-256 in hexadecimal, or "
+                         "nothing for the built-in one",
+                         index, spec->rig);
     }
     TRY(spec->makes[0] != '\0' ? check_makes(spec, index, error) : STATUS_OK);
     return check_escalation(spec, index, error);

@@ -19,6 +19,7 @@
 enum status door_suite(const char *suite_id, struct error *error);
 /* It may have that budget; 0: none is asked for. */
 enum status door_budget(const char *suite_id, int64_t budget_uusd, struct error *error);
+enum status door_class(const char *suite_id, enum suite_class of_class, struct error *error);
 /* A job may be submitted as number `index` of a call to that suite. */
 enum status door_spec(const struct job_spec *spec, const char *suite_id, uint32_t index,
                       struct error *error);

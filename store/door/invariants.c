@@ -30,6 +30,8 @@ static const struct invariant spec_rows[] = {
     {"rollout_count", 1, 1 + LIMIT_BRANCHES},
     {"attempts_max", 1, 1000},
     {"parent_job_id", 0, INT64_MAX},
+    {"route_own", 0, INT64_MAX},
+    {"route_other", 0, INT64_MAX},
 };
 
 static const struct json_field progress_fields[] = {

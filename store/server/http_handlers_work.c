@@ -103,34 +103,39 @@ static enum status check_evaluations(struct http_exchange *exchange, const struc
 }
 
 static enum status submit(struct http_exchange *exchange, const char *tenant, uint32_t weight,
-                          int64_t budget_uusd, const struct job_spec *specs, uint32_t count,
+                          enum suite_class of_class, int64_t budget_uusd,
+                          const struct job_spec *specs, uint32_t count,
                           struct store_submit_result *results, struct error *error)
 {
     struct store *store = exchange->store;
     const char *suite = exchange->ids[0];
     enum status status =
-        tenant == NULL && budget_uusd == 0
+        tenant == NULL && budget_uusd == 0 && of_class == SUITE_CLASS_SAME
             ? store->ops->submit(store, suite, weight, specs, count, results, error)
-            : store->ops->submit_as(store, tenant, suite, weight, budget_uusd, specs, count,
-                                    results, error);
+            : store->ops->submit_as(store, tenant, suite, weight, of_class, budget_uusd, specs,
+                                    count, results, error);
     exchange->code = status == STATUS_LIMIT ? 403 : 0; /* a quota's */
     return status;
 }
 
 enum status http_handle_submit(struct http_exchange *exchange, struct error *error)
 {
-    static const char *const keys[] = {"weight", "common", "jobs", "tenant", "budget_uusd", NULL};
+    static const char *const keys[] = {"weight", "common",      "jobs", "tenant",
+                                       "class",  "budget_uusd", NULL};
     char named[LIMIT_ID_BYTES] = "";
     const char *tenant = NULL;
     struct json_cursor jobs = json_cursor_member(&exchange->body, "jobs");
     struct json_cursor asked = json_cursor_member(&exchange->body, "tenant");
     int64_t weight = 1;
+    int of_class = SUITE_CLASS_SAME;
     int64_t budget_uusd = 0;
     size_t count = 0;
     TRY(json_object_begin(&exchange->body, keys, error));
     TRY(json_member_integer(&exchange->body, "weight", false, 0, UINT32_MAX, &weight, error));
     TRY(json_member_integer(&exchange->body, "budget_uusd", false, 1, STORE_BUDGET_UUSD_MAX,
                             &budget_uusd, error));
+    TRY(json_member_choice(&exchange->body, "class", false, suite_class_names, SUITE_CLASS_COUNT,
+                           &of_class, error));
     TRY(json_array_begin(&jobs, 0, HTTP_SUBMIT_JOBS_MAX, &count, error));
     TRY(json_member_text(&exchange->body, "tenant", false, named, LIMIT_ID_BYTES, error));
     TRY(find_tenant(exchange, json_cursor_present(&asked) ? named : NULL, &tenant, error));
@@ -141,8 +146,8 @@ enum status http_handle_submit(struct http_exchange *exchange, struct error *err
                              ? decode_jobs(exchange, specs, count, error)
                              : http_no_memory(error);
     THEN(status, check_evaluations(exchange, specs, (uint32_t)count, error));
-    THEN(status, submit(exchange, tenant, (uint32_t)weight, budget_uusd, specs, (uint32_t)count,
-                        results, error));
+    THEN(status, submit(exchange, tenant, (uint32_t)weight, (enum suite_class)of_class, budget_uusd,
+                        specs, (uint32_t)count, results, error));
     THEN(status, http_reply_list(exchange, "results", &wire_submit_result, results, count, error));
     free(specs);
     free(results);

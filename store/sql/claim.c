@@ -130,6 +130,7 @@ static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t a
     if (query_row(&query)) {
         now.id = query_take_int(&query);
         now.weight = query_take_int(&query);
+        now.of_class = (enum suite_class)query_take_int(&query);
         now.tenant = query_take_int(&query);
         tenant_weight = query_take_int(&query);
         limit[0] = query_take_int(&query);

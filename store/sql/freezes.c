@@ -133,6 +133,8 @@ enum status freezes_answer(struct sql_store *store, int64_t id, struct job_spec 
         memcpy(teacher.precision, precision, strlen(precision) + 1);
     }
     spec->follows = pointed;
+    spec->route_reason = ROUTE_REASON_FROZEN;
+    spec->route_own = spec->route_other = 0;
     trust_job_move(&teacher, spec);
     return STATUS_OK;
 }
@@ -207,6 +209,10 @@ static enum status move_job(struct sql_store *store, struct tally *tally, int64_
     query_int(&set, spec->follows);
     query_int(&set, id);
     TRY(query_run(&set, error));
+    struct query route = query_begin(store->db, STATEMENT_FREEZE_ROUTE);
+    query_int(&route, job_id);
+    query_int(&route, spec->route_reason);
+    TRY(query_run(&route, error));
     store->made_ready = true;
     *moved = true;
     return count_move(tally, &place, pool, error);

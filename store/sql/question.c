@@ -306,6 +306,8 @@ enum status question_escalate(struct sql_store *store, struct tally *tally, int6
     job_escalation_clear(successor);
     successor->parent_job_id = job_id;
     successor->evaluates = false;
+    successor->route_reason = ROUTE_REASON_FLAGGED;
+    successor->route_own = successor->route_other = 0;
     while (other) {
         struct job_spec found;
         TRY(submit_successor(store, tally, suite, successor, successor_id, error));

@@ -343,6 +343,8 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
     stored.at_ms = 0; /* has a column */
     stored.freeze = 0;
     stored.in_flight = false;
+    stored.route_reason = ROUTE_REASON_NONE;
+    stored.route_own = stored.route_other = 0;
     json_t *value = outcome_encode(&stored);
     char *text = value != NULL ? json_compact_text(value) : NULL;
     json_decref(value);

@@ -229,9 +229,9 @@ enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t 
 enum status lifecycle_scenario_put_as(struct store *base, const char *tenant, const char *hash,
                                       const char *body, size_t bytes, struct error *error);
 enum status lifecycle_submit_as(struct store *base, const char *tenant, const char *suite_id,
-                                uint32_t weight, int64_t budget_uusd, const struct job_spec *specs,
-                                uint32_t count, struct store_submit_result *results,
-                                struct error *error);
+                                uint32_t weight, enum suite_class of_class, int64_t budget_uusd,
+                                const struct job_spec *specs, uint32_t count,
+                                struct store_submit_result *results, struct error *error);
 enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *count,
                              struct error *error);
 

@@ -249,6 +249,9 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int_or_null(&insert, ids->escalation);
     query_text(&insert, spec->rig);
     query_text(&insert, spec->makes);
+    query_int(&insert, spec->route_reason);
+    query_int(&insert, spec->route_own);
+    query_int(&insert, spec->route_other);
     return query_run(&insert, error);
 }
 
@@ -405,6 +408,7 @@ static enum status submit_op(struct db *db, void *context, struct error *error)
         queued += !call->results[i].existed && !call->results[i].memoised;
     }
     THEN(status, add_audits(call, &queued, error));
+    call->store->turns.news |= queued > 0 && call->owner.of_class == SUITE_INTERACTIVE;
     THEN(status, tally_flush(&tally, error));
     THEN(status, tenants_allow(call->db, call->store->clock, &call->owner, queued, error));
     return status;
@@ -434,19 +438,21 @@ enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t 
                              const struct job_spec *specs, uint32_t count,
                              struct store_submit_result *results, struct error *error)
 {
-    return lifecycle_submit_as(base, NULL, suite_id, weight, 0, specs, count, results, error);
+    return lifecycle_submit_as(base, NULL, suite_id, weight, SUITE_CLASS_SAME, 0, specs, count,
+                               results, error);
 }
 
 enum status lifecycle_submit_as(struct store *base, const char *tenant, const char *suite_id,
-                                uint32_t weight, int64_t budget_uusd, const struct job_spec *specs,
-                                uint32_t count, struct store_submit_result *results,
-                                struct error *error)
+                                uint32_t weight, enum suite_class of_class, int64_t budget_uusd,
+                                const struct job_spec *specs, uint32_t count,
+                                struct store_submit_result *results, struct error *error)
 {
     struct sql_store *store = sql_store_of(base);
     struct submit_call call = {
         .store = store,
         .owner = {.suite_id = suite_id,
                   .weight = weight,
+                  .of_class = of_class,
                   .asked = tenant,
                   .asked_uusd = budget_uusd},
         .specs = specs,
@@ -456,6 +462,7 @@ enum status lifecycle_submit_as(struct store *base, const char *tenant, const ch
 
     TRY(door_suite(suite_id, error));
     TRY(door_budget(suite_id, budget_uusd, error));
+    TRY(door_class(suite_id, of_class, error));
     if (weight < 1 || weight > 100) {
         return error_set(error, STATUS_BAD_INPUT, "suite \"%s\": weight %" PRIu32 " is not 1..100",
                          suite_id, weight);

@@ -106,6 +106,7 @@ static enum status insert_suite(struct db *db, const struct clock *clock,
     query_int(&insert, submitted_s);
     query_int_or_null(&insert, tenant);
     query_blob(&insert, digest.bytes, sizeof digest.bytes);
+    query_int(&insert, suite->of_class != SUITE_CLASS_SAME ? suite->of_class : SUITE_REGRESSION);
     enum status status = query_run(&insert, error);
     *id = db_last_id(db);
     return status;
@@ -115,6 +116,7 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
                           int64_t *id, struct error *error)
 {
     int64_t weight = 0;
+    enum suite_class was = SUITE_REGRESSION;
     struct query find = query_begin(db, STATEMENT_SUITE_FIND);
 
     *id = 0;
@@ -128,18 +130,21 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
             query_column_text(&find, 3, suite->name, sizeof suite->name);
         }
         suite->budget_uusd = query_column_int(&find, 4);
+        was = (enum suite_class)query_column_int(&find, 5);
     }
     TRY(query_end(&find, error));
     if (*id == 0) {
         return insert_suite(db, clock, suite, id, error);
     }
     TRY(check_asked(suite, error));
-    if (weight == (int64_t)suite->weight) {
+    enum suite_class of_class = suite->of_class != SUITE_CLASS_SAME ? suite->of_class : was;
+    if (weight == (int64_t)suite->weight && of_class == was) {
         return STATUS_OK;
     }
     struct query update = query_begin(db, STATEMENT_SUITE_WEIGHT);
     query_int(&update, *id);
     query_int(&update, suite->weight);
+    query_int(&update, of_class);
     return query_run(&update, error);
 }
 

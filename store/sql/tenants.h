@@ -17,14 +17,15 @@ int64_t tenants_day(const struct clock *clock);
 struct tenants_suite {
     const char *suite_id;
     uint32_t weight;
+    enum suite_class of_class; /* that it gets; SAME: nothing is said of it */
     const char *asked;         /* who submits; "": nobody's suites; NULL: anybody's */
     int64_t asked_uusd;        /* the budget that it gets; 0: nothing is said of it */
     char name[LIMIT_ID_BYTES]; /* found: whose it is; "": nobody's */
     int64_t budget_uusd;       /* found: what it may cost; 0: no limit */
 };
 
-/* The suite, made if it is new, with the weight that it has from now on. MISMATCH: another
- * tenant's. A tenant that is new has weight 1 and no limits. */
+/* The suite, made if it is new, with the weight and the class that it has from now on. MISMATCH:
+ * another tenant's. A tenant that is new has weight 1 and no limits. */
 enum status tenants_suite(struct db *db, const struct clock *clock, struct tenants_suite *suite,
                           int64_t *id, struct error *error);
 

@@ -97,6 +97,9 @@ static const struct column outcome_columns[] = {
     OUTCOME(shadow, "j.shadow IS NOT NULL"),
     OUTCOME(freeze, FREEZE_OF_OUTCOME),
     OUTCOME(in_flight, FREEZE_OF_OUTCOME " > 0 AND c.tier = 2"),
+    OUTCOME(route_reason, "r.route_reason"),
+    OUTCOME(route_own, "r.route_own"),
+    OUTCOME(route_other, "r.route_other"),
 };
 
 #define SUITES_SUM(counter) \

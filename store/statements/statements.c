@@ -122,7 +122,7 @@
 
 /* A suite with jobs, and its tenant. */
 #define SUITE_NEXT                                                                               \
-    "SELECT j.suite, u.weight, u.tenant, COALESCE(t.weight, 1), " LIMIT_COLUMNS " FROM jobs j"   \
+    "SELECT j.suite, u.weight, u.class, u.tenant, COALESCE(t.weight, 1), " LIMIT_COLUMNS " FROM jobs j" \
     LIMIT_JOINS
 
 /* The next job of a suite. */
@@ -160,11 +160,11 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCHEMA_COLUMN] = "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2",
 
     [STATEMENT_SUITE_FIND] =
-        "SELECT u.id, u.weight, u.tenant, t.name, u.budget_uusd FROM suites u LEFT JOIN tenants t ON t.id = u.tenant"
+        "SELECT u.id, u.weight, u.tenant, t.name, u.budget_uusd, u.class FROM suites u LEFT JOIN tenants t ON t.id = u.tenant"
         " WHERE u.name = ?1",
     [STATEMENT_SUITE_INSERT] =
-        "INSERT INTO suites (name, weight, submitted_s, tenant, digest) VALUES (?1, ?2, ?3, ?4, ?5)",
-    [STATEMENT_SUITE_WEIGHT] = "UPDATE suites SET weight = ?2 WHERE id = ?1",
+        "INSERT INTO suites (name, weight, submitted_s, tenant, digest, class) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [STATEMENT_SUITE_WEIGHT] = "UPDATE suites SET weight = ?2, class = ?3 WHERE id = ?1",
     [STATEMENT_SUITE_COUNT] =
         "UPDATE suites SET jobs_queued = jobs_queued + ?2, jobs_leased = jobs_leased + ?3,"
         " jobs_done = jobs_done + ?4, jobs_flagged = jobs_flagged + ?5,"
@@ -185,7 +185,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
         " rollouts_planner_error, rollouts_flagged, rollouts_invalid, ticks, prefix_ticks_saved,"
-        " metres_mm, rollouts_audit, submitted_s, budget_uusd, budget_spent FROM suites WHERE name = ?1",
+        " metres_mm, rollouts_audit, submitted_s, budget_uusd, budget_spent, class FROM suites WHERE name = ?1",
     [STATEMENT_SUITES] = "SELECT name FROM suites ORDER BY id DESC LIMIT ?1",
     [STATEMENT_POOL_FIND] = "SELECT id FROM pools WHERE name = ?1",
     [STATEMENT_POOL_INSERT] = "INSERT INTO pools (name) VALUES (?1)",
@@ -253,8 +253,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " shadow, freeze_event, evaluates) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     [STATEMENT_SPEC_INSERT] =
         "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
-        " attempts_max, parent_job, audit_key, asked_key, escalation, rig, makes)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        " attempts_max, parent_job, audit_key, asked_key, escalation, rig, makes, route_reason, route_own, route_other)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     [STATEMENT_ESCALATION_SET] = "UPDATE job_specs SET escalation = ?2 WHERE job = ?1 AND escalation IS NULL",
     [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
     [STATEMENT_MEMO_LINK] =

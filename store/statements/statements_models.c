@@ -106,6 +106,7 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         "SELECT j.suite, j.pool, COALESCE(x.ticks, 0) FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
         " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.id = ?1",
     [STATEMENT_FREEZE_MOVE] = "UPDATE jobs SET pool = ?2, follows = ?3, freeze_event = ?4 WHERE id = ?1",
+    [STATEMENT_FREEZE_ROUTE] = "UPDATE job_specs SET route_reason = ?2, route_own = 0, route_other = 0 WHERE job = ?1",
     [STATEMENT_FREEZE_MARK] = "UPDATE jobs SET freeze_event = ?2 WHERE id = ?1 AND freeze_event IS NULL",
     [STATEMENT_FREEZE_UNMARK] =
         "UPDATE jobs SET freeze_event = NULL WHERE id = ?1 AND freeze_event IS NOT NULL",

@@ -284,6 +284,13 @@ static const struct json_field suite_status_fields[] = {
     JSON_FIELD_OPTIONAL(struct store_suite_status, unstarted, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_suite_status, budget_uusd, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, stopped_by_budget, JSON_FIELD_BOOL),
+    {.name = "class",
+     .kind = JSON_FIELD_NAME,
+     .offset = offsetof(struct store_suite_status, of_class),
+     .bytes = sizeof((struct store_suite_status *)0)->of_class,
+     .names = suite_class_names,
+     .name_count = SUITE_CLASS_COUNT,
+     .optional = true},
 };
 
 static const struct json_field ledger_row_fields[] = {

@@ -30,6 +30,7 @@ def idle(row, value):
 
 UNNOTICED = {
     "suites.weight": ("a wish about the future", number(1, 100)),
+    "suites.class": ("likewise", number(1, 3)),
     "suites.budget_uusd": ("likewise, where it has not cost as much", number(0, 10**15)),
     "suite_progress.wall_ns": ("how fast jobs went, for estimates", number(0, 2**63 - 1)),
     "workers.id": ("of a worker that nothing refers to", idle),
@@ -70,6 +71,9 @@ UNNOTICED = {
     "audit_log.code": ("likewise", lambda row, value: True),
     "job_specs.escalation": ("who answers if it is flagged: another teacher's context of the same planner",
                              lambda row, value: value is None),
+    "job_specs.route_reason": ("why its tier answers, told and never used", number(0, 12)),
+    "job_specs.route_own": ("likewise", number(0, 2**63 - 1)),
+    "job_specs.route_other": ("likewise", number(0, 2**63 - 1)),
     "jobs.evaluates": ("what a submitter asked of a student", lambda row, value: value in (0, 1)),
     "log_losses.id": ("in which order they were found", lambda row, value: True),
     "log_losses.frames": ("what an opening found: nothing else keeps it", lambda row, value: value >= row["commits"]),

@@ -675,6 +675,23 @@ PY
     says err "store: expected backup DIRECTORY"
 }
 # An hour costs a million dollars here, so that every job costs more than a cent.
+a_suite_has_a_class() {
+    code 2 "$swerve" submit pair.json --store none.db --class urgent
+    says err "--class: expected interactive, regression or mining, found \"urgent\""
+    code 2 "$swerve" submit pair.json --store none.db --class ""
+    [ ! -e none.db ] || fail "a store was made for a refused suite"
+    code 0 "$swerve" submit pair.json --store class.db --class mining
+    code 0 "$swerve" status --store class.db
+    says out "class mining"
+    code 0 "$swerve" submit pair.json --store class.db # leaves it as it is
+    code 0 "$swerve" status --store class.db --json
+    holds '[s["class"] for s in d["suites"]] == ["mining"]' out
+    code 0 "$swerve" submit forty.json --store class.db
+    code 0 "$swerve" submit pair.json --store class.db --class interactive
+    code 0 "$swerve" status --store class.db --json
+    holds 'sorted(s["class"] for s in d["suites"]) == ["interactive", "regression"]' out
+    code 0 "$swerve" check --store class.db
+}
 a_budget_stops_a_run_and_a_larger_one_goes_on() {
     for text in 0 0.0 -1 1e3 x 1.2.3 5. .5 "" 0.0000001 1000000000.000001 99999999999999999999; do
         code 2 "$swerve" submit pair.json --store none.db --budget "$text"
@@ -1000,7 +1017,7 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..43 >&3
+echo 1..44 >&3
 t models_are_promoted_and_rolled_back
 t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
@@ -1035,6 +1052,7 @@ t what_a_plugin_prints_stays_out_of_stdout
 t copies_that_a_plugin_forked_are_ended
 t the_example_of_the_scenario_page_runs
 t commands_alone
+t a_suite_has_a_class
 t a_budget_stops_a_run_and_a_larger_one_goes_on
 t a_stopped_suite_says_how_it_goes_on
 t a_larger_budget_and_a_retry_keep_to_quotas

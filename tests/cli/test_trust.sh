@@ -51,6 +51,30 @@ what_is_trusted_is_driven_and_said() {
     code 0 "$swerve" submit long.json --store clip.db --horizon clip --audit off
     says out "1 scenario longer than the model's trusted horizon: driven as far as the model is trusted"
 }
+# Two tiers that could answer alike: by what the ledger has charged for a tick of each. A suite that was sent stays as it was
+# sent, whatever prices do meanwhile.
+the_cheaper_of_two_that_answer_alike() {
+    echo '{"rate": 1, "safety_critical_rate": 1}' >every.json
+    code 0 "$swerve" submit short.json --store market.db --audit every.json
+    says err "1 job in the student world: a question of perception, which needs learned sensors"
+    code 0 "$swerve" price set bulk cpu 9000 --store market.db
+    code 0 "$swerve" price set teacher cpu 0.01 --store market.db
+    code 0 "$swerve" run short.json --store market.db --audit every.json --workers 1 --json
+    holds 'd["routes"][0]["route_reason"] == "sensors" and d["routes"][0]["tier"] == "student"' out
+    code 0 "$swerve" submit short.json --store market.db --audit every.json --json
+    holds 'd["memoised"] == 0 and [(r["tier"], r["route_reason"]) for r in d["routes"]] == [("student", "price"), ("teacher", "audit")]' out
+    code 0 "$swerve" submit short.json --store market.db --audit every.json --seeds 2 --json
+    holds '[(r["tier"], r["route_reason"], r["jobs"]) for r in d["routes"]] == [("teacher", "price", 2)]' out
+    holds '0 < d["routes"][0]["route_own"] < d["routes"][0]["route_other"] and "the student could answer too" in d["routes"][0]["why"]' out
+    code 0 "$swerve" price set bulk cpu 0 --store market.db
+    code 0 "$swerve" submit short.json --store market.db --audit every.json --seeds 2 --json
+    holds '[r["tier"] for r in d["routes"]] == ["teacher"]' out
+    code 0 "$swerve" submit short.json --store market.db --audit every.json --seeds 2 --world student
+    says err "2 jobs in the student world: its submitter named it"
+    code 0 "$swerve" show 1 --store market.db
+    says out "route     a question of perception, which needs learned sensors"
+    code 0 "$swerve" check --store market.db
+}
 # Whole, its trace would take more than an artifact may; the part that is driven does not.
 what_is_clipped_is_measured_clipped() {
     python3 - <<'PY'
@@ -451,9 +475,10 @@ what_they_differ_on_is_a_suite() {
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
 
-echo 1..21 >&3
+echo 1..22 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
+t the_cheaper_of_two_that_answer_alike
 t what_is_clipped_is_measured_clipped
 t another_world_answers_and_it_is_said
 t validate_warns_beforehand

@@ -102,9 +102,9 @@ static bool find_shadows(struct fleet *fleet, int64_t last)
 }
 
 static enum status spy_submit_as(struct store *store, const char *tenant, const char *suite_id,
-                                 uint32_t weight, int64_t budget_uusd, const struct job_spec *specs,
-                                 uint32_t count, struct store_submit_result *results,
-                                 struct error *error)
+                                 uint32_t weight, enum suite_class of_class, int64_t budget_uusd,
+                                 const struct job_spec *specs, uint32_t count,
+                                 struct store_submit_result *results, struct error *error)
 {
     struct fleet *fleet = fleet_of(store);
     int64_t last = model_last_id(fleet->model);
@@ -113,8 +113,9 @@ static enum status spy_submit_as(struct store *store, const char *tenant, const 
     while (number < MODEL_TENANTS - 1 && strcmp(tenant, fleet_tenants[number]) != 0) {
         number++;
     }
-    enum status status = inner_of(store)->ops->submit_as(inner_of(store), tenant, suite_id, weight,
-                                                         budget_uusd, specs, count, results, error);
+    enum status status =
+        inner_of(store)->ops->submit_as(inner_of(store), tenant, suite_id, weight, of_class,
+                                        budget_uusd, specs, count, results, error);
     sim_log(&fleet->sim, "store", "submit to %s: %" PRIu32 " jobs, %s", suite_id, count,
             status_name(status));
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
@@ -133,7 +134,8 @@ static enum status spy_submit(struct store *store, const char *suite_id, uint32_
                               const struct job_spec *specs, uint32_t count,
                               struct store_submit_result *results, struct error *error)
 {
-    return spy_submit_as(store, "", suite_id, weight, 0, specs, count, results, error);
+    return spy_submit_as(store, "", suite_id, weight, SUITE_CLASS_SAME, 0, specs, count, results,
+                         error);
 }
 
 /* The worker as a server's guard knows it: by its token. */

@@ -196,9 +196,9 @@ static bool submit_batch(struct task *task, struct submitter *submitter, int bat
             const char *tenant = fleet->tenants[submitter->suite];
             status = tenant == NULL ? store->ops->submit(store, suite_id, weight, submitter->specs,
                                                          count, submitter->results, &error)
-                                    : store->ops->submit_as(store, tenant, suite_id, weight, 0,
-                                                            submitter->specs, count,
-                                                            submitter->results, &error);
+                                    : store->ops->submit_as(store, tenant, suite_id, weight,
+                                                            SUITE_CLASS_SAME, 0, submitter->specs,
+                                                            count, submitter->results, &error);
         }
         if (process->dead) {
             return false;

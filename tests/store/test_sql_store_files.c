@@ -502,7 +502,8 @@ static void names_are_utf8(void)
         EXPECT_CONTAINS(error.text, "UTF-8");
         EXPECT_INT(store->ops->submit(store, names[i], 1, NULL, 0, NULL, &error), STATUS_BAD_INPUT);
         EXPECT_CONTAINS(error.text, "UTF-8");
-        EXPECT_INT(store->ops->submit_as(store, names[i], "suite", 1, 0, NULL, 0, NULL, &error),
+        EXPECT_INT(store->ops->submit_as(store, names[i], "suite", 1, SUITE_CLASS_SAME, 0, NULL, 0,
+                                         NULL, &error),
                    STATUS_BAD_INPUT);
     }
     EXPECT_OK(store->ops->submit(store, "s\xc3\xa4tze", 1, NULL, 0, NULL, &error), error);

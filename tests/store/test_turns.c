@@ -1,9 +1,9 @@
 /*
  * Turns between tenants and suites. Goal: tenants that have work get cost by their weights,
  * whatever their suites are; a tenant's suites get it by theirs; and without tenants the order is
- * that of plain deficit round-robin over suites. Method: random suites and jobs, claims that take
- * what fits; shares over long runs; and the old single round-robin, written down again, played
- * beside it.
+ * that of plain deficit round-robin over suites; classes share by theirs, and wait boundedly.
+ * Method: random suites and jobs, claims that take what fits; shares over long runs; and the old
+ * single round-robin, written down again, played beside it.
  */
 #include "base/rng.h"
 #include "store/turns/turns.h"
@@ -17,6 +17,7 @@ enum { SUITES_MAX = 12, TENANTS = 4, POOL = 1 };
 /* A suite with jobs without end, of which `head` is the next one's cost. */
 struct made {
     int64_t tenant;
+    enum suite_class of_class;
     int64_t weight;
     int64_t cost_max;
     int64_t head;
@@ -61,8 +62,11 @@ static void make_bench(struct bench *bench, uint64_t seed, int tenants)
 static struct turns_account *account_of(struct turns *turns, struct bench *bench, int index)
 {
     const struct made *suite = &bench->suites[index];
-    const struct turns_account now = {
-        .pool = POOL, .id = index + 1, .tenant = suite->tenant, .weight = suite->weight};
+    const struct turns_account now = {.pool = POOL,
+                                      .id = index + 1,
+                                      .tenant = suite->tenant,
+                                      .of_class = suite->of_class,
+                                      .weight = suite->weight};
     struct turns_account *row = NULL;
     struct error error;
     EXPECT_OK(turns_suite(turns, &now, bench->weights[suite->tenant], &row, &error), error);
@@ -151,6 +155,94 @@ static void who_comes_back_begins_anew(void)
     }
     double ratio = (double)bench.taken[1] / (double)bench.taken[0];
     EXPECT_NEAR(ratio / ((double)bench.weights[1] / (double)bench.weights[0]), 1.0, 0.05);
+    turns_finish(&turns);
+}
+
+/* ---- classes ---- */
+
+/* Random suites of three classes, of one tenant or of two; `cheap`: jobs of those that are not
+ * mined cost one unit, and those that are a hundred times that. */
+static void make_classes(struct bench *bench, uint64_t seed, int tenants, bool cheap)
+{
+    make_bench(bench, seed, tenants);
+    bench->suite_count = SUITES_MAX;
+    bench->weights[1] = 1;
+    for (int i = 0; i < SUITES_MAX; i++) {
+        struct made *suite = &bench->suites[i];
+        suite->tenant = i % tenants;
+        suite->weight = 1 + (int64_t)draw(bench, 5);
+        suite->of_class = (enum suite_class)(SUITE_REGRESSION + i / tenants % 3);
+        suite->cost_max = cheap ? 1 : 1 + (int64_t)draw(bench, 20);
+        next_head(bench, suite);
+        suite->head *= cheap && suite->of_class == SUITE_MINING ? 100 : 1;
+    }
+}
+
+/* Goal: under load classes of a tenant share cost by their weights, however many suites each has
+ * and beside another tenant too; none waits for more jobs of the others than its bound; what one
+ * does not use goes to the others, and one alone has everything. */
+static void classes_share_and_wait_boundedly(void)
+{
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        bool cheap = seed % 4 == 3;
+        int tenants = 1 + (int)(seed % 2);
+        struct bench bench;
+        struct turns turns = {.suites.count = 0};
+        int64_t taken[SUITE_CLASS_COUNT] = {0};
+        int64_t jobs[SUITE_CLASS_COUNT] = {0};
+        int64_t waited[SUITE_CLASS_COUNT] = {0};
+        int64_t total = 0;
+        make_classes(&bench, seed, tenants, cheap);
+        for (int i = 0; i < 20000; i++) {
+            int64_t before = bench.taken[0];
+            int index = turn(&turns, &bench);
+            struct made *suite = &bench.suites[index];
+            suite->head *= cheap && suite->of_class == SUITE_MINING ? 100 : 1;
+            for (int k = SUITE_REGRESSION; suite->tenant == 0 && k < SUITE_CLASS_COUNT; k++) {
+                waited[k] = k == (int)suite->of_class ? 0 : waited[k] + 1;
+                EXPECT(waited[k] <= turns_class_wait((enum suite_class)k) + 2);
+            }
+            taken[suite->of_class] += bench.taken[0] - before;
+            jobs[suite->of_class] += suite->tenant == 0;
+            total += bench.taken[0] - before;
+        }
+        for (int k = SUITE_REGRESSION; !cheap && k < SUITE_CLASS_COUNT; k++) {
+            double share = (double)total * (double)turns_class_weight((enum suite_class)k) / 13.0;
+            EXPECT_NEAR((double)taken[k] / share, 1.0, 0.1);
+        }
+        EXPECT(!cheap || jobs[SUITE_MINING] > 20);
+        for (int only = SUITE_REGRESSION; only < SUITE_CLASS_COUNT; only++) {
+            for (int i = 0; i < SUITES_MAX; i++) {
+                bench.suites[i].idle = (int)bench.suites[i].of_class != only;
+            }
+            for (int i = 0; i < 500; i++) {
+                EXPECT_INT(bench.suites[turn(&turns, &bench)].of_class, only);
+            }
+        }
+        turns_finish(&turns);
+    }
+}
+
+/* Goal: who comes while a large share is being served is seen at once, where that is told. */
+static void news_are_heard_within_a_share(void)
+{
+    struct bench bench;
+    struct turns turns = {.suites.count = 0};
+    make_classes(&bench, 5, 1, false);
+    for (int i = 0; i < SUITES_MAX; i++) {
+        bench.suites[i].idle = i != 2;
+        bench.suites[i].cost_max = bench.suites[i].head = 1;
+        bench.suites[i].weight = 100;
+    }
+    EXPECT_INT(bench.suites[2].of_class, SUITE_MINING);
+    EXPECT_INT(bench.suites[1].of_class, SUITE_INTERACTIVE);
+    EXPECT_INT(turn(&turns, &bench), 2);
+    bench.suites[1].idle = false;
+    EXPECT_INT(turn(&turns, &bench), 2); /* goes on with its share */
+    turns.news = true;
+    EXPECT(turns_served(&turns, POOL) == NULL);
+    EXPECT_INT(turn(&turns, &bench), 1);
+    EXPECT(turns_served(&turns, POOL) != NULL);
     turns_finish(&turns);
 }
 
@@ -248,5 +340,6 @@ static void without_tenants_nothing_changes(void)
 int main(void)
 {
     return TEST_RUN(TEST(shares_follow_weights), TEST(who_comes_back_begins_anew),
-                    TEST(limits_hold_tenants_up), TEST(without_tenants_nothing_changes));
+                    TEST(limits_hold_tenants_up), TEST(classes_share_and_wait_boundedly),
+                    TEST(news_are_heard_within_a_share), TEST(without_tenants_nothing_changes));
 }

@@ -62,6 +62,9 @@ static const char *const not_replayed[] = {
     "at_ms",
     "pages_used_percent",
     "peak_mflops",
+    "route_reason",
+    "route_own",
+    "route_other",
 };
 
 static bool is_replayed(const char *name)

@@ -28,6 +28,7 @@ struct submission_work {
     uint32_t audit_kind;
     double audit_rate; /* 0: no job is audited */
     int32_t priority;
+    struct route_decision decision;
 };
 
 static void update_text(struct sha256 *hash, const char *text)
@@ -304,8 +305,8 @@ static enum status clip(struct submission *out, const struct suite_entry *entry,
 static enum status find_horizons(const struct submission_options *options, enum tier tier,
                                  struct route_horizons *out, struct error *error)
 {
-    bool teacher =
-        tier == TIER_TEACHER || options->beyond == ROUTE_BEYOND_ROUTE || options->audit != NULL;
+    bool teacher = tier == TIER_TEACHER || options->beyond == ROUTE_BEYOND_ROUTE ||
+                   options->audit != NULL || options->policy.market.tick_pusd[TIER_TEACHER] > 0;
     if (tier == TIER_STUDENT || tier == TIER_GOLDEN) {
         TRY(tier_horizon(options->models, tier, options->conditioning, options->precision,
                          &out->student_ticks, error));
@@ -341,6 +342,9 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
     }
     if (status == STATUS_OK && is_learned(decision.tier)) {
         status = find_horizons(options, decision.tier, horizons, error);
+        out->open_count +=
+            status == STATUS_OK && route_is_open(scenario, &options->policy, horizons, &decision);
+        route_by_market(scenario, &options->policy, horizons, &decision);
         THEN(status, route_within_horizon(scenario, options->beyond, horizons, &decision, error));
     }
     if (status != STATUS_OK) {
@@ -383,7 +387,8 @@ static enum status add_work(struct submission *out, const struct asked *question
                                    .seeds = own ? entry->seeds : NULL,
                                    .first_seed = options->nominal ? 0 : 1,
                                    .seed_count = entry_seed_count(entry, options),
-                                   .priority = entry->priority};
+                                   .priority = entry->priority,
+                                   .decision = question->decision};
     struct job_spec spec;
     describe(question, options, planner, &spec);
     if (is_learned(spec.tier)) {
@@ -468,6 +473,9 @@ static void fill_job(const struct submission *submission, const struct submissio
     memcpy(spec->scenario_hash, document->hash, sizeof spec->scenario_hash);
     memcpy(spec->prefix_key, document->hash, sizeof spec->prefix_key);
     spec->priority = work->priority;
+    spec->route_reason = kind == work->kind ? work->decision.reason : ROUTE_REASON_AUDIT;
+    spec->route_own = kind == work->kind ? work->decision.own : 0;
+    spec->route_other = kind == work->kind ? work->decision.other : 0;
     spec->rollout_count = 1 + document->scenario.branch_count;
     spec->seed = seed;
 }
@@ -582,7 +590,7 @@ enum status submission_build(const struct suite *suite, const struct submission_
         return error_set(error, STATUS_LIMIT, "suite %s: expected 1 to %d jobs, found %llu",
                          suite->id, LIMIT_SUITE_JOBS, (unsigned long long)count);
     }
-    struct submission built = {.fresh = options->fresh};
+    struct submission built = {.fresh = options->fresh, .of_class = options->of_class};
     struct submission_planners *hashes = calloc(1, sizeof *hashes);
     /* Every job may have an audit job. */
     uint64_t room = 2 * count < SUBMISSION_PAGE ? 2 * count : SUBMISSION_PAGE;

@@ -44,9 +44,10 @@ struct submission_options {
     const struct audit_policy *audit; /* borrowed; NULL: no audit jobs */
     uint32_t seed_count;              /* > 0: seeds 1 .. n instead of the suite's */
     bool nominal; /* seed 0 instead of the suite's; before 1 .. n where those are asked for */
-    uint32_t attempts_max; /* per job */
-    const char *makes;     /* what jobs are driven for, if not for verdicts; NULL: for those */
-    uint32_t weight;       /* the suite's share among others, 1..100 */
+    uint32_t attempts_max;     /* per job */
+    const char *makes;         /* what jobs are driven for, if not for verdicts; NULL: for those */
+    uint32_t weight;           /* the suite's share among others, 1..100 */
+    enum suite_class of_class; /* SAME: regression, or what the suite has */
 };
 
 struct submission {
@@ -55,6 +56,7 @@ struct submission {
     int64_t budget_uusd; /* that the suite may cost; 0: nothing is said of it */
     /* After sending: an earlier suite of these jobs that its budget has stopped; "": none. */
     char passed_id[LIMIT_ID_BYTES];
+    enum suite_class of_class; /* that the suite is of; SAME: nothing is said of it */
     uint32_t job_count;
     /* One job of each kind: planner, tier, pool, model, sampler, backend, who is asked when it is
      * flagged. Those of audits are among them. Scenario, seed and key are empty. */
@@ -70,6 +72,7 @@ struct submission {
     uint32_t degraded_count;   /* scenarios answered by a cheaper tier than their question wants */
     uint32_t frozen_count;     /* scenarios that the teacher answers, for their slice is frozen */
     uint32_t evaluation_count; /* jobs of the student that no freeze concerns */
+    uint32_t open_count;       /* scenarios of which the market decided who answers */
     uint32_t rerouted_count;   /* scenarios that another tier answers, for it is trusted longer */
     uint32_t clipped_count;    /* scenarios of which only the trusted part is driven */
     uint32_t memoised_count;   /* after sending */

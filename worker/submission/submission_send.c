@@ -97,10 +97,13 @@ static enum status submit_page(struct submission *submission, struct store *stor
 {
     const struct job_spec *specs = submission->specs;
     uint32_t count = submission->page_count;
-    TRY(submission->tenant == NULL && submission->budget_uusd == 0
+    bool plain = submission->tenant == NULL && submission->budget_uusd == 0 &&
+                 submission->of_class == SUITE_CLASS_SAME;
+    TRY(plain
             ? store->ops->submit(store, submission->suite_id, weight, specs, count, results, error)
             : store->ops->submit_as(store, submission->tenant, submission->suite_id, weight,
-                                    submission->budget_uusd, specs, count, results, error));
+                                    submission->of_class, submission->budget_uusd, specs, count,
+                                    results, error));
     for (uint32_t k = 0; k < count; k++) {
         submission->memoised_count += results[k].memoised;
         *lost |= results[k].lost;

@@ -208,6 +208,9 @@ static void keys_of_other_questions_answer_nothing(void)
                                spec->backend, spec->revision,     spec->scenario_id, spec->rig};
         if (i < (int)COUNT_OF(texts)) {
             strcpy(texts[i], "other");
+            if (texts[i] == spec->rig) {
+                sha256_hex("other", 5, spec->rig);
+            }
         } else if (i == 8) {
             spec->seed ^= UINT64_C(1) << 40;
         } else if (i == 9) {
@@ -389,7 +392,8 @@ static void set_tenant(struct tenant tenant)
 
 static enum status submit_as(const char *tenant, const char *suite, uint32_t count)
 {
-    return store->ops->submit_as(store, tenant, suite, 1, 0, specs, count, submitted, &error);
+    return store->ops->submit_as(store, tenant, suite, 1, SUITE_CLASS_SAME, 0, specs, count,
+                                 submitted, &error);
 }
 
 /* Goal: tenants get rollouts in proportion to their weights, however many suites they have and
@@ -1195,6 +1199,9 @@ int conformance_main(int argc, char **argv, const struct conformance_backend *te
     }
     if (strcmp(part, "budget") == 0) {
         return conformance_budget(tested);
+    }
+    if (strcmp(part, "classes") == 0) {
+        return conformance_classes(tested);
     }
     return strcmp(part, "results") == 0 ? conformance_results(tested) : conformance_queue(tested);
 }

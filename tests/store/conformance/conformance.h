@@ -30,15 +30,16 @@ struct conformance_backend {
 };
 
 /* Each prints TAP and returns the program's exit status: getting jobs in and out; what becomes of
- * them; models that answer them; slices that are frozen; what is refused; what a suite may cost.
- * conformance_main runs the one that argv[1] names, "queue", "results", "models", "trust", "door"
- * or "budget". */
+ * them; models that answer them; slices that are frozen; what is refused; what a suite may cost;
+ * why who answers does, and who is served first. conformance_main runs the one that argv[1] names,
+ * "queue", "results", "models", "trust", "door", "budget" or "classes". */
 int conformance_queue(const struct conformance_backend *backend);
 int conformance_results(const struct conformance_backend *backend);
 int conformance_models(const struct conformance_backend *backend);
 int conformance_trust(const struct conformance_backend *backend);
 int conformance_door(const struct conformance_backend *backend);
 int conformance_budget(const struct conformance_backend *backend);
+int conformance_classes(const struct conformance_backend *backend);
 int conformance_main(int argc, char **argv, const struct conformance_backend *backend);
 
 /* Plays `steps` random calls against the store and against the model of what it should do

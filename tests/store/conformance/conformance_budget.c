@@ -23,8 +23,8 @@ static void open_priced(void)
 static enum status submit_budget(const char *suite, const char *tag, int64_t coins, uint32_t count)
 {
     make_specs(suite, tag, count);
-    return store->ops->submit_as(store, NULL, suite, 1, coins * COIN, specs, count, submitted,
-                                 &error);
+    return store->ops->submit_as(store, NULL, suite, 1, SUITE_CLASS_SAME, coins * COIN, specs,
+                                 count, submitted, &error);
 }
 
 /* Queued, leased, done, cancelled; cost. */
@@ -180,8 +180,8 @@ static struct tenant tenant_of(const char *name)
 static enum status submit_for(const char *tenant, const char *suite, int64_t coins, uint32_t count)
 {
     make_specs(suite, suite, count);
-    return store->ops->submit_as(store, tenant, suite, 1, coins * COIN, specs, count, submitted,
-                                 &error);
+    return store->ops->submit_as(store, tenant, suite, 1, SUITE_CLASS_SAME, coins * COIN, specs,
+                                 count, submitted, &error);
 }
 
 /* Goal: jobs that a larger budget queues again are new ones for the quotas of their tenant, and a
@@ -265,12 +265,13 @@ static void budgets_are_within_their_range(void)
     open_priced();
     make_specs("a", "k", 1);
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        EXPECT_INT(store->ops->submit_as(store, NULL, "a", 1, bad[i], specs, 1, submitted, &error),
+        EXPECT_INT(store->ops->submit_as(store, NULL, "a", 1, SUITE_CLASS_SAME, bad[i], specs, 1,
+                                         submitted, &error),
                    STATUS_BAD_INPUT);
         EXPECT_CONTAINS(error.text, "budget");
     }
-    EXPECT_OK(store->ops->submit_as(store, NULL, "a", 1, STORE_BUDGET_UUSD_MAX, specs, 1, submitted,
-                                    &error),
+    EXPECT_OK(store->ops->submit_as(store, NULL, "a", 1, SUITE_CLASS_SAME, STORE_BUDGET_UUSD_MAX,
+                                    specs, 1, submitted, &error),
               error);
     EXPECT_INT(status_of("a").budget_uusd, STORE_BUDGET_UUSD_MAX);
     close_store();

@@ -504,7 +504,9 @@ static enum status name_tenant(const char *name)
     snprintf(tenant.name, sizeof tenant.name, "%s", name);
     enum status status = store->ops->tenant_set(store, &tenant, TENANT_SETTINGS, &error);
     make_specs("t", "k", 1);
-    EXPECT_INT(store->ops->submit_as(store, name, "t", 1, 0, specs, 1, submitted, &error), status);
+    EXPECT_INT(store->ops->submit_as(store, name, "t", 1, SUITE_CLASS_SAME, 0, specs, 1, submitted,
+                                     &error),
+               status);
     return status;
 }
 

@@ -185,9 +185,9 @@ static bool call_submit(struct play *play)
     now(play);
     if (play->tenants) {
         int tenant = tenants[suite];
-        enum status told =
-            play->store->ops->submit_as(play->store, tenant_names[tenant], name, weight, 0,
-                                        play->specs, count, play->submitted, &play->error);
+        enum status told = play->store->ops->submit_as(play->store, tenant_names[tenant], name,
+                                                       weight, SUITE_CLASS_SAME, 0, play->specs,
+                                                       count, play->submitted, &play->error);
         return model_submit_as(play->model, tenant, name, weight, play->specs, count,
                                play->submitted, told);
     }

@@ -1231,6 +1231,9 @@ static void outcomes_answer_their_job(void)
     specs[0].rollout_count = 2;
     strcpy(specs[0].planner, "exec:ours");
     strcpy(specs[0].rig, "a rig");
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "rig \"a rig\": expected a SHA-256");
+    sha256_hex("a rig", 5, specs[0].rig);
     submit_made("a", 1, 1);
     EXPECT_INT(claim("w", 1), 1);
     for (size_t kind = 0; kind < 3; kind++) {

@@ -386,7 +386,8 @@ static void larger_budgets_obey(void)
     for (uint32_t i = 0; i < 3; i++) {
         ask_in(&specs[i], "stopped", i == 1, i);
     }
-    EXPECT_OK(store->ops->submit_as(store, NULL, "stopped", 1, 1, specs, 3, submitted, &error),
+    EXPECT_OK(store->ops->submit_as(store, NULL, "stopped", 1, SUITE_CLASS_SAME, 1, specs, 3,
+                                    submitted, &error),
               error);
     EXPECT_INT(claim_in("s1", "bulk", 1), 1);
     complete_all("s1", 1);
@@ -399,8 +400,8 @@ static void larger_budgets_obey(void)
     complete_all("s1", 2);
     EXPECT_INT(status_of("other").jobs[JOB_DONE], 3);
     freeze("rain");
-    EXPECT_OK(store->ops->submit_as(store, NULL, "stopped", 1, STORE_BUDGET_UUSD_MAX, specs, 0,
-                                    submitted, &error),
+    EXPECT_OK(store->ops->submit_as(store, NULL, "stopped", 1, SUITE_CLASS_SAME,
+                                    STORE_BUDGET_UUSD_MAX, specs, 0, submitted, &error),
               error);
     EXPECT_INT(status_of("stopped").jobs[JOB_DONE], 2);
     EXPECT_INT(status_of("stopped").jobs[JOB_QUEUED], 1);

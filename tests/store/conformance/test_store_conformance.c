@@ -59,7 +59,8 @@ int main(int argc, char **argv)
     bool memory = access("/dev/shm", W_OK) == 0;
     struct place place = {
         .checks = argc > 1 && (strcmp(argv[1], "models") == 0 || strcmp(argv[1], "trust") == 0 ||
-                               strcmp(argv[1], "door") == 0 || strcmp(argv[1], "budget") == 0)};
+                               strcmp(argv[1], "door") == 0 || strcmp(argv[1], "budget") == 0 ||
+                               strcmp(argv[1], "classes") == 0)};
     struct conformance_backend backend = {.name = "sqlite",
                                           .context = &place,
                                           .open = open_sqlite,

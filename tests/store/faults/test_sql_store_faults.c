@@ -87,8 +87,8 @@ static void play_round(int round)
 
     make_specs(round);
     /* A budget that some of the jobs spend, and the next round raises. */
-    if (store->ops->submit_as(store, NULL, "suite", 1, 1 + round, specs, JOBS, submitted, &error) ==
-        STATUS_OK) {
+    if (store->ops->submit_as(store, NULL, "suite", 1, SUITE_MINING, 1 + round, specs, JOBS,
+                              submitted, &error) == STATUS_OK) {
         said.submitted[round] = true;
         for (int i = 0; i < JOBS; i++) {
             said.job_ids[round][i] = submitted[i].job_id;
@@ -161,8 +161,8 @@ static void finish_all(void)
 
     for (int round = 0; round < ROUNDS; round++) {
         make_specs(round);
-        EXPECT_OK(store->ops->submit_as(store, NULL, "suite", 1, STORE_BUDGET_UUSD_MAX, specs, JOBS,
-                                        submitted, &error),
+        EXPECT_OK(store->ops->submit_as(store, NULL, "suite", 1, SUITE_CLASS_SAME,
+                                        STORE_BUDGET_UUSD_MAX, specs, JOBS, submitted, &error),
                   error);
     }
     EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);

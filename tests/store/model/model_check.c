@@ -422,6 +422,7 @@ bool model_check_status(struct model *model, const char *suite_id,
     memcpy(sum.planner, status->planner, sizeof sum.planner);
     sum.planner_count = status->planner_count;
     sum.submitted_s = status->submitted_s;
+    sum.of_class = SUITE_REGRESSION;
     memcpy(sum.planner_hash, status->planner_hash, sizeof sum.planner_hash);
     memcpy(sum.rig, status->rig, sizeof sum.rig);
     sum.ticks_planned = status->ticks_planned;

@@ -52,8 +52,8 @@ void jobs_submit_as(struct store *store, const char *tenant, uint32_t count)
         jobs_fill_spec(&specs[i], i);
     }
     CHECK((tenant == NULL ? store->ops->submit(store, "suite", 1, specs, count, results, &error)
-                          : store->ops->submit_as(store, tenant, "suite", 1, 0, specs, count,
-                                                  results, &error)) == STATUS_OK);
+                          : store->ops->submit_as(store, tenant, "suite", 1, SUITE_CLASS_SAME, 0,
+                                                  specs, count, results, &error)) == STATUS_OK);
 }
 
 struct store_worker jobs_worker(const char *name)

@@ -374,9 +374,10 @@ static bool call_submit(struct property_play *play)
         name[sizeof name - 1] = '\0';
     }
     int64_t budget = chance(play, 4) ? (int64_t)draw(play, 1000) - 10 : 0;
+    enum suite_class of_class = (enum suite_class)draw(play, SUITE_CLASS_COUNT);
     enum status status =
-        tenant ? store->ops->submit_as(store, name, suite, weight, budget, play->batch, count,
-                                       play->submitted, &play->error)
+        tenant ? store->ops->submit_as(store, name, suite, weight, of_class, budget, play->batch,
+                                       count, play->submitted, &play->error)
                : store->ops->submit(store, suite, weight, play->batch, count, play->submitted,
                                     &play->error);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {

@@ -1,0 +1,20 @@
+/*
+ * Measures of a store by which a scenario goes to one of two tiers that could answer it alike
+ * (scheduler/route.h).
+ */
+#ifndef SWERVE_CLI_BUDGET_MARKET_H
+#define SWERVE_CLI_BUDGET_MARKET_H
+
+#include "worker/submission/submission.h"
+
+/* Prices and backlogs of the student and the teacher as the store has measured them; zeros where it
+ * has not. `urgent` and `contrary` stay. */
+enum status market_read(struct store *store, struct route_market *market, struct error *error);
+
+/* submission_build(), by options->policy.market. A suite that the store (NULL: none) has already,
+ * answered the other way round, is built as it was sent: a price that moved since turns nothing
+ * around, so that the same command goes on. */
+enum status market_build(const struct suite *suite, const struct submission_options *options,
+                         struct store *store, struct submission *out, struct error *error);
+
+#endif

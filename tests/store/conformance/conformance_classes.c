@@ -1,0 +1,163 @@
+/*
+ * The conformance suite, routes and classes: why a job's tier answers it, and which suites are
+ * served before others. See conformance.h.
+ */
+#include "tests/store/conformance/conformance_kit.h"
+
+#include "base/check.h"
+
+static void expect_route(const char *branch, enum route_reason reason, int64_t own, int64_t other)
+{
+    uint32_t count = 0;
+    struct store_outcome_filter filter = {.suite_id = "a", .limit = 10};
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    const struct outcome *found = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        found = strcmp(outcomes[i].scenario_id, branch) == 0 ? &outcomes[i] : found;
+    }
+    EXPECT(found != NULL);
+    EXPECT_INT(found != NULL ? found->route_reason : ROUTE_REASON_NONE, reason);
+    EXPECT_INT(found != NULL ? found->route_own : 0, own);
+    EXPECT_INT(found != NULL ? found->route_other : 0, other);
+}
+
+/* Goal: a job and its outcomes say why their tier answered, as the submitter of their suite said:
+ * the worker does not, nor does a suite whose result is taken over. Who answers for a flagged job
+ * says that. */
+static void reasons_stay_with_their_jobs(void)
+{
+    open_store(true);
+    make_specs("a", "k", 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        specs[i].route_reason = i == 0 ? ROUTE_REASON_PRICE : ROUTE_REASON_HORIZON;
+        specs[i].route_own = INT64_C(5000000000000) + i;
+        specs[i].route_other = 7 + i;
+    }
+    name_teacher(&specs[1]);
+    submit_made("a", 1, 2);
+    EXPECT_INT(claim("w", 2), 2);
+    get_job(leases[0].job_id);
+    EXPECT_INT(job.spec.route_reason, ROUTE_REASON_PRICE);
+    EXPECT_INT(job.spec.route_own, INT64_C(5000000000000));
+    EXPECT_INT(job.spec.route_other, 7);
+    make_completion(0, "w", COMPLETION_DONE);
+    outcomes[0].route_reason = ROUTE_REASON_AUTHOR;
+    outcomes[0].route_own = 99;
+    make_completion(1, "w", COMPLETION_FLAGGED);
+    complete(2);
+    int64_t escalated = completed[1].escalated_job_id;
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    expect_route("scenario-0", ROUTE_REASON_PRICE, INT64_C(5000000000000), 7);
+    expect_route("scenario-1", ROUTE_REASON_HORIZON, INT64_C(5000000000001), 8);
+    get_job(escalated);
+    EXPECT_INT(job.spec.route_reason, ROUTE_REASON_FLAGGED);
+    EXPECT(job.spec.route_own == 0 && job.spec.route_other == 0);
+    make_specs("b", "k", 1); /* takes the result over, for a reason of its own */
+    specs[0].route_reason = ROUTE_REASON_AUTHOR;
+    submit_made("b", 1, 1);
+    EXPECT(submitted[0].memoised);
+    struct store_outcome_filter filter = {.suite_id = "b", .limit = 10};
+    uint32_t count = 0;
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(outcomes[0].route_reason, ROUTE_REASON_AUTHOR);
+    EXPECT_INT(outcomes[0].route_own, 0);
+    make_specs("c", "c", 1);
+    specs[0].route_reason = ROUTE_REASON_PRICE;
+    specs[0].route_own = -1;
+    EXPECT_INT(store->ops->submit(store, "c", 1, specs, 1, submitted, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "route_own");
+    close_store();
+}
+
+static void submit_class(const char *suite, enum suite_class of_class, uint32_t count)
+{
+    make_specs(suite, suite, count);
+    EXPECT_OK(
+        store->ops->submit_as(store, NULL, suite, 1, of_class, 0, specs, count, submitted, &error),
+        error);
+}
+
+/* Claims jobs one by one; *jobs of "i", "r" and "m". */
+static void claim_by_one(uint32_t count, int64_t jobs[3])
+{
+    static const char suites[] = "irm";
+    memset(jobs, 0, 3 * sizeof *jobs);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT_INT(claim("w", 1), 1);
+        for (int k = 0; k < 3; k++) {
+            jobs[k] += leases[0].spec.suite_id[0] == suites[k];
+        }
+        complete_one("w", COMPLETION_DONE);
+    }
+}
+
+/* Goal: suites of three classes share what is claimed by 8, 4 and 1; what is left when one has no
+ * more is the others'; one alone has all of it. Who said nothing is of regression, and stays what
+ * he is until somebody says something else. */
+static void classes_share_by_weight(void)
+{
+    int64_t jobs[3];
+    open_store(true);
+    submit_class("m", SUITE_MINING, 400);
+    submit_class("r", SUITE_CLASS_SAME, 400);
+    EXPECT_INT(status_of("m").of_class, SUITE_MINING);
+    EXPECT_INT(status_of("r").of_class, SUITE_REGRESSION);
+    claim_by_one(100, jobs);
+    EXPECT_INT(jobs[0], 0);
+    EXPECT_NEAR((double)jobs[1], 80.0, 8.0);
+    submit_class("i", SUITE_INTERACTIVE, 400);
+    claim_by_one(260, jobs);
+    EXPECT_NEAR((double)jobs[0], 160.0, 16.0);
+    EXPECT_NEAR((double)jobs[1], 80.0, 8.0);
+    EXPECT_NEAR((double)jobs[2], 20.0, 8.0);
+    submit_class("r", SUITE_CLASS_SAME, 400); /* nothing new, and nothing said */
+    submit_class("m", SUITE_CLASS_SAME, 400);
+    EXPECT_INT(status_of("r").of_class, SUITE_REGRESSION);
+    EXPECT_INT(status_of("m").of_class, SUITE_MINING);
+    close_store();
+    open_store(false);
+    EXPECT_INT(status_of("i").of_class, SUITE_INTERACTIVE);
+    int64_t count = 0;
+    EXPECT_OK(store->ops->cancel(store, "i", &count, &error), error);
+    EXPECT_OK(store->ops->cancel(store, "r", &count, &error), error);
+    claim_by_one(100, jobs);
+    EXPECT(jobs[0] == 0 && jobs[1] == 0 && jobs[2] == 100);
+    submit_class("m", SUITE_INTERACTIVE, 400);
+    EXPECT_INT(status_of("m").of_class, SUITE_INTERACTIVE);
+    close_store();
+}
+
+/* Goal: an interactive job that comes while another suite is in the middle of a large share is
+ * claimed next. */
+static void who_waits_at_a_screen_comes_at_once(void)
+{
+    open_store(true);
+    make_specs("m", "m", 300);
+    EXPECT_OK(store->ops->submit_as(store, NULL, "m", 100, SUITE_MINING, 0, specs, 300, submitted,
+                                    &error),
+              error);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_INT(claim("w", 1), 1);
+        complete_one("w", COMPLETION_DONE);
+    }
+    submit_class("i", SUITE_INTERACTIVE, 1);
+    uint32_t waited = 0;
+    for (; waited < 300; waited++) {
+        EXPECT_INT(claim("w", 1), 1);
+        bool own = leases[0].spec.suite_id[0] == 'i';
+        complete_one("w", COMPLETION_DONE);
+        if (own) {
+            break;
+        }
+    }
+    EXPECT(waited < 2);
+    close_store();
+}
+
+int conformance_classes(const struct conformance_backend *tested)
+{
+    backend = tested;
+    return finish_half(TEST_RUN(TEST(reasons_stay_with_their_jobs), TEST(classes_share_by_weight),
+                                TEST(who_waits_at_a_screen_comes_at_once)));
+}
