@@ -53,17 +53,17 @@ static bool has_type(char *text, const char *type)
     return same;
 }
 
-void wire_say(struct wire *wire, char *text)
+void wire_say(struct lane *lane, char *text)
 {
-    (void)wire;
+    (void)lane;
     said++;
     errors += has_type(text, "error");
     free(text);
 }
 
-void wire_show(struct wire *wire, char *text, const uint8_t *bytes, size_t count)
+void wire_show(struct lane *lane, char *text, const uint8_t *bytes, size_t count)
 {
-    (void)wire;
+    (void)lane;
     (void)bytes;
     CHECK(count >= SWERVE_ENV_CAMERA_BYTES && has_type(text, "frame"));
     free(text);
