@@ -38,6 +38,7 @@ struct serve_options {
     int64_t connections_max;
     int64_t peer_connections_max;
     int64_t planners_kept_max;
+    int64_t sessions_tenant;
     const char *notify; /* NULL: nobody is told */
     bool verbose;
 };
@@ -214,6 +215,10 @@ static enum status check_limits(const struct serve_options *options, struct erro
         return error_set(error, STATUS_USAGE, "--keep-planners: expected 0 to 100000, found %lld",
                          (long long)options->planners_kept_max);
     }
+    if (options->sessions_tenant < 0 || options->sessions_tenant > 4096) {
+        return error_set(error, STATUS_USAGE, "--sessions: expected 0 to 4096, found %lld",
+                         (long long)options->sessions_tenant);
+    }
     return STATUS_OK;
 }
 
@@ -223,6 +228,7 @@ int command_serve(int argc, char **argv)
         .serving = {.listen = "127.0.0.1:8080"},
         .connections_max = 4096,
         .peer_connections_max = 1024,
+        .sessions_tenant = 16,
     };
     const struct cli_option list[] = {
         {"--store", "PATH", "database to own and serve", .text = &options.store_path},
@@ -242,6 +248,10 @@ int command_serve(int argc, char **argv)
         {"--keep-planners", "N",
          "planners whose files suites may keep here for their tenant, 12 MiB each (0)",
          .number = &options.planners_kept_max},
+        {"--sessions", "N",
+         "that drivers of one tenant may hold at once at workers that attach here; 0: none are "
+         "relayed (16)",
+         .number = &options.sessions_tenant},
         {"--insecure", NULL, "allow other machines in the clear",
          .flag = &options.serving.insecure},
         {"--trust", "FILE", "policy: which slices are frozen, when a canary is rolled back",
@@ -276,6 +286,7 @@ int command_serve(int argc, char **argv)
     options.serving.connections_max = (size_t)options.connections_max;
     options.serving.peer_connections_max = (size_t)options.peer_connections_max;
     options.serving.planners_kept_max = (uint32_t)options.planners_kept_max;
+    options.serving.sessions_tenant = (uint32_t)options.sessions_tenant;
     const struct logger logger = {STDERR_FILENO, options.verbose ? LOG_INFO : LOG_WARNING,
                                   "swerve serve"};
     struct rounds rounds = {.logger = &logger};

@@ -140,7 +140,7 @@ ROOMS = {
     "store/wire": ("records as JSON",
         ["store/api"]),
     "store/client": ("the HTTP client",
-        ["store/wire", "store/artifacts", "store/curl"]),
+        ["store/wire", "store/artifacts", "store/curl", "base/websocket"]),
     "store/server/web": ("the dashboard's page: HTML, style, plain JavaScript, and their lookup by name",
         ["base"]),
     "store/server": ("the HTTP server, TLS, tokens",

@@ -19,8 +19,8 @@
 enum {
     ENVELOPE_HEAD_BYTES = 16,
     ENVELOPE_TEXT_BYTES = 256 << 10, /* of a text that is relayed */
-    ENVELOPE_BYTES_MAX = 4 << 20,    /* of a worker, with the head; what it was asked for included */
-    ENVELOPE_AHEAD = 8,              /* messages of a session that its worker has not taken */
+    ENVELOPE_BYTES_MAX = 4 << 20, /* of a worker, with the head; what it was asked for included */
+    ENVELOPE_AHEAD = 8,           /* messages of a session that its worker has not taken */
 };
 
 enum envelope_kind {
@@ -30,7 +30,7 @@ enum envelope_kind {
     ENVELOPE_SHOW,       /* worker: a frame */
     ENVELOPE_TAKEN,      /* worker: one more message of the client is obeyed */
     ENVELOPE_ASK,        /* relay: the document of that scenario, for ENVELOPE_SAY .. */
-    ENVELOPE_CLOSE,      /* .. or this with why not; relay: the client has gone */
+    ENVELOPE_CLOSE, /* .. or this with why not; worker: nor is there room; relay: it has gone */
     ENVELOPE_KINDS
 };
 

@@ -28,8 +28,7 @@ bool handshake_accept(const char *key, char accept[HANDSHAKE_ACCEPT_BYTES])
     char text[128];
     unsigned char digest[SHA1_BYTES];
     int bytes = snprintf(text, sizeof text, "%.64s%s", key, HANDSHAKE);
-    if (strlen(key) > 64 ||
-        gnutls_hash_fast(GNUTLS_DIG_SHA1, text, (size_t)bytes, digest) != 0) {
+    if (strlen(key) > 64 || gnutls_hash_fast(GNUTLS_DIG_SHA1, text, (size_t)bytes, digest) != 0) {
         return false;
     }
     base64_encode(digest, sizeof digest, accept);

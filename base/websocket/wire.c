@@ -25,6 +25,7 @@ enum {
     ROUND_BYTES = 64 << 10, /* read at a time, between looks at what is to be sent or to stop */
     QUEUED_MAX = 64,        /* messages that are not sent; more, and nothing is read */
     PART_MS = 1000,         /* until a close frame has to be sent and read */
+    HUNG_MS = 100,          /* until what came before a carrier's end has come through */
 };
 
 struct put_text {
@@ -37,6 +38,7 @@ struct lane {
     struct wire *wire;
     uint64_t session;
     bool closed; /* goes when its last envelope is queued */
+    bool held;   /* nothing of it is sent now */
     struct put_text texts[WIRE_TEXTS_MAX];
     uint32_t text_first, text_count;
     char *frame; /* NULL: none that is new */
@@ -56,6 +58,7 @@ struct wire {
     int64_t pinged_ns;
     size_t round_bytes; /* read since the last look */
     bool more;          /* may be there beyond these */
+    bool hung;          /* the carrier has ended */
     bool broken;        /* the connection, or what came of it */
     bool wrong;         /* a frame of the other side broke the protocol */
     uint64_t turns;
@@ -121,8 +124,7 @@ static ssize_t give_bytes(wslay_event_context_ptr events, const uint8_t *data, s
     bool last = wire->wrong && wslay_event_get_queued_msg_count(events) == 1 &&
                 count == sizeof bare && memcmp(data, bare, sizeof bare) == 0;
     (void)flags;
-    ssize_t sent =
-        last ? send_bytes(wire, coded, sizeof coded) : send_bytes(wire, data, count);
+    ssize_t sent = last ? send_bytes(wire, coded, sizeof coded) : send_bytes(wire, data, count);
     if (sent >= 0) {
         return last ? (ssize_t)sizeof bare : sent;
     }
@@ -308,7 +310,7 @@ void wire_say(struct lane *lane, char *text)
     wire_put(lane, ENVELOPE_SAY, text);
 }
 
-void lane_close(struct lane *lane, uint32_t kind)
+void lane_close(struct lane *lane, uint32_t kind, char *text)
 {
     if (lane == NULL) {
         return;
@@ -317,11 +319,22 @@ void lane_close(struct lane *lane, uint32_t kind)
     pthread_mutex_lock(&wire->lock);
     empty_lane(lane);
     if (kind != 0) {
-        put(lane, kind, strdup(""));
+        put(lane, kind, text);
     }
     lane->closed = true;
     pthread_mutex_unlock(&wire->lock);
     ring(wire);
+}
+
+void lane_hold(struct lane *lane, bool held)
+{
+    struct wire *wire = lane->wire;
+    pthread_mutex_lock(&wire->lock);
+    lane->held = held;
+    pthread_mutex_unlock(&wire->lock);
+    if (!held) {
+        ring(wire);
+    }
 }
 
 void wire_show(struct lane *lane, char *text, const uint8_t *bytes, size_t count)
@@ -421,6 +434,10 @@ static uint16_t queue_what_is_new(struct wire *wire)
     pthread_mutex_lock(&wire->lock);
     for (struct lane **at = &wire->lanes; *at != NULL;) {
         struct lane *lane = *at;
+        if (lane->held && !lane->closed && wire->stopping == 0) {
+            at = &lane->next;
+            continue;
+        }
         queue_texts(lane);
         if (lane->closed && lane->text_count == 0) {
             *at = lane->next;
@@ -461,6 +478,17 @@ static bool wait_until(const struct wire *wire, short events, int64_t end_ns)
     return left_ns > 0 && (poll(&fd, 1, (int)(left_ns / NS_PER_MS) + 1) >= 0 || errno == EINTR);
 }
 
+/* What is queued, as far as it is taken until that moment. */
+static void send_all(struct wire *wire, int64_t end_ns)
+{
+    while (!wire->broken && wslay_event_want_write(wire->events)) {
+        if (wslay_event_send(wire->events) != 0 || !wslay_event_want_write(wire->events) ||
+            !wait_until(wire, POLLOUT, end_ns)) {
+            break;
+        }
+    }
+}
+
 /* Says why it ends where that is not said yet, and takes what still comes: a socket that is closed
  * with bytes unread takes back what is on its way. */
 static void part(struct wire *wire, uint16_t code)
@@ -468,13 +496,10 @@ static void part(struct wire *wire, uint16_t code)
     uint8_t unused[4096];
     int64_t end_ns = clock_monotonic_ns() + PART_MS * NS_PER_MS;
     if (code != 0) {
+        send_all(wire, end_ns); /* the library sends what closes before what was said */
         wslay_event_queue_close(wire->events, code, NULL, 0); /* refused where one is queued */
     }
-    while (!wire->broken && wslay_event_want_write(wire->events)) {
-        if (wslay_event_send(wire->events) != 0 || !wait_until(wire, POLLOUT, end_ns)) {
-            break;
-        }
-    }
+    send_all(wire, end_ns);
     if (wire->options.send == NULL) {
         shutdown(wire->options.fd, SHUT_WR);
     }
@@ -496,11 +521,16 @@ static bool go_on(struct wire *wire, uint16_t *code)
     struct pollfd fds[] = {
         {wire->options.fd, (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)), 0},
         {wire->bell, POLLIN, 0},
+        {wire->options.carried && !wire->hung ? wire->options.carrier_fd : -1, POLLRDHUP, 0},
     };
     bool waiting = wire->begin_taken < wire->options.begin_bytes || wire->more;
-    if (poll(fds, COUNT_OF(fds), waiting ? 0 : WIRE_PING_MS) < 0 && errno != EINTR) {
+    int limit_ms = waiting ? 0 : wire->hung ? HUNG_MS : WIRE_PING_MS;
+    int ready = poll(fds, COUNT_OF(fds), limit_ms);
+    wire->broken = wire->broken || (ready == 0 && wire->hung && !waiting);
+    if ((ready < 0 && errno != EINTR) || wire->broken) {
         return false;
     }
+    wire->hung = wire->hung || fds[2].revents != 0;
     bool readable = reads && (waiting || (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0);
     wire->round_bytes = 0;
     if (readable && wslay_event_recv(wire->events) != 0) {

@@ -1,9 +1,9 @@
 /*
- * A WebSocket (RFC 6455) over a connection that stands, on either side of it: messages in, texts and
- * frames out, bounded both ways. One thread runs it; others may hand it what is to be sent.
+ * A WebSocket (RFC 6455) over a connection that stands, on either side of it: messages in, texts
+ * and frames out, bounded both ways. One thread runs it; others may hand it what is to be sent.
  *
- * What is sent goes by lanes. Most wires have one, whose texts and frames are messages of their own;
- * a wire between a relay and a worker has one for each session, whose messages are envelopes
+ * What is sent goes by lanes. Most wires have one, whose texts and frames are messages of their
+ * own; a wire between a relay and a worker has one for each session, whose messages are envelopes
  * (base/websocket/envelope.h). Of a lane's frames the newest one alone is kept, so a reader that is
  * slow sees fewer of them and never old ones. Texts are answers: a reader that leaves more than
  * WIRE_TEXTS_MAX of a lane unread is cut off.
@@ -43,6 +43,10 @@ typedef void wire_message(void *context, const char *text, size_t bytes);
 
 struct wire_options {
     int fd; /* connected; what it belongs to closes it */
+    /* The socket behind it, where somebody in between takes TLS off and tells of no end that came
+     * without a word; its hang-up is one of the wire. */
+    bool carried;
+    int carrier_fd;
     /* As recv() and send(), where bytes do not travel by the descriptor itself; NULL: they do. */
     ssize_t (*receive)(void *end, void *out, size_t capacity);
     ssize_t (*send)(void *end, const void *data, size_t bytes);
@@ -59,9 +63,9 @@ struct wire_options {
 enum status wire_create(const struct wire_options *options, struct wire **out, struct error *error);
 void wire_destroy(struct wire *wire); /* accepts NULL; closes nothing but what it made itself */
 
-/* Returns when the other side has gone, breaks the protocol, or wire_stop() was called; then a close
- * frame has been sent, where it is taken within a second: 1001 stopped, 1002 protocol, 1003 bytes
- * instead of text, 1008 one that reads or answers nothing, 1009 too long. */
+/* Returns when the other side has gone, breaks the protocol, or wire_stop() was called; then a
+ * close frame has been sent, where it is taken within a second: 1001 stopped, 1002 protocol, 1003
+ * bytes instead of text, 1008 one that reads or answers nothing, 1009 too long. */
 void wire_run(struct wire *wire);
 /* The same in a thread of its own, which takes no signals and calls `ended` last. False: there is
  * none. */
@@ -75,8 +79,13 @@ void wire_stop(struct wire *wire, enum wire_code code);
 struct lane *wire_lane(struct wire *wire);
 /* A lane of a wire of envelopes, which ends with the wire unless it is closed before. */
 enum status lane_open(struct wire *wire, uint64_t session, struct lane **out, struct error *error);
-/* Forgets what it has not sent; an envelope of that kind is its last (0: none). Accepts NULL. */
-void lane_close(struct lane *lane, uint32_t kind);
+/* Forgets what it has not sent; an envelope of that kind is its last (0: none), with a malloc'ed
+ * text, taken. Accepts NULL as a lane, of kind 0. */
+void lane_close(struct lane *lane, uint32_t kind, char *text);
+
+/* Sends nothing of the lane until it is let go: answers to a message go before the frames that came
+ * of it, also where another thread than the wire's obeys it. */
+void lane_hold(struct lane *lane, bool held);
 
 /* Takes a malloc'ed text, NULL: out of memory, which ends the wire. */
 void wire_say(struct lane *lane, char *text);

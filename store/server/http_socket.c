@@ -79,7 +79,7 @@ static void end_socket(void *context)
 
 /* The wire of a connection that is taken; what failed is told to the log. */
 static bool make_wire(struct http_socket *socket, void *request, const char *begin,
-                      size_t begin_bytes, MHD_socket fd)
+                      size_t begin_bytes, MHD_socket fd, MHD_socket carrier_fd)
 {
     struct http_sockets *sockets = socket->sockets;
     struct http_socket_life *life = &socket->life;
@@ -87,6 +87,8 @@ static bool make_wire(struct http_socket *socket, void *request, const char *beg
     enum status status = sockets->accept(sockets->owner, request, life, &error);
     if (status == STATUS_OK) {
         life->wire.fd = fd;
+        life->wire.carrier_fd = carrier_fd;
+        life->wire.carried = carrier_fd != fd;
         life->wire.begin = begin;
         life->wire.begin_bytes = begin_bytes;
         status = wire_create(&life->wire, &socket->wire, &error);
@@ -106,12 +108,14 @@ static void on_upgrade(void *context, struct MHD_Connection *connection, void *r
 {
     struct http_sockets *sockets = context;
     struct http_socket *socket = calloc(1, sizeof *socket);
-    (void)connection;
+    const union MHD_ConnectionInfo *carrier =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (socket != NULL) {
         socket->sockets = sockets;
         socket->handle = handle;
     }
-    if (socket == NULL || !make_wire(socket, request, begin, begin_bytes, fd)) {
+    if (socket == NULL || !make_wire(socket, request, begin, begin_bytes, fd,
+                                     carrier != NULL ? carrier->connect_fd : fd)) {
         MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
         free(socket);
         return;
@@ -142,9 +146,8 @@ const char *http_socket_key(struct MHD_Connection *connection)
 struct MHD_Response *http_socket_response(struct http_sockets *sockets, const char *key)
 {
     char accept[HANDSHAKE_ACCEPT_BYTES];
-    struct MHD_Response *response = handshake_accept(key, accept)
-                                        ? MHD_create_response_for_upgrade(on_upgrade, sockets)
-                                        : NULL;
+    struct MHD_Response *response =
+        handshake_accept(key, accept) ? MHD_create_response_for_upgrade(on_upgrade, sockets) : NULL;
     if (response != NULL) {
         MHD_add_response_header(response, "Upgrade", "websocket");
         MHD_add_response_header(response, "Sec-WebSocket-Accept", accept);

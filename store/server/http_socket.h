@@ -16,9 +16,9 @@ struct http_socket;
 
 /* What a connection becomes. Calls are given the wire's context. */
 struct http_socket_life {
-    struct wire_options wire;                         /* but for its connection */
+    struct wire_options wire;                        /* but for its connection */
     void (*begun)(void *context, struct wire *wire); /* before it runs */
-    void (*ended)(void *context);                     /* it runs no more; it is destroyed after */
+    void (*ended)(void *context);                    /* it runs no more; it is destroyed after */
 };
 
 /* Fills the life of a connection whose request has that context of the HTTP library's. A failure
