@@ -204,7 +204,8 @@ static enum status serve(const struct serving_options *options, const struct rou
     return status;
 }
 
-static enum status check_limits(const struct serve_options *options, struct error *error)
+/* Numbers of options, once they are within bounds. */
+static enum status take_limits(struct serve_options *options, struct error *error)
 {
     if (options->connections_max < 1 || options->connections_max > 65536 ||
         options->peer_connections_max > 65536) {
@@ -219,7 +220,22 @@ static enum status check_limits(const struct serve_options *options, struct erro
         return error_set(error, STATUS_USAGE, "--sessions: expected 0 to 4096, found %lld",
                          (long long)options->sessions_tenant);
     }
+    options->serving.connections_max = (size_t)options->connections_max;
+    options->serving.peer_connections_max = (size_t)options->peer_connections_max;
+    options->serving.planners_kept_max = (uint32_t)options->planners_kept_max;
+    options->serving.sessions_tenant = (uint32_t)options->sessions_tenant;
     return STATUS_OK;
+}
+
+static enum status check_store(const char *url, struct error *error)
+{
+    enum store_url_kind kind;
+    TRY(store_url_kind(url, &kind, error));
+    return kind == STORE_URL_PATH || kind == STORE_URL_POSTGRES
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "--store: expected the path of a database to serve or postgresql://.., "
+                           "found another URL");
 }
 
 int command_serve(int argc, char **argv)
@@ -268,25 +284,11 @@ int command_serve(int argc, char **argv)
     };
     struct error error;
     CLI_PARSE(&command, argc, argv, NULL, NULL);
-    if (check_limits(&options, &error) != STATUS_OK) {
-        return cli_fail(&error);
-    }
-    const char *url = cli_store_url(options.store_path);
-    enum store_url_kind kind;
-    if (store_url_kind(url, &kind, &error) != STATUS_OK) {
-        return cli_fail(&error);
-    }
-    if (kind != STORE_URL_PATH && kind != STORE_URL_POSTGRES) {
-        error_set(&error, STATUS_USAGE,
-                  "--store: expected the path of a database to serve or postgresql://.., found "
-                  "another URL");
-        return cli_fail(&error);
-    }
     options.serving.store_path = cli_store_url(options.store_path);
-    options.serving.connections_max = (size_t)options.connections_max;
-    options.serving.peer_connections_max = (size_t)options.peer_connections_max;
-    options.serving.planners_kept_max = (uint32_t)options.planners_kept_max;
-    options.serving.sessions_tenant = (uint32_t)options.sessions_tenant;
+    if (take_limits(&options, &error) != STATUS_OK ||
+        check_store(options.serving.store_path, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
     const struct logger logger = {STDERR_FILENO, options.verbose ? LOG_INFO : LOG_WARNING,
                                   "swerve serve"};
     struct rounds rounds = {.logger = &logger};

@@ -22,10 +22,10 @@
 #include <wslay/wslay.h>
 
 enum {
+    OUT_BYTES = 16 << 10,   /* sent at a time: the library gives out 4 where it masks */
     ROUND_BYTES = 64 << 10, /* read at a time, between looks at what is to be sent or to stop */
     QUEUED_MAX = 64,        /* messages that are not sent; more, and nothing is read */
     PART_MS = 1000,         /* until a close frame has to be sent and read */
-    HUNG_MS = 100,          /* until what came before a carrier's end has come through */
 };
 
 struct put_text {
@@ -56,11 +56,11 @@ struct wire {
     size_t begin_taken;
     int64_t heard_ns;
     int64_t pinged_ns;
-    size_t round_bytes; /* read since the last look */
-    bool more;          /* may be there beyond these */
-    bool hung;          /* the carrier has ended */
-    bool broken;        /* the connection, or what came of it */
-    bool wrong;         /* a frame of the other side broke the protocol */
+    size_t out_first, out_end; /* of `out`, on their way */
+    size_t round_bytes;        /* read since the last look */
+    bool more;                 /* may be there beyond these */
+    bool broken;               /* the connection, or what came of it */
+    bool wrong;                /* a frame of the other side broke the protocol */
     uint64_t turns;
     void (*ended)(void *context);
     void *ended_context;
@@ -69,6 +69,7 @@ struct wire {
     uint16_t stopping; /* close code by which it is to end; 0: it goes on */
     struct lane own;   /* of a wire of texts */
     struct lane *lanes;
+    uint8_t out[OUT_BYTES];
 };
 
 /* ---- the library's calls ---- */
@@ -113,6 +114,23 @@ static ssize_t take_bytes(wslay_event_context_ptr events, uint8_t *out, size_t c
     return -1;
 }
 
+/* Sends what is on its way, as much as is taken. */
+static void flush(struct wire *wire)
+{
+    while (wire->out_first < wire->out_end) {
+        ssize_t sent =
+            send_bytes(wire, wire->out + wire->out_first, wire->out_end - wire->out_first);
+        if (sent < 0) {
+            wire->broken =
+                wire->broken || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+            return;
+        }
+        wire->out_first += (size_t)sent;
+    }
+    wire->out_first = 0;
+    wire->out_end = 0;
+}
+
 static ssize_t give_bytes(wslay_event_context_ptr events, const uint8_t *data, size_t count,
                           int flags, void *context)
 {
@@ -124,14 +142,32 @@ static ssize_t give_bytes(wslay_event_context_ptr events, const uint8_t *data, s
     bool last = wire->wrong && wslay_event_get_queued_msg_count(events) == 1 &&
                 count == sizeof bare && memcmp(data, bare, sizeof bare) == 0;
     (void)flags;
-    ssize_t sent = last ? send_bytes(wire, coded, sizeof coded) : send_bytes(wire, data, count);
-    if (sent >= 0) {
-        return last ? (ssize_t)sizeof bare : sent;
+    if (OUT_BYTES - wire->out_end < sizeof coded) {
+        flush(wire);
     }
-    bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-    wire->broken = wire->broken || !later;
-    wslay_event_set_error(events, later ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
-    return -1;
+    size_t room = OUT_BYTES - wire->out_end;
+    if (room < sizeof coded) {
+        wslay_event_set_error(events,
+                              wire->broken ? WSLAY_ERR_CALLBACK_FAILURE : WSLAY_ERR_WOULDBLOCK);
+        return -1;
+    }
+    size_t taken = last ? sizeof coded : count < room ? count : room;
+    memcpy(wire->out + wire->out_end, last ? coded : data, taken);
+    wire->out_end += taken;
+    return last ? (ssize_t)sizeof bare : (ssize_t)taken;
+}
+
+/* Whether something is queued or on its way. */
+static bool wants_write(const struct wire *wire)
+{
+    return wslay_event_want_write(wire->events) != 0 || wire->out_first < wire->out_end;
+}
+
+static bool send_some(struct wire *wire)
+{
+    bool good = wslay_event_send(wire->events) == 0;
+    flush(wire);
+    return good && !wire->broken;
 }
 
 static int make_mask(wslay_event_context_ptr events, uint8_t *mask, size_t bytes, void *context)
@@ -198,7 +234,7 @@ enum status wire_create(const struct wire_options *options, struct wire **out, s
     return STATUS_OK;
 }
 
-/* What it would have sent. */
+/* Forgets all that it would have sent. */
 static void empty_lane(struct lane *lane)
 {
     for (; lane->text_count > 0; lane->text_count--) {
@@ -449,7 +485,7 @@ static uint16_t queue_what_is_new(struct wire *wire)
         }
         at = &lane->next;
     }
-    if (next != NULL && !wslay_event_want_write(wire->events)) {
+    if (next != NULL && !wants_write(wire)) {
         queue_frame(next);
     }
     uint16_t code = wire->stopping;
@@ -478,12 +514,11 @@ static bool wait_until(const struct wire *wire, short events, int64_t end_ns)
     return left_ns > 0 && (poll(&fd, 1, (int)(left_ns / NS_PER_MS) + 1) >= 0 || errno == EINTR);
 }
 
-/* What is queued, as far as it is taken until that moment. */
+/* Sends all that is queued, as far as it is taken until that moment. */
 static void send_all(struct wire *wire, int64_t end_ns)
 {
-    while (!wire->broken && wslay_event_want_write(wire->events)) {
-        if (wslay_event_send(wire->events) != 0 || !wslay_event_want_write(wire->events) ||
-            !wait_until(wire, POLLOUT, end_ns)) {
+    while (!wire->broken && wants_write(wire) && send_some(wire)) {
+        if (wants_write(wire) && !wait_until(wire, POLLOUT, end_ns)) {
             break;
         }
     }
@@ -514,23 +549,18 @@ static bool go_on(struct wire *wire, uint16_t *code)
 {
     bool reads = wslay_event_want_read(wire->events) != 0 &&
                  wslay_event_get_queued_msg_count(wire->events) < QUEUED_MAX;
-    bool writes = wslay_event_want_write(wire->events) != 0;
+    bool writes = wants_write(wire);
     if (!reads && !writes) {
         return false; /* closed by both sides */
     }
     struct pollfd fds[] = {
         {wire->options.fd, (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)), 0},
         {wire->bell, POLLIN, 0},
-        {wire->options.carried && !wire->hung ? wire->options.carrier_fd : -1, POLLRDHUP, 0},
     };
     bool waiting = wire->begin_taken < wire->options.begin_bytes || wire->more;
-    int limit_ms = waiting ? 0 : wire->hung ? HUNG_MS : WIRE_PING_MS;
-    int ready = poll(fds, COUNT_OF(fds), limit_ms);
-    wire->broken = wire->broken || (ready == 0 && wire->hung && !waiting);
-    if ((ready < 0 && errno != EINTR) || wire->broken) {
+    if (poll(fds, COUNT_OF(fds), waiting ? 0 : WIRE_PING_MS) < 0 && errno != EINTR) {
         return false;
     }
-    wire->hung = wire->hung || fds[2].revents != 0;
     bool readable = reads && (waiting || (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0);
     wire->round_bytes = 0;
     if (readable && wslay_event_recv(wire->events) != 0) {
@@ -538,7 +568,7 @@ static bool go_on(struct wire *wire, uint16_t *code)
         wire->wrong = true;
         return false;
     }
-    return !wslay_event_want_write(wire->events) || wslay_event_send(wire->events) == 0;
+    return !wants_write(wire) || send_some(wire);
 }
 
 void wire_run(struct wire *wire)

@@ -43,10 +43,6 @@ typedef void wire_message(void *context, const char *text, size_t bytes);
 
 struct wire_options {
     int fd; /* connected; what it belongs to closes it */
-    /* The socket behind it, where somebody in between takes TLS off and tells of no end that came
-     * without a word; its hang-up is one of the wire. */
-    bool carried;
-    int carrier_fd;
     /* As recv() and send(), where bytes do not travel by the descriptor itself; NULL: they do. */
     ssize_t (*receive)(void *end, void *out, size_t capacity);
     ssize_t (*send)(void *end, const void *data, size_t bytes);

@@ -260,7 +260,7 @@ enum status session_server_start(int listen_fd, const struct talk_options *talk,
     server->talk = *talk;
     server->logger = logger;
     make_key(server->key);
-    http_sockets_init(&server->sockets, accept_talk, server, logger);
+    http_sockets_init(&server->sockets, false, accept_talk, server, logger);
     enum status status =
         http_connections_start(&server->connections, WATCH_MS, CONNECTIONS_MAX, 0, error);
     server->watches = status == STATUS_OK;

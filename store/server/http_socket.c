@@ -3,10 +3,15 @@
  *
  * A connection that was upgraded has a thread of its own until it ends; a server waits for all of
  * them when it stops.
+ *
+ * With TLS the library would pass on bytes between its session and a socket of ours, through what
+ * is left of the memory of the request's headers: 4 bytes at a time. So while its thread waits here
+ * for the end, the wire speaks with the session itself.
  */
 #include "store/server/http_socket.h"
 
 #include "base/websocket/handshake.h"
+#include "store/server/tls.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -21,10 +26,11 @@ struct http_socket {
     struct http_socket *next;
 };
 
-void http_sockets_init(struct http_sockets *sockets, http_socket_accept *accept, void *owner,
-                       const struct logger *logger)
+void http_sockets_init(struct http_sockets *sockets, bool in_place, http_socket_accept *accept,
+                       void *owner, const struct logger *logger)
 {
     memset(sockets, 0, sizeof *sockets);
+    sockets->in_place = in_place;
     sockets->accept = accept;
     sockets->owner = owner;
     sockets->logger = logger;
@@ -77,18 +83,32 @@ static void end_socket(void *context)
     free(socket);
 }
 
+/* The socket, or the TLS session on it. */
+static void take_connection(struct MHD_Connection *connection, MHD_socket fd,
+                            struct wire_options *out)
+{
+    const union MHD_ConnectionInfo *session =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    out->fd = fd;
+    if (session != NULL && session->tls_session != NULL) {
+        out->fd =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        out->receive = tls_receive;
+        out->send = tls_send;
+        out->end = session->tls_session;
+    }
+}
+
 /* The wire of a connection that is taken; what failed is told to the log. */
-static bool make_wire(struct http_socket *socket, void *request, const char *begin,
-                      size_t begin_bytes, MHD_socket fd, MHD_socket carrier_fd)
+static bool make_wire(struct http_socket *socket, struct MHD_Connection *connection, void *request,
+                      const char *begin, size_t begin_bytes, MHD_socket fd)
 {
     struct http_sockets *sockets = socket->sockets;
     struct http_socket_life *life = &socket->life;
     struct error error;
     enum status status = sockets->accept(sockets->owner, request, life, &error);
     if (status == STATUS_OK) {
-        life->wire.fd = fd;
-        life->wire.carrier_fd = carrier_fd;
-        life->wire.carried = carrier_fd != fd;
+        take_connection(connection, fd, &life->wire);
         life->wire.begin = begin;
         life->wire.begin_bytes = begin_bytes;
         status = wire_create(&life->wire, &socket->wire, &error);
@@ -108,14 +128,11 @@ static void on_upgrade(void *context, struct MHD_Connection *connection, void *r
 {
     struct http_sockets *sockets = context;
     struct http_socket *socket = calloc(1, sizeof *socket);
-    const union MHD_ConnectionInfo *carrier =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (socket != NULL) {
         socket->sockets = sockets;
         socket->handle = handle;
     }
-    if (socket == NULL || !make_wire(socket, request, begin, begin_bytes, fd,
-                                     carrier != NULL ? carrier->connect_fd : fd)) {
+    if (socket == NULL || !make_wire(socket, connection, request, begin, begin_bytes, fd)) {
         MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
         free(socket);
         return;
@@ -126,7 +143,10 @@ static void on_upgrade(void *context, struct MHD_Connection *connection, void *r
     sockets->first = socket;
     pthread_mutex_unlock(&sockets->lock);
     socket->life.begun(socket->life.wire.context, socket->wire);
-    if (!good || !wire_start(socket->wire, end_socket, socket)) {
+    if (good && sockets->in_place) {
+        wire_run(socket->wire);
+    }
+    if (!good || sockets->in_place || !wire_start(socket->wire, end_socket, socket)) {
         end_socket(socket);
     }
 }

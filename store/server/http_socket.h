@@ -14,7 +14,7 @@ struct MHD_Connection;
 struct MHD_Response;
 struct http_socket;
 
-/* What a connection becomes. Calls are given the wire's context. */
+/* Life of a connection that is upgraded. Calls are given the wire's context. */
 struct http_socket_life {
     struct wire_options wire;                        /* but for its connection */
     void (*begun)(void *context, struct wire *wire); /* before it runs */
@@ -27,6 +27,7 @@ typedef enum status http_socket_accept(void *owner, void *request, struct http_s
                                        struct error *error);
 
 struct http_sockets {
+    bool in_place; /* each connection has a thread already, the library's */
     http_socket_accept *accept;
     void *owner;
     const struct logger *logger;
@@ -36,8 +37,9 @@ struct http_sockets {
     bool stopping;
 };
 
-void http_sockets_init(struct http_sockets *sockets, http_socket_accept *accept, void *owner,
-                       const struct logger *logger);
+/* in_place: the library has a thread per connection, which runs it; wanted for TLS. */
+void http_sockets_init(struct http_sockets *sockets, bool in_place, http_socket_accept *accept,
+                       void *owner, const struct logger *logger);
 /* Ends all and waits for them; later ones end at once. */
 void http_sockets_stop(struct http_sockets *sockets);
 void http_sockets_finish(struct http_sockets *sockets); /* after the stop */

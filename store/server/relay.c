@@ -259,7 +259,7 @@ static enum status read_scenarios(const struct json_cursor *root, struct error *
     return STATUS_OK;
 }
 
-/* What a worker says of itself; the members that are not looked at are for those who list it. */
+/* A worker of its own words; the members that are not looked at are for those who list it. */
 static enum status read_worker(const struct json_cursor *root, struct relayed_worker *worker,
                                struct error *error)
 {
@@ -600,7 +600,7 @@ enum status relay_create(const struct relay_options *options, struct relay **out
     relay->options = *options;
     pthread_mutex_init(&relay->lock, NULL);
     clock_condition_init(&relay->changed);
-    http_sockets_init(&relay->sockets, accept_guest, relay, options->logger);
+    http_sockets_init(&relay->sockets, true, accept_guest, relay, options->logger);
     *out = relay;
     return STATUS_OK;
 }
