@@ -38,6 +38,7 @@ struct serve_options {
     int64_t connections_max;
     int64_t peer_connections_max;
     int64_t planners_kept_max;
+    int64_t sessions_tenant;
     const char *notify; /* NULL: nobody is told */
     bool verbose;
 };
@@ -203,7 +204,8 @@ static enum status serve(const struct serving_options *options, const struct rou
     return status;
 }
 
-static enum status check_limits(const struct serve_options *options, struct error *error)
+/* Numbers of options, once they are within bounds. */
+static enum status take_limits(struct serve_options *options, struct error *error)
 {
     if (options->connections_max < 1 || options->connections_max > 65536 ||
         options->peer_connections_max > 65536) {
@@ -214,7 +216,26 @@ static enum status check_limits(const struct serve_options *options, struct erro
         return error_set(error, STATUS_USAGE, "--keep-planners: expected 0 to 100000, found %lld",
                          (long long)options->planners_kept_max);
     }
+    if (options->sessions_tenant < 0 || options->sessions_tenant > 4096) {
+        return error_set(error, STATUS_USAGE, "--sessions: expected 0 to 4096, found %lld",
+                         (long long)options->sessions_tenant);
+    }
+    options->serving.connections_max = (size_t)options->connections_max;
+    options->serving.peer_connections_max = (size_t)options->peer_connections_max;
+    options->serving.planners_kept_max = (uint32_t)options->planners_kept_max;
+    options->serving.sessions_tenant = (uint32_t)options->sessions_tenant;
     return STATUS_OK;
+}
+
+static enum status check_store(const char *url, struct error *error)
+{
+    enum store_url_kind kind;
+    TRY(store_url_kind(url, &kind, error));
+    return kind == STORE_URL_PATH || kind == STORE_URL_POSTGRES
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "--store: expected the path of a database to serve or postgresql://.., "
+                           "found another URL");
 }
 
 int command_serve(int argc, char **argv)
@@ -223,6 +244,7 @@ int command_serve(int argc, char **argv)
         .serving = {.listen = "127.0.0.1:8080"},
         .connections_max = 4096,
         .peer_connections_max = 1024,
+        .sessions_tenant = 16,
     };
     const struct cli_option list[] = {
         {"--store", "PATH", "database to own and serve", .text = &options.store_path},
@@ -242,6 +264,10 @@ int command_serve(int argc, char **argv)
         {"--keep-planners", "N",
          "planners whose files suites may keep here for their tenant, 12 MiB each (0)",
          .number = &options.planners_kept_max},
+        {"--sessions", "N",
+         "that drivers of one tenant may hold at once at workers that attach here; 0: none are "
+         "relayed (16)",
+         .number = &options.sessions_tenant},
         {"--insecure", NULL, "allow other machines in the clear",
          .flag = &options.serving.insecure},
         {"--trust", "FILE", "policy: which slices are frozen, when a canary is rolled back",
@@ -258,24 +284,11 @@ int command_serve(int argc, char **argv)
     };
     struct error error;
     CLI_PARSE(&command, argc, argv, NULL, NULL);
-    if (check_limits(&options, &error) != STATUS_OK) {
-        return cli_fail(&error);
-    }
-    const char *url = cli_store_url(options.store_path);
-    enum store_url_kind kind;
-    if (store_url_kind(url, &kind, &error) != STATUS_OK) {
-        return cli_fail(&error);
-    }
-    if (kind != STORE_URL_PATH && kind != STORE_URL_POSTGRES) {
-        error_set(&error, STATUS_USAGE,
-                  "--store: expected the path of a database to serve or postgresql://.., found "
-                  "another URL");
-        return cli_fail(&error);
-    }
     options.serving.store_path = cli_store_url(options.store_path);
-    options.serving.connections_max = (size_t)options.connections_max;
-    options.serving.peer_connections_max = (size_t)options.peer_connections_max;
-    options.serving.planners_kept_max = (uint32_t)options.planners_kept_max;
+    if (take_limits(&options, &error) != STATUS_OK ||
+        check_store(options.serving.store_path, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
     const struct logger logger = {STDERR_FILENO, options.verbose ? LOG_INFO : LOG_WARNING,
                                   "swerve serve"};
     struct rounds rounds = {.logger = &logger};

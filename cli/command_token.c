@@ -73,7 +73,7 @@ static enum status fill_token(const struct token_options *options, const char *n
     size_t role = cli_name(name_of_role, token_role_names, TOKEN_ROLE_COUNT);
     if (role == TOKEN_ROLE_COUNT) {
         return error_set(error, STATUS_USAGE,
-                         "--role: expected read, submit, worker or admin, found \"%s\"",
+                         "--role: expected read, submit, worker, admin or driver, found \"%s\"",
                          name_of_role);
     }
     const char *pool = options->pool != NULL ? options->pool : "";
@@ -212,9 +212,10 @@ int command_token(int argc, char **argv)
         {"--store", "PATH", "database whose server the token is for (PATH.tokens)",
          .text = &options.store_path},
         {"--tokens", "FILE", "the tokens file itself", .text = &options.tokens_path},
-        {"--role", "ROLE", "add: read, submit, worker or admin", .text = &options.role},
+        {"--role", "ROLE", "add: read, submit, worker, admin or driver", .text = &options.role},
         {"--pool", "NAME", "add: pool that a worker's token works for", .text = &options.pool},
-        {"--tenant", "NAME", "add: for whom a submitter's token submits", .text = &options.tenant},
+        {"--tenant", "NAME", "add: for whom a submitter's or driver's token acts",
+         .text = &options.tenant},
         {"--days", "N", "add: until it expires (90); 0: never", .number = &options.days},
         {"--output", "FILE", "add: new file for the token, mode 0600 (stdout)",
          .text = &options.output},

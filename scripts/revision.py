@@ -33,6 +33,7 @@ DATA = ["engine/models/*.health.json"]
 EXCLUDED = {
     "base/program/streams.*": "standard streams of commands: what is printed is in no row",
     "base/program/cli_options.*": "options of commands: what they pass on is in the job or decides no bit",
+    "base/websocket/": "carries messages of sessions, whose drives people save as questions",
     # Keepers of questions and answers, and who decides which are asked.
     "store/": "keeps rows as they are given, and hands them on",
     "scheduler/": "decides which questions are asked, and what is told of many answers",

@@ -16,6 +16,7 @@
 
   const byId = (id) => document.getElementById(id);
   const [key, asked] = location.hash.slice(1).split("/"); // the server's, and the name of a kept session, if any
+  const root = location.pathname.replace(/(web\/)?[^/]*$/, ""); // of the API: of a store's server this page is web/wheel.html
   const style = getComputedStyle(document.body);
   const colours = new Proxy({}, { get: (_, name) => style.getPropertyValue(`--p-${String(name)}`).trim() || "#888" });
 
@@ -163,7 +164,7 @@
   // The scenario's drive without rollouts; null: it is not to be had, or something else was asked for meanwhile.
   const fetchDrive = async (id) => {
     const mine = turn;
-    const answer = await fetch(`v1/scenario?key=${key}&scenario=${encodeURIComponent(id)}`);
+    const answer = await fetch(`${root}v1/scenario?key=${key}&scenario=${encodeURIComponent(id)}`);
     const text = await answer.text();
     if (mine !== turn) return null;
     if (!answer.ok) { tell(text, "bad"); return null; }
@@ -307,7 +308,7 @@
   };
 
   const connect = () => {
-    socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}/v1/sessions?key=${key}`);
+    socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${root}v1/sessions?key=${key}`);
     socket.binaryType = "arraybuffer";
     socket.onmessage = onMessage;
     socket.onclose = () => {

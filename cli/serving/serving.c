@@ -107,6 +107,7 @@ enum status serving_start(const struct serving_options *options, const struct st
         .agreement_context = serving->agreement,
         .planners_kept_max = options->planners_kept_max,
         .read_only = options->read_only,
+        .sessions_tenant = options->sessions_tenant,
     };
     serving->listening = false; /* the server closes it, on failure too */
     return store_server_start_with(store_owner_store(serving->owner), serving->listen_fd, config,

@@ -24,6 +24,7 @@ struct serving_options {
     const char *trust_path;     /* policy by which slices are frozen; NULL: the defaults */
     bool insecure;              /* other machines may come in the clear */
     uint32_t planners_kept_max; /* as in struct store_server_options */
+    uint32_t sessions_tenant;   /* as in struct store_server_options */
     bool read_only;             /* nobody may change anything, whatever the token */
 };
 

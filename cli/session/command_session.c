@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/session/session_relay.h"
 #include "cli/session/session_server.h"
 #include "report/trust/table.h"
 #include "store/server/server.h"
@@ -24,6 +25,7 @@ enum { SEATS = 16, PAUSE_MS = 100, THREADS_MOST = 64 };
 
 struct session_command {
     const char *listen;
+    const char *relay;
     const char *world;
     const char *folder;
     const char *keep;
@@ -94,13 +96,18 @@ static enum status check_number(const char *option, int64_t found, int64_t most,
                            option, most, found);
 }
 
-static void wait_for_signal(void)
+/* Until a signal comes, or the relay (NULL: there is none) refuses this worker. */
+static enum status wait_for_end(struct session_relay *relay, struct error *error)
 {
     const struct timespec pause = {0, PAUSE_MS * 1000000L};
     const atomic_int *interrupted = cli_catch_interrupts();
     while (atomic_load(interrupted) == 0) {
+        if (relay != NULL && session_relay_refused(relay, error)) {
+            return error->status;
+        }
         nanosleep(&pause, NULL);
     }
+    return STATUS_OK;
 }
 
 /* ---- the world ---- */
@@ -285,13 +292,45 @@ static void tell_counts(struct interactive *pool)
     tell_ticks(pool);
 }
 
+/* Serves those who come here. */
+static enum status serve_here(const struct session_command *command,
+                              const struct talk_options *talk, const struct logger *logger,
+                              struct error *error)
+{
+    struct session_server *server = NULL;
+    struct tcp_place place;
+    int fd;
+    enum status status = listen_at(command, &fd, &place, error);
+    THEN(status, session_server_start(fd, talk, logger, &server, error));
+    THEN(status, announce(&place, server, error));
+    THEN(status, wait_for_end(NULL, error));
+    session_server_stop(server);
+    return status;
+}
+
+/* Serves those whom a store's server relays. */
+static enum status serve_relayed(const struct session_command *command,
+                                 const struct talk_options *talk, const char *model,
+                                 const struct logger *logger, struct error *error)
+{
+    struct session_relay *relay = NULL;
+    const struct session_relay_options options = {
+        .url = command->relay,
+        .talk = talk,
+        .model = model,
+        .places = (uint32_t)command->seats,
+        .logger = logger,
+    };
+    TRY(session_relay_start(&options, &relay, error));
+    enum status status = wait_for_end(relay, error);
+    session_relay_stop(relay);
+    return status;
+}
+
 static enum status serve(const struct session_command *command, const char *suite,
                          struct error *error)
 {
     struct interactive *pool = NULL;
-    struct session_server *server = NULL;
-    struct tcp_place place;
-    int fd;
     struct models *models = NULL;
     struct interactive_judged *judged = NULL;
     struct interactive_options options = {
@@ -318,13 +357,13 @@ static enum status serve(const struct session_command *command, const char *suit
         .folder = command->folder,
         .keeps = command->keep != NULL,
     };
-    THEN(status, listen_at(command, &fd, &place, error));
-    THEN(status, session_server_start(fd, &talk, &logger, &server, error));
-    THEN(status, announce(&place, server, error));
     if (status == STATUS_OK) {
-        wait_for_signal();
+        status =
+            command->relay != NULL
+                ? serve_relayed(command, &talk, options.model != NULL ? options.model->hash : "",
+                                &logger, error)
+                : serve_here(command, &talk, &logger, error);
     }
-    session_server_stop(server);
     if (status == STATUS_OK) {
         tell_counts(pool);
     }
@@ -348,6 +387,10 @@ int command_session(int argc, char **argv)
     const struct cli_option options[] = {
         {"--listen", "ADDR:PORT", "where to serve; port 0 takes a free one (127.0.0.1:8090)",
          .text = &command.listen},
+        {"--relay", "URL",
+         "serve those whom the store's server at this address relays (swerve serve), under the "
+         "worker's token in SWERVE_TOKEN_FILE, instead of listening",
+         .text = &command.relay},
         {"--world", "NAME", "object, replay, student or teacher (object)", .text = &command.world},
         {"--sessions", "N", "at once, at most, 1 to 64 (16)", .number = &command.seats},
         {"--save", "DIR", "where drives are saved as scenarios; made if it is not there (.)",

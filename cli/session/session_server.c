@@ -1,31 +1,21 @@
 /*
- * HTTP and the upgrade to WebSockets, by libmicrohttpd. See session_server.h.
- *
- * A connection that was upgraded has a thread of its own until it ends; the server waits for all of
- * them when it stops.
+ * HTTP by libmicrohttpd, and what becomes a WebSocket. See session_server.h.
  */
 #include "cli/session/session_server.h"
 
-#include "base/base64.h"
 #include "base/check.h"
-#include "base/embedded.h"
-#include "base/sha256.h"
 #include "cli/session/session_metrics.h"
 #include "report/drive_json.h"
 #include "store/server/http_connections.h"
+#include "store/server/http_socket.h"
 #include "store/server/web/web.h"
 
-#include <gnutls/crypto.h>
 #include <microhttpd.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-extern const struct embedded_text wheel_files[];
-extern const size_t wheel_files_count;
 
 enum {
     CONNECTIONS_MAX = 128,
@@ -33,19 +23,6 @@ enum {
     WHOLE_MS = 10000, /* of a connection that is no session, from its begin to its end */
     WATCH_MS = 500,
     HEADER_BYTES = 16 << 10,
-    SHA1_BYTES = 20,
-};
-
-/* Hashed behind the client's key for the answer (RFC 6455, section 1.3). */
-#define HANDSHAKE "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-
-/* A connection that was upgraded. */
-struct link {
-    struct session_server *server;
-    struct MHD_UpgradeResponseHandle *handle;
-    struct wire *wire;
-    struct talk *talk;
-    struct link *next;
 };
 
 struct session_server {
@@ -55,99 +32,34 @@ struct session_server {
     struct talk_options talk;
     const struct logger *logger;
     char key[SESSION_KEY_BYTES];
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    struct link *links;
-    bool stopping;
+    struct http_sockets sockets;
 };
 
 /* ---- sessions ---- */
 
-static void remove_link(struct session_server *server, const struct link *link)
+static void begin_talk(void *context, struct wire *wire)
 {
-    pthread_mutex_lock(&server->lock);
-    for (struct link **at = &server->links; *at != NULL; at = &(*at)->next) {
-        if (*at == link) {
-            *at = link->next;
-            break;
-        }
-    }
-    pthread_cond_broadcast(&server->ended);
-    pthread_mutex_unlock(&server->lock);
+    talk_attach(context, wire_lane(wire));
 }
 
-/* Ends what is left of a link that runs no more. */
-static void end_link(struct link *link)
+static void end_talk(void *context)
 {
-    struct session_server *server = link->server;
-    talk_destroy(link->talk);
-    MHD_upgrade_action(link->handle, MHD_UPGRADE_ACTION_CLOSE);
-    remove_link(server, link); /* while the wire can still be told to stop */
-    wire_destroy(link->wire);
-    free(link);
+    talk_destroy(context);
 }
 
-static void *run_link(void *context)
+static enum status accept_talk(void *owner, void *request, struct http_socket_life *out,
+                               struct error *error)
 {
-    struct link *link = context;
-    wire_run(link->wire);
-    log_event(link->server->logger, LOG_DEBUG, "a client has gone");
-    end_link(link);
-    return NULL;
-}
-
-static enum status make_link(struct session_server *server, MHD_socket socket, const char *begin,
-                             size_t begin_bytes, struct link *link, struct error *error)
-{
-    TRY(talk_create(&server->talk, &link->talk, error));
-    return wire_create(socket, begin, begin_bytes, talk_message, link->talk, &link->wire, error);
-}
-
-static bool run_apart(struct link *link)
-{
-    pthread_t thread;
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    bool started = pthread_create(&thread, NULL, run_link, link) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (started) {
-        pthread_detach(thread);
-    }
-    return started;
-}
-
-static void on_upgrade(void *context, struct MHD_Connection *connection, void *request,
-                       const char *begin, size_t begin_bytes, MHD_socket socket,
-                       struct MHD_UpgradeResponseHandle *handle)
-{
-    struct session_server *server = context;
-    struct error error;
-    struct link *link = calloc(1, sizeof *link);
-    (void)connection;
+    const struct session_server *server = owner;
+    struct talk *talk = NULL;
     (void)request;
-    if (link == NULL) {
-        MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
-        return;
-    }
-    link->server = server;
-    link->handle = handle;
-    bool good = make_link(server, socket, begin, begin_bytes, link, &error) == STATUS_OK;
-    if (good) {
-        pthread_mutex_lock(&server->lock);
-        good = !server->stopping;
-        link->next = server->links;
-        server->links = link;
-        pthread_mutex_unlock(&server->lock);
-        talk_attach(link->talk, link->wire);
-        good = good && run_apart(link);
-    } else {
-        log_event(server->logger, LOG_ERROR, "%s", error.text);
-    }
-    if (!good) {
-        end_link(link);
-    }
+    TRY(talk_create(&server->talk, &talk, error));
+    *out = (struct http_socket_life){
+        .wire = {.message_max = WIRE_MESSAGE_BYTES, .message = talk_message, .context = talk},
+        .begun = begin_talk,
+        .ended = end_talk,
+    };
+    return STATUS_OK;
 }
 
 /* ---- replies ---- */
@@ -179,17 +91,15 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned code,
 
 static enum MHD_Result reply_file(struct MHD_Connection *connection, const char *name)
 {
-    for (size_t i = 0; i < wheel_files_count; i++) {
-        if (strcmp(wheel_files[i].name, name) == 0) {
-            const char *end = strrchr(name, '.');
-            const char *type = strcmp(end, ".js") == 0    ? "text/javascript; charset=utf-8"
-                               : strcmp(end, ".css") == 0 ? "text/css; charset=utf-8"
-                                                          : "text/html; charset=utf-8";
-            return reply(connection, MHD_HTTP_OK, type, wheel_files[i].text,
-                         strlen(wheel_files[i].text), MHD_RESPMEM_PERSISTENT);
-        }
-    }
-    return refuse(connection, MHD_HTTP_NOT_FOUND, "there is no such page\n");
+    static const char *const types[WEB_KIND_COUNT] = {
+        [WEB_HTML] = "text/html; charset=utf-8",
+        [WEB_SCRIPT] = "text/javascript; charset=utf-8",
+        [WEB_STYLE] = "text/css; charset=utf-8",
+    };
+    const struct web_file file = web_file_find(name);
+    return file.text != NULL ? reply(connection, MHD_HTTP_OK, types[file.kind], file.text,
+                                     file.bytes, MHD_RESPMEM_PERSISTENT)
+                             : refuse(connection, MHD_HTTP_NOT_FOUND, "there is no such page\n");
 }
 
 /* The map and the boxes of a scenario, as the page draws them. */
@@ -274,32 +184,16 @@ static bool is_own_page(struct MHD_Connection *connection)
 
 static enum MHD_Result upgrade(struct session_server *server, struct MHD_Connection *connection)
 {
-    const char *version =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-WebSocket-Version");
-    const char *key = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-WebSocket-Key");
-    const char *to = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Upgrade");
-    char text[128];
-    unsigned char digest[SHA1_BYTES];
-    char accept[64];
-    if (to == NULL || strcasecmp(to, "websocket") != 0 || key == NULL || strlen(key) > 64 ||
-        version == NULL || strcmp(version, "13") != 0) {
+    const char *key = http_socket_key(connection);
+    if (key != NULL && !is_own_page(connection)) {
+        return refuse(connection, MHD_HTTP_FORBIDDEN, "another site's page may not drive here\n");
+    }
+    struct MHD_Response *response =
+        key != NULL ? http_socket_response(&server->sockets, key) : NULL;
+    if (response == NULL) {
         return refuse(connection, MHD_HTTP_UPGRADE_REQUIRED,
                       "expected the upgrade to a WebSocket of version 13\n");
     }
-    if (!is_own_page(connection)) {
-        return refuse(connection, MHD_HTTP_FORBIDDEN, "another site's page may not drive here\n");
-    }
-    int bytes = snprintf(text, sizeof text, "%s%s", key, HANDSHAKE);
-    if (gnutls_hash_fast(GNUTLS_DIG_SHA1, text, (size_t)bytes, digest) != 0) {
-        return MHD_NO;
-    }
-    base64_encode(digest, sizeof digest, accept);
-    struct MHD_Response *response = MHD_create_response_for_upgrade(on_upgrade, server);
-    if (response == NULL) {
-        return MHD_NO;
-    }
-    MHD_add_response_header(response, "Upgrade", "websocket");
-    MHD_add_response_header(response, "Sec-WebSocket-Accept", accept);
     http_connection_phase(connection_of(connection), HTTP_HANDLING, 0); /* no deadline any more */
     enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_SWITCHING_PROTOCOLS, response);
     MHD_destroy_response(response);
@@ -366,8 +260,7 @@ enum status session_server_start(int listen_fd, const struct talk_options *talk,
     server->talk = *talk;
     server->logger = logger;
     make_key(server->key);
-    pthread_mutex_init(&server->lock, NULL);
-    pthread_cond_init(&server->ended, NULL);
+    http_sockets_init(&server->sockets, false, accept_talk, server, logger);
     enum status status =
         http_connections_start(&server->connections, WATCH_MS, CONNECTIONS_MAX, 0, error);
     server->watches = status == STATUS_OK;
@@ -401,22 +294,13 @@ void session_server_stop(struct session_server *server)
     if (server == NULL) {
         return;
     }
-    pthread_mutex_lock(&server->lock);
-    server->stopping = true;
-    for (struct link *link = server->links; link != NULL; link = link->next) {
-        wire_stop(link->wire);
-    }
-    while (server->links != NULL) {
-        pthread_cond_wait(&server->ended, &server->lock);
-    }
-    pthread_mutex_unlock(&server->lock);
+    http_sockets_stop(&server->sockets);
     if (server->daemon != NULL) {
         MHD_stop_daemon(server->daemon);
     }
     if (server->watches) {
         http_connections_finish(&server->connections);
     }
-    pthread_cond_destroy(&server->ended);
-    pthread_mutex_destroy(&server->lock);
+    http_sockets_finish(&server->sockets);
     free(server);
 }

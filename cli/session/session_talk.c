@@ -27,7 +27,7 @@ enum { NAME_BYTES = 65, SAVES_MAX = 1000, JPEG_QUALITY = 85, JPEG_BYTES = 512 <<
 
 struct talk {
     struct talk_options options;
-    struct wire *wire;
+    struct lane *lane;
     struct seat *seat; /* NULL: no session yet */
     uint64_t seed;
     uint8_t pictures[SWERVE_ENV_CAMERA_BYTES + JPEG_BYTES];
@@ -38,7 +38,7 @@ struct talk {
 /* Takes the object; NULL: out of memory. */
 static void say(struct talk *talk, json_t *object)
 {
-    wire_say(talk->wire, object != NULL ? json_dumps(object, JSON_COMPACT) : NULL);
+    wire_say(talk->lane, object != NULL ? json_dumps(object, JSON_COMPACT) : NULL);
     json_decref(object);
 }
 
@@ -72,9 +72,9 @@ static json_t *tiers_of(const struct talk *talk)
     return list;
 }
 
-void talk_attach(struct talk *talk, struct wire *wire)
+void talk_attach(struct talk *talk, struct lane *lane)
 {
-    talk->wire = wire;
+    talk->lane = lane;
     say(talk,
         json_pack("{s:s,s:s,s:b,s:o,s:o}", "type", "hello", "world", talk->options.world, "keeps",
                   talk->options.keeps, "tiers", tiers_of(talk), "scenarios", scenarios_of(talk)));
@@ -106,7 +106,7 @@ static void show_pictures(struct talk *talk, char *text, const struct interactiv
         say_error(talk, error.text);
         jpeg_bytes = 0;
     }
-    wire_show(talk->wire, text, talk->pictures, SWERVE_ENV_CAMERA_BYTES + jpeg_bytes);
+    wire_show(talk->lane, text, talk->pictures, SWERVE_ENV_CAMERA_BYTES + jpeg_bytes);
 }
 
 static void show_frame(void *context, const struct interactive_frame *frame)

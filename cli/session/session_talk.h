@@ -5,7 +5,7 @@
 #ifndef SWERVE_CLI_SESSION_SESSION_TALK_H
 #define SWERVE_CLI_SESSION_SESSION_TALK_H
 
-#include "cli/session/session_wire.h"
+#include "base/websocket/wire.h"
 #include "worker/interactive/interactive.h"
 
 struct talk;
@@ -19,11 +19,11 @@ struct talk_options {
     bool keeps;           /* sessions, which can be taken up */
 };
 
-/* The wire's messages are to be given to talk_message() with the talk as context; it is set before
- * the wire runs and outlives it. */
+/* Messages of a client are to be given to talk_message() with the talk as context, one at a time,
+ * once it is attached to a lane, which it is destroyed before. */
 enum status talk_create(const struct talk_options *options, struct talk **out, struct error *error);
-void talk_attach(struct talk *talk, struct wire *wire); /* and greets the client */
+void talk_attach(struct talk *talk, struct lane *lane); /* and greets the client */
 wire_message talk_message;
-void talk_destroy(struct talk *talk); /* accepts NULL; before the wire is destroyed */
+void talk_destroy(struct talk *talk); /* accepts NULL */
 
 #endif

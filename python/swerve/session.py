@@ -18,12 +18,13 @@ import base64
 import json
 import os
 import socket
+import ssl
 import struct
 import urllib.parse
 
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
 _CLOSED = {1001: "it stops", 1002: "a frame was wrong", 1003: "expected text, found bytes", 1008: "too much was left unread",
-           1009: "a message was too long"}
+           1009: "a message was too long", 1012: "its worker has gone or has no place"}
 CAMERA_BYTES = 3 * 64 * 96 * 3
 
 
@@ -34,9 +35,12 @@ class SessionError(RuntimeError):
 class _Socket:
     """The client's side of a WebSocket (RFC 6455): whole messages, no extension."""
 
-    def __init__(self, host, port, path, timeout_s):
+    def __init__(self, host, port, path, timeout_s, secure=False):
         self.socket = socket.create_connection((host, port), timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if secure:
+            context = ssl.create_default_context(cafile=os.environ.get("SWERVE_CA_FILE") or None)
+            self.socket = context.wrap_socket(self.socket, server_hostname=host)
         self.left = b""
         key = base64.b64encode(os.urandom(16)).decode()
         self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -93,13 +97,15 @@ class _Socket:
 
 class Session:
     """One connection, one drive at a time. `cameras` are the bytes of the newest frame's cameras (left, front,
-    right; 64 x 96 x 3), `windscreen` its JPEG, or b"" where the world shows none."""
+    right; 64 x 96 x 3), `windscreen` its JPEG, or b"" where the world shows none. Of a store's server KEY is a
+    driver's token, and `worker` may name the worker that drives."""
 
-    def __init__(self, url, timeout_s=30):
+    def __init__(self, url, timeout_s=30, worker=None):
         place = urllib.parse.urlsplit(url)
-        if place.scheme != "http" or place.port is None or not place.fragment:
-            raise ValueError(f"expected http://ADDR:PORT/#KEY, found {url!r}")
-        self.socket = _Socket(place.hostname, place.port, f"/v1/sessions?key={place.fragment}", timeout_s)
+        if place.scheme not in ("http", "https") or place.port is None or not place.fragment:
+            raise ValueError(f"expected http(s)://ADDR:PORT/#KEY, found {url!r}")
+        path = f"/v1/sessions?key={place.fragment}" + (f"&worker={urllib.parse.quote(worker, safe='')}" if worker else "")
+        self.socket = _Socket(place.hostname, place.port, path, timeout_s, place.scheme == "https")
         self.cameras = self.windscreen = b""
         self.name = ""
         hello = self._want("hello")

@@ -36,6 +36,9 @@ enum {
     AUTHORIZATION_BYTES = TOKEN_TEXT_BYTES + 32,
 };
 
+_Static_assert((int)HTTP_AUTHORIZATION_BYTES > (int)AUTHORIZATION_BYTES,
+               "a line's end fits behind it");
+
 struct http_transport {
     struct http_carrier carrier; /* call NULL: curl; else nothing below is used but the mutex */
     char *unix_path;             /* NULL: TCP */
@@ -316,6 +319,19 @@ static CURLcode set_options(CURL *handle, struct exchange *exchange, const char 
     return code;
 }
 
+static CURLcode set_connecting(CURL *handle, const char *url, char *reason)
+{
+    CURLcode code = CURLE_OK;
+    SET(CURLOPT_URL, url);
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_ERRORBUFFER, reason);
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
+    SET(CURLOPT_CONNECT_ONLY, 1L);
+    return code;
+}
+
 #undef SET
 
 static enum status judge(const struct http_transport *transport, CURL *handle, CURLcode result,
@@ -560,4 +576,45 @@ enum status http_transport_call(struct http_transport *transport, struct http_ca
     return transport->carrier.call != NULL
                ? transport->carrier.call(transport->carrier.context, call, error)
                : curl_call(transport, call, error);
+}
+
+/* ---- connections of the caller's own ---- */
+
+const char *http_transport_host(const struct http_transport *transport)
+{
+    return strstr(transport->base_url, "://") + 3;
+}
+
+enum status http_transport_connect(struct http_transport *transport, void **handle,
+                                   char authorization[HTTP_AUTHORIZATION_BYTES],
+                                   struct error *error)
+{
+    char reason[CURL_ERROR_SIZE] = "";
+    char token[TOKEN_TEXT_BYTES];
+    uint32_t version;
+    const struct exchange exchange = {.refused = STATUS_OK};
+    CURL *made = curl_easy_init();
+    CHECK(transport->unix_path == NULL);
+    TRY(memory_check(made, error, "%s: out of memory", transport->base_url));
+    CURLcode result = set_trust(transport, made);
+    if (result == CURLE_OK) {
+        result = set_connecting(made, transport->base_url, reason);
+    }
+    if (result == CURLE_OK) {
+        result = curl_call_perform(made);
+    }
+    if (result != CURLE_OK) {
+        enum status status = judge(transport, made, result, &exchange, reason, error);
+        curl_easy_cleanup(made);
+        return status;
+    }
+    (void)curl_easy_setopt(made, CURLOPT_ERRORBUFFER, NULL); /* which ends here */
+    authorization[0] = '\0';
+    if (transport->token != NULL) {
+        token_file_get(transport->token, token, &version);
+        snprintf(authorization, HTTP_AUTHORIZATION_BYTES, "Authorization: Bearer %s\r\n", token);
+        explicit_bzero(token, sizeof token);
+    }
+    *handle = made;
+    return STATUS_OK;
 }

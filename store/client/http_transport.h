@@ -64,4 +64,18 @@ void http_transport_destroy(struct http_transport *transport); /* accepts NULL *
 enum status http_transport_call(struct http_transport *transport, struct http_call *call,
                                 struct error *error);
 
+/* ---- connections of the caller's own ---- */
+
+enum { HTTP_AUTHORIZATION_BYTES = 576 };
+
+/* A handle of libcurl that is connected to the server, and through TLS trusted as in calls; the
+ * caller speaks there by himself (curl_easy_send) and cleans it up. `authorization` is the line
+ * that shows the token, with its line's end; "": there is none. Not for "unix:". HTTP_UNREACHED,
+ * STATUS_STORE as of calls. */
+enum status http_transport_connect(struct http_transport *transport, void **handle,
+                                   char authorization[HTTP_AUTHORIZATION_BYTES],
+                                   struct error *error);
+/* "host:port" of its URL. */
+const char *http_transport_host(const struct http_transport *transport);
+
 #endif

@@ -39,6 +39,8 @@ struct http_exchange {
     void *rows;                     /* that a handler reads into; http_route frees them */
     struct artifact_writer *upload; /* the request's; NULL once a handler has finished it */
     bool readers;                   /* on behalf of one who only reads */
+    bool upgrades;                  /* the connection becomes a WebSocket, of the guest */
+    struct relay_guest guest;
     int code; /* of an error, where the status does not decide it; 0: it does */
 };
 
@@ -132,6 +134,9 @@ enum status http_handle_claim(struct http_exchange *exchange, struct error *erro
 enum status http_handle_complete(struct http_exchange *exchange, struct error *error);
 enum status http_handle_awaited(struct http_exchange *exchange, struct error *error);
 enum status http_handle_outcomes(struct http_exchange *exchange, struct error *error);
+enum status http_handle_sessions(struct http_exchange *exchange, struct error *error);
+enum status http_handle_sessions_worker(struct http_exchange *exchange, struct error *error);
+enum status http_handle_session_scenario(struct http_exchange *exchange, struct error *error);
 enum status http_handle_drive(struct http_exchange *exchange, struct error *error);
 enum status http_handle_frames(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error);

@@ -50,7 +50,7 @@ static bool feed_allowed(const struct feed *feed)
     struct http_match match;
     struct http_admission admission;
     http_route_find("GET", "/v1/events", &match);
-    http_route_admit(feed->site.context, match.route,
+    http_route_admit(feed->site.context, match.route, "/v1/events",
                      feed->authorization[0] != '\0' ? feed->authorization : NULL, &admission);
     return admission.code == 0;
 }
@@ -132,6 +132,10 @@ struct MHD_Response *http_response_make(const struct http_response_site *site,
                                         const struct http_headers *headers,
                                         struct http_reply *reply)
 {
+    if (reply->code == 101) {
+        free(reply->data);
+        return relay_response(site->context->relay, http_socket_key(handle));
+    }
     struct MHD_Response *response =
         reply->follower != NULL ? make_feed(site, handle, reply) : make_body(site, reply);
     for (size_t i = 0; response != NULL && i < headers->count; i++) {

@@ -26,6 +26,7 @@ enum {
     SUBMIT = 1 << TOKEN_ROLE_SUBMIT,
     WORKER = 1 << TOKEN_ROLE_WORKER,
     ADMIN = 1 << TOKEN_ROLE_ADMIN,
+    DRIVER = 1 << TOKEN_ROLE_DRIVER,
     READERS = READ | SUBMIT | ADMIN,
     WORKERS = WORKER | ADMIN,
     ALL = READERS | WORKER,
@@ -74,6 +75,9 @@ static const struct http_route routes[] = {
     OWN("/v1/outcomes/*/drive", READERS, READS, drive, NULL),
     OWN("/v1/outcomes/*/frames/*", READERS, READS, frames, NULL),
     OWN("/v1/scaling/*", READERS, READS, scaling, NULL),
+    OWN("/v1/sessions", READERS | DRIVER, WORK, sessions, "worker", "key"),
+    OWN("/v1/sessions/worker", WORKERS, WORK, sessions_worker, NULL),
+    OWN("/v1/scenario", READERS | DRIVER, WORK, session_scenario, "scenario", "key"),
     OWN("/v1/agreement", READERS, READS, agreement, "after", "limit", "days"),
     STORE_CALLS(CALL, NO_ROUTE)};
 _Static_assert(COUNT_OF(routes) <= HTTP_METRICS_ROUTES_MAX, "metrics have room for every route");
@@ -150,6 +154,16 @@ bool http_route_takes_artifact(const struct http_route *route)
 
 /* ---- who may ---- */
 
+static bool takes_key(const struct http_route *route, const char *key)
+{
+    const char *const *own = route->query_keys;
+    while (*own != NULL && strcmp(*own, key) != 0) {
+        own++;
+    }
+    return *own != NULL ||
+           (route->call < STORE_CALL_COUNT && http_call_takes(&http_call_forms[route->call], key));
+}
+
 static void refuse(struct http_admission *out, int code, const char *text)
 {
     out->code = code;
@@ -180,11 +194,32 @@ static void admit_by_token(const struct http_context *context, const struct http
     }
 }
 
-void http_route_admit(const struct http_context *context, const struct http_route *route,
-                      const char *authorization, struct http_admission *out)
+/* The key in the query of a route that takes one, as a header would have it. */
+static bool key_of(const struct http_route *route, const char *uri, char *out, size_t capacity)
 {
+    const char *at = route != NULL && takes_key(route, "key") ? strchr(uri, '?') : NULL;
+    while (at != NULL && strncmp(at + 1, "key=", 4) != 0) {
+        at = strchr(at + 1, '&');
+    }
+    if (at == NULL) {
+        return false;
+    }
+    int bytes = (int)strcspn(at + 5, "&");
+    return snprintf(out, capacity, "Bearer %.*s", bytes, at + 5) < (int)capacity;
+}
+
+void http_route_admit(const struct http_context *context, const struct http_route *route,
+                      const char *uri, const char *authorization, struct http_admission *out)
+{
+    char key[TOKEN_SECRET_BYTES + sizeof "Bearer "];
+    bool by_key = authorization == NULL && key_of(route, uri, key, sizeof key);
     memset(out, 0, sizeof *out);
-    admit_by_token(context, route, authorization, out);
+    admit_by_token(context, route, by_key ? key : authorization, out);
+    /* Addresses are written down in more places than headers. */
+    if (out->code == 0 && out->limited && by_key && out->grant.role != TOKEN_ROLE_DRIVER) {
+        refuse(out, 403, "a token in an address: expected a driver's; others go into a header");
+    }
+    explicit_bzero(key, sizeof key);
     /* A call that a reader may use changes nothing. */
     if (out->code == 0 && context->read_only && route != NULL &&
         (route->roles & (READ | ANYBODY)) == 0) {
@@ -207,16 +242,6 @@ size_t http_route_body_max(const struct http_route *route)
     default:
         return 0;
     }
-}
-
-static bool takes_key(const struct http_route *route, const char *key)
-{
-    const char *const *own = route->query_keys;
-    while (*own != NULL && strcmp(*own, key) != 0) {
-        own++;
-    }
-    return *own != NULL ||
-           (route->call < STORE_CALL_COUNT && http_call_takes(&http_call_forms[route->call], key));
 }
 
 static enum status parse_query(struct http_exchange *exchange, const struct http_route *route,
@@ -392,6 +417,10 @@ void http_route(const struct http_context *context, const struct http_request *r
         exchange.stream = NULL;
     } else {
         reply_json(reply, 200, exchange.reply);
+    }
+    if (status == STATUS_OK && exchange.upgrades) {
+        reply->code = 101;
+        reply->guest = exchange.guest;
     }
     reply->readers = exchange.readers;
     json_decref(exchange.reply);

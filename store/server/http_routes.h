@@ -13,6 +13,7 @@
 #include "store/server/http_metrics.h"
 #include "store/server/http_readers.h"
 #include "store/server/http_ready.h"
+#include "store/server/relay.h"
 #include "store/server/request_body.h"
 #include "store/server/server.h"
 #include "store/server/tokens.h"
@@ -43,6 +44,7 @@ struct http_request {
     bool accepts_packed; /* so may the reply be */
     int peer_fd;         /* the connection, to see whether the client is still there; -1: unknown */
     const struct token *grant; /* NULL: everything is allowed */
+    const char *socket_key;    /* the connection may become a WebSocket; NULL: not asked for */
     /* An artifact that was written to the disk as it came, instead of the body; taken over. */
     struct artifact_writer *upload;
 };
@@ -67,6 +69,7 @@ struct http_reply {
     struct http_follower *follower; /* gives bytes without end; owned by the caller */
     bool packed;                    /* they are a zstd frame */
     bool readers;                   /* the answer to one who only reads */
+    struct relay_guest guest;       /* of code 101: what the connection becomes */
 };
 
 struct http_context {
@@ -84,6 +87,7 @@ struct http_context {
     void *agreement_context;
     bool read_only;             /* what changes the store is refused to everybody */
     uint32_t planners_kept_max; /* whose files are kept for holders of tokens */
+    struct relay *relay;        /* NULL: no sessions are relayed */
     struct http_ready *ready;   /* NULL where requests are made up: nobody asks */
     /* For /metrics; NULL where requests are made up. */
     struct http_metrics *metrics;
@@ -101,9 +105,10 @@ struct http_admission {
 
 void http_route_find(const char *method, const char *uri, struct http_match *out);
 
-/* authorization: the header's value; NULL: there was none. */
+/* authorization: the header's value; NULL: there was none. Then a driver's token may stand in the
+ * query, since the page of a browser can send no header with a WebSocket. */
 void http_route_admit(const struct http_context *context, const struct http_route *route,
-                      const char *authorization, struct http_admission *out);
+                      const char *uri, const char *authorization, struct http_admission *out);
 
 /* The number of a route for metrics, HTTP_METRICS_ROUTES_MAX of none, and names by number; "other"
  * from HTTP_METRICS_ROUTES_MAX on. */

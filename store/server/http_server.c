@@ -48,6 +48,8 @@ static const struct http_server_times usual_times = {
 };
 
 struct request {
+    struct relay_guest guest; /* stands first, for the relay; once its connection is a WebSocket */
+    bool upgraded;
     char uri[HTTP_URI_BYTES_MAX];         /* path and query */
     char authority[HTTP_AUTHORITY_BYTES]; /* of a target in absolute form; "": it was none */
     bool begun;                           /* headers are complete */
@@ -196,10 +198,11 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
                               clock_now_ns(clock_system()) - request->start_ns);
         }
         struct http_connection *connection = request->connection;
+        enum http_phase phase = request->upgraded ? HTTP_HANDLING : HTTP_IDLE;
         int64_t idle_ms = allowed_ms(request, server->times.idle_ms);
         free(request);
         *request_context = NULL;
-        http_connection_phase(connection, HTTP_IDLE, idle_ms);
+        http_connection_phase(connection, phase, idle_ms);
     }
 }
 
@@ -229,8 +232,10 @@ static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request
         atomic_fetch_add(&server->budget.reader_bytes, reply->readers ? reply->bytes : 0);
     }
     request->answered = true;
+    request->guest = reply->guest;
+    request->upgraded = reply->code == 101;
     http_metrics_count(&server->metrics, http_route_number(request->match.route), reply->code);
-    http_connection_phase(request->connection, HTTP_REPLYING,
+    http_connection_phase(request->connection, request->upgraded ? HTTP_HANDLING : HTTP_REPLYING,
                           allowed_ms(request, server->times.request_ms) +
                               (int64_t)(reply->bytes / HTTP_BYTES_PER_MS_MIN));
     enum MHD_Result result = MHD_queue_response(handle, (unsigned)reply->code, response);
@@ -357,7 +362,8 @@ static void admit(struct store_server *server, struct MHD_Connection *handle,
     const char *authorization =
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
     http_route_find(method, request->uri, &request->match);
-    http_route_admit(&server->context, request->match.route, authorization, &request->admission);
+    http_route_admit(&server->context, request->match.route, request->uri, authorization,
+                     &request->admission);
     /* Who needs no token has shown none, and counts as before. */
     if (request->admission.limited || server->context.guard == NULL) {
         http_connection_know(request->connection, request->admission.code != 401);
@@ -465,6 +471,7 @@ static enum MHD_Result handle_request(struct store_server *server, struct MHD_Co
         .accepts_packed = request->accepts_packed,
         .peer_fd = request->connection->fd,
         .grant = request->admission.limited ? &request->admission.grant : NULL,
+        .socket_key = strcmp(method, "GET") == 0 ? http_socket_key(handle) : NULL,
     };
     struct http_reply reply;
     http_connection_phase(request->connection, HTTP_HANDLING, 0);
@@ -526,7 +533,7 @@ static struct MHD_Daemon *start_daemon(struct store_server *server)
     sigset_t all;
     sigset_t before;
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG | MHD_ALLOW_UPGRADE;
     struct MHD_OptionItem secure[] = {
         {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
         {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)on_certificate},
@@ -560,7 +567,42 @@ static void destroy(struct store_server *server)
     http_metrics_finish(&server->metrics);
     http_readers_finish(&server->readers);
     http_ready_finish(&server->ready);
+    relay_destroy(server->context.relay);
     free(server);
+}
+
+/* The relay of sessions, where there is one. */
+static enum status start_relay(struct store_server *server,
+                               const struct store_server_options *options, struct error *error)
+{
+    const struct relay_options relay = {options->sessions_tenant, options->guard, server->logger};
+    return options->sessions_tenant > 0 ? relay_create(&relay, &server->context.relay, error)
+                                        : STATUS_OK;
+}
+
+static struct http_context context_of(struct store_server *server, struct store *store,
+                                      const struct store_server_options *options)
+{
+    return (struct http_context){
+        .store = store,
+        .clock = clock_system(), /* waits are real even where leases run on simulated time */
+        .stopping = &server->stopping,
+        .readers = &server->readers,
+        .events = &server->events,
+        .ready = &server->ready,
+        .guard = options->guard,
+        .drive = options->drive,
+        .frames = options->frames,
+        .scaling = options->scaling,
+        .scaling_context = options->scaling_context,
+        .agreement = options->agreement,
+        .agreement_context = options->agreement_context,
+        .read_only = options->read_only,
+        .planners_kept_max = options->planners_kept_max,
+        .metrics = &server->metrics,
+        .connections = &server->connections,
+        .budget = &server->budget,
+    };
 }
 
 enum status http_server_start(struct store *store, int listen_fd, const struct store_config *config,
@@ -600,26 +642,13 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
     server->times = *times;
     server->tls = options->tls;
     server->listen_fd = listen_fd;
-    server->context = (struct http_context){
-        .store = store,
-        .clock = clock_system(), /* waits are real even where leases run on simulated time */
-        .stopping = &server->stopping,
-        .readers = &server->readers,
-        .events = &server->events,
-        .ready = &server->ready,
-        .guard = options->guard,
-        .drive = options->drive,
-        .frames = options->frames,
-        .scaling = options->scaling,
-        .scaling_context = options->scaling_context,
-        .agreement = options->agreement,
-        .agreement_context = options->agreement_context,
-        .read_only = options->read_only,
-        .planners_kept_max = options->planners_kept_max,
-        .metrics = &server->metrics,
-        .connections = &server->connections,
-        .budget = &server->budget,
-    };
+    server->context = context_of(server, store, options);
+    status = start_relay(server, options, error);
+    if (status != STATUS_OK) {
+        close(listen_fd);
+        destroy(server);
+        return status;
+    }
     server->daemon = start_daemon(server);
     if (server->daemon == NULL) {
         int reason = errno;
@@ -657,6 +686,7 @@ void store_server_stop(struct store_server *server)
     atomic_store(&server->stopping, true);
     http_readers_stop(&server->readers);
     http_events_stop(&server->events);
+    relay_stop(server->context.relay);
     if (store->ops->reading_end != NULL) {
         store->ops->reading_end(store);
     }

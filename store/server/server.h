@@ -97,7 +97,8 @@ struct store_server_options {
     /* Planners whose files suites may keep here, LABEL_FILES_BYTES each, for holders of tokens that
      * submit for the suite's tenant; 0: none. */
     uint32_t planners_kept_max;
-    bool read_only; /* whatever changes the store is refused, to every role */
+    bool read_only;           /* whatever changes the store is refused, to every role */
+    uint32_t sessions_tenant; /* relayed at once for drivers of one tenant; 0: none is relayed */
 };
 
 /* As store_server_start. What the options name is borrowed and must outlive the server. */

@@ -269,3 +269,24 @@ void tls_identity_current(struct tls_identity *identity, gnutls_pcert_st **chain
     *chain_count = pair->chain_count;
     *key = pair->key;
 }
+
+/* ---- sessions ---- */
+
+/* A peer that ended without a word is one that has gone. */
+static ssize_t settle(ssize_t count)
+{
+    if (count < 0) {
+        errno = count == GNUTLS_E_AGAIN || count == GNUTLS_E_INTERRUPTED ? EAGAIN : EIO;
+    }
+    return count < 0 ? -1 : count;
+}
+
+ssize_t tls_receive(void *session, void *out, size_t capacity)
+{
+    return settle(gnutls_record_recv(session, out, capacity));
+}
+
+ssize_t tls_send(void *session, const void *data, size_t bytes)
+{
+    return settle(gnutls_record_send(session, data, bytes));
+}

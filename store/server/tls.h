@@ -9,6 +9,7 @@
 #include "store/server/server.h"
 
 #include <gnutls/abstract.h>
+#include <sys/types.h>
 
 /* GnuTLS's words for what a server offers: TLS 1.2 and 1.3, the server's order of ciphers.
  * Under 1.2 keys are agreed on anew for each connection (a stolen key opens no recording) and
@@ -23,5 +24,9 @@
  * in progress may still use a pair that has been replaced. */
 void tls_identity_current(struct tls_identity *identity, gnutls_pcert_st **chain,
                           unsigned *chain_count, gnutls_privkey_t *key);
+
+/* As recv() and send() of a session that the HTTP library has left to the caller. */
+ssize_t tls_receive(void *session, void *out, size_t capacity);
+ssize_t tls_send(void *session, const void *data, size_t bytes);
 
 #endif

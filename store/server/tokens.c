@@ -27,7 +27,8 @@ enum {
     PRIVATE_MODE = 0600,
 };
 
-const char *const token_role_names[TOKEN_ROLE_COUNT] = {"read", "submit", "worker", "admin"};
+const char *const token_role_names[TOKEN_ROLE_COUNT] = {"read", "submit", "worker", "admin",
+                                                        "driver"};
 
 static const char secret_prefix[] = "swt_";
 
@@ -50,6 +51,11 @@ static bool is_live(const struct token *token, int64_t now_s)
     return token->expires_s == 0 || now_s < token->expires_s;
 }
 
+static bool has_tenant(enum token_role role)
+{
+    return role == TOKEN_ROLE_SUBMIT || role == TOKEN_ROLE_DRIVER;
+}
+
 /* ---- reading ---- */
 
 static enum status decode_token(const struct json_cursor *cursor, struct token *out,
@@ -63,8 +69,8 @@ static enum status decode_token(const struct json_cursor *cursor, struct token *
     if ((out->role == TOKEN_ROLE_WORKER) != (out->pool[0] != '\0')) {
         return json_fail(cursor, error, "expected a pool for the role worker and for no other");
     }
-    if (out->role != TOKEN_ROLE_SUBMIT && out->tenant[0] != '\0') {
-        return json_fail(cursor, error, "expected a tenant for the role submit alone");
+    if (!has_tenant(out->role) && out->tenant[0] != '\0') {
+        return json_fail(cursor, error, "expected a tenant for the roles submit and driver alone");
     }
     if (out->id[0] == '\0' || out->name[0] == '\0') {
         return json_fail(cursor, error, "expected an id and a name, found \"\"");
@@ -351,8 +357,9 @@ static enum status check_new(const struct token_list *list, const struct token *
                              ? "a worker's token needs the pool that it works for"
                              : "only a worker's token belongs to a pool");
     }
-    if (token->role != TOKEN_ROLE_SUBMIT && token->tenant[0] != '\0') {
-        return error_set(error, STATUS_USAGE, "only a submitter's token speaks for a tenant");
+    if (!has_tenant(token->role) && token->tenant[0] != '\0') {
+        return error_set(error, STATUS_USAGE,
+                         "only a submitter's or driver's token speaks for a tenant");
     }
     for (uint32_t i = 0; i < list->count; i++) {
         const struct token *other = &list->tokens[i];

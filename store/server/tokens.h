@@ -36,6 +36,7 @@ enum token_role {
     TOKEN_ROLE_SUBMIT,   /* and submits and cancels */
     TOKEN_ROLE_WORKER,   /* does the work of one pool, and looks at nothing else */
     TOKEN_ROLE_ADMIN,    /* everything */
+    TOKEN_ROLE_DRIVER,   /* steers sessions that this server relays, and nothing else */
     TOKEN_ROLE_COUNT
 };
 
@@ -50,7 +51,7 @@ struct token {
     char name[LIMIT_ID_BYTES]; /* whom it was given to */
     enum token_role role;
     char pool[LIMIT_ID_BYTES];     /* of a worker token; else "" */
-    char tenant[LIMIT_ID_BYTES];   /* of a submit token: whose suites it submits; "": nobody's */
+    char tenant[LIMIT_ID_BYTES];   /* of a submitter or driver: for whom; "": nobody */
     int64_t created_s;             /* wall clock: seconds since 1970 */
     int64_t expires_s;             /* 0: never */
     char sha256[SHA256_HEX_BYTES]; /* of the secret */

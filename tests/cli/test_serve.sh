@@ -212,7 +212,7 @@ token_command_says_what_is_wrong() {
     code 0 "$swerve" token ls --tokens b.tokens --json
     says out '"role": "read"'
     code 2 "$swerve" token add eve --role root --tokens b.tokens
-    says err "expected read, submit, worker or admin"
+    says err "expected read, submit, worker, admin or driver"
     code 2 "$swerve" token add eve --role worker --tokens b.tokens
     says err "needs the pool"
     chmod 644 b.tokens

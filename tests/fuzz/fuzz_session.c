@@ -1,12 +1,15 @@
 /*
- * Fuzz target: messages of clients of a session server. The input is a JSON array of them, or,
- * where it is none, one message of its bytes. Whatever comes, each message is obeyed, or answered
+ * Fuzz target: messages of clients of a session server, and the envelopes in which a relay and its
+ * workers pass them on. The input is a JSON array of messages, or, where it is none, one message or
+ * envelope of its bytes. Whatever comes, each message is obeyed, or answered
  * by one error with a sentence; every answer is a JSON object with a type, and the pool, whose seat
  * a connection leaves behind, has nobody sitting in the end.
  *
  * The WebSocket is replaced by the calls below, which look at what is said.
  */
 #include "base/check.h"
+#include "base/utf8.h"
+#include "base/websocket/envelope.h"
 #include "cli/session/session_talk.h"
 #include "tests/fuzz/json_mutator.h"
 #include "worker/interactive/session.h"
@@ -53,17 +56,17 @@ static bool has_type(char *text, const char *type)
     return same;
 }
 
-void wire_say(struct wire *wire, char *text)
+void wire_say(struct lane *lane, char *text)
 {
-    (void)wire;
+    (void)lane;
     said++;
     errors += has_type(text, "error");
     free(text);
 }
 
-void wire_show(struct wire *wire, char *text, const uint8_t *bytes, size_t count)
+void wire_show(struct lane *lane, char *text, const uint8_t *bytes, size_t count)
 {
-    (void)wire;
+    (void)lane;
     (void)bytes;
     CHECK(count >= SWERVE_ENV_CAMERA_BYTES && has_type(text, "frame"));
     free(text);
@@ -117,8 +120,45 @@ static void send(struct talk *talk, const char *text, size_t bytes)
     CHECK(errors - before <= 1);
 }
 
+/* Bytes that are an envelope are those which it makes; bounds are kept, whatever the head says. */
+static void take_envelope(const uint8_t *data, size_t bytes)
+{
+    struct envelope envelope;
+    struct error error;
+    size_t again = 0;
+    if (envelope_read(data, bytes, &envelope, &error) != STATUS_OK) {
+        CHECK(error.text[0] != '\0');
+        return;
+    }
+    CHECK(ENVELOPE_HEAD_BYTES + envelope.text_bytes + envelope.byte_count == bytes);
+    char *text = envelope_text(&envelope);
+    CHECK(text != NULL && strlen(text) == envelope.text_bytes && utf8_valid(text));
+    free(text);
+    void *made = envelope_make(&envelope, &again);
+    CHECK(made != NULL && again == bytes && memcmp(made, data, bytes) == 0);
+    free(made);
+}
+
+/* The same bytes as the text of a frame's envelope, so that whole ones are met too. */
+static void wrap(const uint8_t *data, size_t bytes)
+{
+    size_t count = 0;
+    const struct envelope envelope = {.session = bytes,
+                                      .kind = ENVELOPE_SHOW,
+                                      .text = (const char *)data,
+                                      .text_bytes = bytes / 2,
+                                      .bytes = data + bytes / 2,
+                                      .byte_count = bytes - bytes / 2};
+    void *made = envelope_make(&envelope, &count);
+    CHECK(made != NULL);
+    take_envelope(made, count);
+    free(made);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
+    take_envelope(data, bytes);
+    wrap(data, bytes);
     struct talk *talk = NULL;
     struct error error;
     prepare();

@@ -130,6 +130,37 @@ def who_has_no_key_is_told_so(stage):
     page.wait("document.getElementById('told').textContent.includes('open the address that it printed')")
 
 
+def the_page_drives_behind_a_store_s_server(stage):
+    """The same page at the server's address, with a driver's token; a worker that dies is told of."""
+    def secret(role, *options):
+        made = subprocess.run([SWERVE, "token", "add", role, "--role", role, "--store", "jobs.db", *options], cwd=stage.work, check=True,
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return made.stdout.strip()
+
+    key = secret("driver")
+    secret("worker", "--pool", "bulk", "--output", "worker.token")
+    server = subprocess.Popen([SWERVE, "serve", "--store", "jobs.db", "--listen", "127.0.0.1:0"], cwd=stage.work, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    url = server.stdout.readline().strip()
+    worker = subprocess.Popen([SWERVE, "session", "serve", str(ROOT / "scenarios/smoke.json"), "--relay", url], cwd=stage.work, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "SWERVE_TOKEN_FILE": "worker.token"})
+    try:
+        address = worker.stdout.readline().split()[0]
+        assert address == f"{url}/web/wheel.html", address
+        page = Stage(stage.work, stage.browser, f"{address}#{key}").open("following")
+        hold(page, "ArrowUp", True)
+        until(page, 1.5)
+        hold(page, "ArrowUp", False)
+        for canvas in ("windscreen", "front", "scene"):
+            assert page.evaluate(LIT % canvas) > 60, canvas
+        worker.kill()
+        page.wait("document.getElementById('told').textContent.includes('connection has ended')")
+    finally:
+        for process in (worker, server):
+            process.terminate()
+            process.wait()
+
+
 @contextlib.contextmanager
 def served(work, *options):
     """A server, and the address that it printed."""
@@ -148,4 +179,5 @@ def stage():
             yield Stage(pathlib.Path(work), chromium, url)
 
 
-browser.tests([a_key_drives_and_a_drive_is_saved, a_kept_session_is_taken_up, it_fits_a_narrow_screen, who_has_no_key_is_told_so], stage)
+browser.tests([a_key_drives_and_a_drive_is_saved, a_kept_session_is_taken_up, it_fits_a_narrow_screen, who_has_no_key_is_told_so,
+               the_page_drives_behind_a_store_s_server], stage)

@@ -603,7 +603,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 45);
+    EXPECT_INT(paths, 48);
     stack_stop(&stack);
 }
 

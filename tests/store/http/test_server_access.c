@@ -152,7 +152,7 @@ enum { ROUTES_MAX = 64 };
 static struct {
     char method[8];
     char pattern[128];
-    char roles[8]; /* r read, s submit, w worker, a admin, - nobody needs a token */
+    char roles[8]; /* r read, s submit, w worker, a admin, d driver, - nobody needs a token */
 } expected[ROUTES_MAX];
 static size_t expected_count;
 
@@ -171,7 +171,7 @@ static void expect_route(const char *method, const char *path, const char *roles
     }
     for (int role = 0; role < TOKEN_ROLE_COUNT; role++) {
         if (strstr(roles, token_role_names[role]) != NULL) {
-            expected[expected_count].roles[count++] = "rswa"[role];
+            expected[expected_count].roles[count++] = "rswad"[role];
         }
     }
     if (count == 0) {
@@ -201,7 +201,7 @@ static void read_description(const char *description)
 
 static void check_roles(const char *method, const char *pattern, const char *roles)
 {
-    static const char letters[] = "rswa";
+    static const char letters[] = "rswad";
     char path[256];
     char wrong[TOKEN_SECRET_BYTES];
     fill_path(pattern, path);
@@ -267,12 +267,13 @@ static void every_route_knows_its_roles(void)
 }
 
 /* Of a server that only shows: GET as ever, anything else for nobody, administrators included. The
- * log names people, so it is not shown either. */
+ * log names people, so it is not shown either, and no worker attaches. */
 static void expect_only_shown(const char *method, const char *pattern, const char *token)
 {
     char path[256];
     fill_path(pattern, path);
-    bool looks = strcmp(method, "GET") == 0 && strcmp(pattern, "/v1/log") != 0;
+    bool looks = strcmp(method, "GET") == 0 && strcmp(pattern, "/v1/log") != 0 &&
+                 strcmp(pattern, "/v1/sessions/worker") != 0;
     int code = ask(method, path, token, "");
     if (code == 0 || (code == 403) == looks) {
         TEST_FAIL("%s %s of a server that only shows: found %d", method, path, code);

@@ -1,0 +1,83 @@
+/*
+ * Handlers of sessions that are relayed (store/server/relay.h): who becomes one of its WebSockets,
+ * which workers are attached, and what a page draws before it begins. See http_handlers.h.
+ */
+#include "schemas/json_scan.h"
+#include "store/server/http_handlers.h"
+#include "store/server/relay.h"
+
+#include <string.h>
+
+static enum status check_relay(const struct http_exchange *exchange, struct error *error)
+{
+    return exchange->context->relay != NULL
+               ? STATUS_OK
+               : error_set(error, STATUS_NOT_FOUND,
+                           "sessions: this server relays none (swerve serve --sessions N)");
+}
+
+static struct relay_guest guest_of(const struct http_exchange *exchange)
+{
+    const struct token *grant = exchange->request->grant;
+    struct relay_guest guest = {.limited = grant != NULL};
+    if (grant != NULL) {
+        guest.grant = *grant;
+    }
+    return guest;
+}
+
+/* Whoever asks becomes what `guest` says. */
+static enum status upgrade(struct http_exchange *exchange, const struct relay_guest *guest,
+                           struct error *error)
+{
+    TRY(relay_look(exchange->context->relay, guest, &exchange->code, error));
+    exchange->guest = *guest;
+    exchange->upgrades = true;
+    return STATUS_OK;
+}
+
+enum status http_handle_sessions(struct http_exchange *exchange, struct error *error)
+{
+    struct relay_guest guest = guest_of(exchange);
+    TRY(check_relay(exchange, error));
+    if (exchange->request->socket_key == NULL) {
+        return http_reply_put(exchange, "workers", relay_list(exchange->context->relay))
+                   ? STATUS_OK
+                   : http_no_memory(error);
+    }
+    if (guest.limited && guest.grant.role != TOKEN_ROLE_DRIVER &&
+        guest.grant.role != TOKEN_ROLE_ADMIN) {
+        exchange->code = 403;
+        return error_set(error, STATUS_STORE,
+                         "the token of \"%s\" has the role %s, which may not begin a session",
+                         guest.grant.name, token_role_names[guest.grant.role]);
+    }
+    TRY(http_query_text(exchange, "worker", guest.worker, sizeof guest.worker, error));
+    return upgrade(exchange, &guest, error);
+}
+
+enum status http_handle_sessions_worker(struct http_exchange *exchange, struct error *error)
+{
+    struct relay_guest guest = guest_of(exchange);
+    guest.attaches = true;
+    TRY(check_relay(exchange, error));
+    if (exchange->request->socket_key == NULL) {
+        exchange->code = 426;
+        return error_set(error, STATUS_USAGE,
+                         "expected the upgrade to a WebSocket of version 13, by which a worker "
+                         "attaches");
+    }
+    return upgrade(exchange, &guest, error);
+}
+
+enum status http_handle_session_scenario(struct http_exchange *exchange, struct error *error)
+{
+    char id[LIMIT_ID_BYTES] = "";
+    const struct relay_guest guest = guest_of(exchange);
+    TRY(check_relay(exchange, error));
+    TRY(http_query_text(exchange, "scenario", id, sizeof id, error));
+    TRY(relay_ask(exchange->context->relay, &guest, id, &exchange->data, error));
+    exchange->data_bytes = strlen(exchange->data);
+    exchange->content = HTTP_CONTENT_JSON;
+    return STATUS_OK;
+}

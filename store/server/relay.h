@@ -1,0 +1,66 @@
+/*
+ * The relay of sessions: clients at this server steer drives that workers make elsewhere. A worker
+ * attaches by one WebSocket of its own, so it may stand behind any NAT; each client is another. The
+ * relay has no engine and keeps no ticks: of what passes it reads who it is for and how long it is
+ * (base/websocket/envelope.h).
+ *
+ * All is bounded. A client that reads slowly gets the newest frame and not those before; one that
+ * writes faster than its worker obeys is read no further while ENVELOPE_AHEAD of its messages wait.
+ * Whoever goes is told of to the other side at once. What the relay knows ends with it: clients
+ * begin again, workers attach again.
+ *
+ * Functions may be called from any thread. Private to the store room.
+ */
+#ifndef SWERVE_STORE_SERVER_RELAY_H
+#define SWERVE_STORE_SERVER_RELAY_H
+
+#include "store/server/http_socket.h"
+#include "store/server/tokens.h"
+
+#include <jansson.h>
+
+enum {
+    RELAY_WORKERS_MAX = 256,
+    RELAY_PLACES_MAX = 64, /* of a worker */
+    RELAY_SCENARIOS_MAX = 4096,
+    RELAY_ASK_MS = 10000, /* that a worker has for a document */
+};
+
+struct relay;
+
+struct relay_options {
+    uint32_t sessions_tenant;  /* at once, of drivers of one tenant */
+    struct token_guard *guard; /* NULL: nobody is asked for a token */
+    const struct logger *logger;
+};
+
+/* Somebody whose connection becomes a WebSocket. */
+struct relay_guest {
+    bool attaches; /* a worker; else a client */
+    bool limited;  /* by the grant */
+    struct token grant;
+    char worker[LIMIT_ID_BYTES]; /* that the client wants; "": any */
+};
+
+enum status relay_create(const struct relay_options *options, struct relay **out,
+                         struct error *error);
+/* Nobody waits here any more, and every WebSocket ends. */
+void relay_stop(struct relay *relay);
+void relay_destroy(struct relay *relay); /* accepts NULL; after the stop */
+
+/* Whether the guest would be let in now. BUSY: no worker has room, or (*code = 429) the tenant has
+ * as many as it may. NOT_FOUND: no worker of that name. */
+enum status relay_look(struct relay *relay, const struct relay_guest *guest, int *code,
+                       struct error *error);
+/* The answer of code 101 to a request with that key, whose context of the HTTP library begins with
+ * its guest. NULL as of http_socket_response(). */
+struct MHD_Response *relay_response(struct relay *relay, const char *key);
+
+/* The document of a scenario as an attached worker draws it (web/drive.js), best one at which the
+ * guest has a session. *json is malloc'ed. NOT_FOUND, BUSY, TIMEOUT. */
+enum status relay_ask(struct relay *relay, const struct relay_guest *guest, const char *scenario,
+                      char **json, struct error *error);
+/* Attached workers, what they have and how many sessions; NULL: out of memory. */
+json_t *relay_list(struct relay *relay);
+
+#endif

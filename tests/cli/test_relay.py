@@ -1,0 +1,427 @@
+#!/usr/bin/env python3
+"""Goal: sessions of workers that attach to a store's server are those of `swerve session serve`: the same frames to the
+byte, on whichever worker; a worker that dies is told to its clients and to nobody else's; who reads slowly gets the newest
+frame and costs little memory; nobody gets in without a driver's token, from another site's page or beyond the quota; with TLS too.
+Method: a server, two workers of a small scenario, the Python client, and bytes of its own.
+
+Usage: test_relay.py SWERVE SOURCE_ROOT
+"""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+SWERVE = os.path.realpath(sys.argv[1])
+ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
+sys.path.insert(0, str(ROOT / "python"))
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import tap  # noqa: E402
+from swerve.session import Session, SessionError, _Socket  # noqa: E402
+
+ROAD = {"lanes": [{"id": "east", "centre_line": [[0, 0], [500, 0]], "width_m": 3.5, "speed_limit_mps": 15}]}
+WALL = {"id": "wall", "title": "a parked car ahead", "map": ROAD, "horizon_s": 30,
+        "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]},
+        "agents": [{"id": "parked", "kind": "car", "pose": {"lane": "east", "s_m": 450}, "behaviour": "static"}]}
+TIMES = {"wait_ms", "compute_ms", "slack_ms", "late"}  # of a frame: what its tick took on the machine
+TEXT, BINARY = 1, 2
+AT_ONCE_S = 5  # on a busy machine; pings alone notice it after 10
+
+
+def token(name, role, *options):
+    """A token of the store, in a file of its own."""
+    path = pathlib.Path(f"{name}.token")
+    if not path.exists():
+        subprocess.run([SWERVE, "token", "add", name, "--role", role, "--store", "jobs.db", "--output", str(path), *options], check=True,
+                       stderr=subprocess.DEVNULL)
+    return path.read_text().strip()
+
+
+class Site:
+    """A server with workers; `url` is the server's, `place` that with a driver's key."""
+
+    def __init__(self, server_options=(), scheme_env=()):
+        token("w", "worker", "--pool", "bulk")
+        self.env = {**os.environ, "SWERVE_TOKEN_FILE": "w.token", **dict(scheme_env)}
+        self.options = server_options
+        self.processes = []
+        self.listen = "127.0.0.1:0"
+        self.serve()
+
+    def serve(self):
+        self.server = subprocess.Popen([SWERVE, "serve", "--store", "jobs.db", "--listen", self.listen, "--verbose", *self.options],
+                                       text=True, stdout=subprocess.PIPE, stderr=open("server.log", "a"))
+        self.processes.append(self.server)
+        self.url = self.server.stdout.readline().strip()
+        self.listen = self.url.split("//")[1]
+        self.place = f"{self.url}/#{token('ann', 'driver', '--tenant', 'acme')}"
+
+    def worker(self, *options):
+        """A worker, once it is attached, and its name."""
+        process = subprocess.Popen([SWERVE, "session", "serve", "wall.json", "--relay", self.url, "--save", "saved", *options], text=True,
+                                   env=self.env, stdout=subprocess.PIPE, stderr=open("worker.log", "a"))
+        self.processes.append(process)
+        name = process.stdout.readline().split()[-1]
+        self.wait(lambda: any(one["worker"] == name for one in self.workers()))
+        return process, name
+
+    def ask(self, path, role="ann", headers=(), key=None):
+        """(code, body) of a GET."""
+        place = urllib.parse.urlsplit(self.url)
+        kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+        more = {"context": ssl.create_default_context(cafile="cert.pem")} if place.scheme == "https" else {}
+        connection = kind(place.hostname, place.port, timeout=20, **more)
+        bearer = {"Authorization": f"Bearer {key or token(role, role)}"} if role or key else {}
+        connection.request("GET", path, headers={**bearer, **dict(headers)})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+    def workers(self):
+        code, body = self.ask("/v1/sessions")
+        assert code == 200, (code, body)
+        return json.loads(body)["workers"]
+
+    def wait(self, true, seconds=20):
+        end = time.monotonic() + seconds
+        while not true():
+            assert time.monotonic() < end, (pathlib.Path("server.log").read_text(), pathlib.Path("worker.log").read_text())
+            time.sleep(0.02)
+
+    def stop(self):
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        codes = [process.wait(30) for process in self.processes]
+        assert all(code in (0, -signal.SIGKILL) for code in codes), codes
+
+
+@contextlib.contextmanager
+def site(*server_options, **env):
+    made = Site(server_options, env.items())
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def begun(place, **options):
+    """A session that has begun: slowly, since a pool refuses whom a busy machine would make late."""
+    session = Session(place, **options)
+    session.begin("wall", deadline_ms=1000, rate=0.25)
+    return session
+
+
+def frames_at(session, tick):
+    """Frame and pictures of a tick of a drive that holds still there."""
+    session.begin("wall", seed=3, deadline_ms=1000, rate=0.5)
+    session.act(accel=-1.0, steer=0.01)
+    session.go()
+    while session.frame()["tick"] < tick:
+        pass
+    frame = session.pause()
+    frame = session.back(frame["tick"] - tick)
+    session.send("ticks")  # behind the pictures of the frame
+    session._want("ticks")
+    return {key: value for key, value in frame.items() if key not in TIMES}, session.cameras, session.windscreen
+
+
+def frames_are_those_of_one_process():
+    server = subprocess.Popen([SWERVE, "session", "serve", "wall.json", "--listen", "127.0.0.1:0", "--save", "saved"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    with Session(server.stdout.readline().strip()) as session:
+        alone = frames_at(session, 7)
+        hello = (session.world, session.tiers, session.scenarios)
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(30) == 0
+    with site() as here:
+        names = [here.worker("--sessions", "2")[1] for _ in range(2)]
+        for name in names:
+            with Session(here.place, worker=name) as session:
+                assert (session.world, session.tiers, session.scenarios) == hello
+                found = frames_at(session, 7)
+                assert found[0] == alone[0], (found[0], alone[0])
+                assert found[1] == alone[1] and found[2] == alone[2] and len(found[2]) > 1000
+                try:
+                    session.begin("nothing")
+                    raise AssertionError("there is no such scenario")
+                except SessionError as error:
+                    assert "as \"hello\" lists them" in str(error), error
+                assert session.pause()["tick"] == 7  # the session before goes on
+        code, body = here.ask("/v1/scenario?scenario=wall")
+        assert code == 200 and json.loads(body)["scenario"] == "wall", (code, body[:200])
+        assert here.ask("/v1/scenario?scenario=none")[0] == 404
+        listed = here.workers()
+        assert sorted(one["worker"] for one in listed) == sorted(names)
+        assert all(one["places"] == 2 and one["scenarios"] == ["wall"] and one["world"] == "object" for one in listed), listed
+        for page in ("wheel.html", "wheel.js", "wheel.css"):
+            assert here.ask(f"/web/{page}", role=None)[0] == 200, page
+
+
+def a_worker_that_dies_takes_its_own_sessions_alone():
+    with site() as here:
+        workers = dict(reversed(here.worker()) for _ in range(2))
+        (one, first), (two, second) = workers.items()
+        with begun(here.place, worker=one) as lost, begun(here.place, worker=two) as kept:
+            for session in (lost, kept):
+                session.act(accel=0.5)
+                session.go()
+                session.frame()
+            begin = time.monotonic()
+            first.kill()
+            try:
+                while True:
+                    lost.frame()
+            except SessionError as error:
+                assert "worker of this session has gone" in str(error), error
+            took_s = time.monotonic() - begin
+            assert took_s < AT_ONCE_S, took_s
+            try:
+                lost.frame()
+            except SessionError as error:
+                assert "(1012)" in str(error), error
+            tick = kept.frame()["tick"]
+            while kept.frame()["tick"] < tick + 10:
+                pass
+            with begun(here.place) as third:  # at the one that is left
+                assert third.pause()["tick"] == 0
+            here.wait(lambda: [row["taken"] for row in here.workers()] == [1])
+        here.wait(lambda: [row["taken"] for row in here.workers()] == [0])
+
+
+def a_server_that_dies_is_attached_to_again():
+    with site() as here:
+        here.worker("--sessions", "1")
+        session = begun(here.place)
+        here.server.kill()
+        here.server.wait()
+        try:
+            while True:
+                session.frame()
+        except (SessionError, OSError):
+            pass
+        here.serve()
+        here.wait(lambda: len(here.workers()) == 1)
+        with begun(here.place) as again:  # the only seat is free
+            assert again.pause()["tick"] == 0
+        last = begun(here.place)
+        here.server.send_signal(signal.SIGTERM)
+        assert here.server.wait(30) == 0
+        try:
+            while True:
+                last.frame()
+        except SessionError as error:
+            assert "(1001)" in str(error) or "has gone" in str(error), error
+
+
+def memory_kib(process):
+    return int(next(line for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1])
+
+
+def a_slow_reader_gets_the_newest_frame():
+    with site() as here:
+        here.worker()
+        with begun(here.place) as slow:
+            slow.socket.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            before = memory_kib(here.server)
+            count = 150
+            for _ in range(count):  # each is answered with a frame of some 70 KB
+                slow.send("pause")
+            with begun(here.place) as quick:  # who reads is not held up, and is told as much meanwhile
+                for _ in range(count):
+                    quick.pause()
+            grown = memory_kib(here.server) - before
+            assert grown < 6 << 10, grown
+            slow.go()
+            slow.socket.socket.settimeout(10)
+            seen = [slow.frame()]
+            while seen[-1]["tick"] < 3:
+                seen.append(slow.frame())
+            ticks = [frame["tick"] for frame in seen]
+            assert ticks == sorted(ticks) and len(seen) < count * 3 // 4, ticks
+
+
+def who_writes_too_much_is_held_back():
+    """Orders without end while the worker is stopped: they are read no further, and all are obeyed when it goes on."""
+    with site() as here:
+        worker, _ = here.worker()
+        with begun(here.place) as hostile:
+            worker.send_signal(signal.SIGSTOP)
+            before = memory_kib(here.server)
+            hostile.socket.socket.settimeout(0.5)
+            text = json.dumps({"type": "act", "accel": 0.25}).ljust(4000).encode()
+            head = bytes([0x81, 0x80 | 126]) + struct.pack(">H", len(text)) + bytes(4)
+            sent = 0
+            try:
+                while sent < 64 << 20:
+                    sent += hostile.socket.socket.send(head + text)
+                raise AssertionError(f"{sent} bytes were taken")
+            except TimeoutError:
+                pass
+            assert memory_kib(here.server) - before < 6 << 10
+            worker.send_signal(signal.SIGCONT)
+
+
+def dial(url, path, headers=()):
+    """Code of the answer to a request for a WebSocket."""
+    place = urllib.parse.urlsplit(url)
+    with socket.create_connection((place.hostname, place.port), 20) as one:
+        lines = [f"GET {path} HTTP/1.1", f"Host: {place.netloc}", "Upgrade: websocket", "Connection: Upgrade",
+                 "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version: 13", *headers]
+        one.sendall("\r\n".join([*lines, "", ""]).encode())
+        return int(one.recv(1 << 16).split()[1])
+
+
+def nobody_gets_in_who_may_not():
+    with site("--sessions", "2") as here:
+        driver = token("ann", "driver")
+        assert dial(here.url, f"/v1/sessions?key={driver}") == 503  # nobody is attached
+        here.worker("--sessions", "3")
+        assert dial(here.url, f"/v1/sessions?key={driver}") == 101
+        assert dial(here.url, "/v1/sessions") == 401
+        assert dial(here.url, f"/v1/sessions?key={driver[:-1]}{'0' if driver[-1] != '0' else '1'}") == 401
+        assert dial(here.url, f"/v1/sessions?key={driver}&worker=nobody") == 404
+        assert dial(here.url, f"/v1/sessions?key={driver}", ["Origin: http://elsewhere.example"]) == 403
+        assert dial(here.url, f"/v1/sessions?key={driver}", [f"Origin: {here.url}"]) == 101
+        assert dial(here.url, "/v1/sessions", [f"Authorization: Bearer {token('reader', 'read')}"]) == 403
+        assert dial(here.url, f"/v1/sessions?key={token('w', 'worker')}") == 403
+        assert dial(here.url, f"/v1/sessions?key={token('boss', 'admin')}") == 403  # an address is no place for it
+        assert dial(here.url, "/v1/sessions", [f"Authorization: Bearer {token('boss', 'admin')}"]) == 101
+        assert dial(here.url, "/v1/sessions/worker", [f"Authorization: Bearer {driver}"]) == 403
+        assert here.ask("/v1/suites", key=driver)[0] == 403
+        assert here.ask("/v1/sessions/worker", key=token("w", "worker"))[0] == 426
+        here.wait(lambda: [row["taken"] for row in here.workers()] == [0])
+        with begun(here.place), begun(here.place):
+            assert dial(here.url, f"/v1/sessions?key={driver}") == 429  # of the tenant
+            other = token("bob", "driver", "--tenant", "beta")
+            with begun(f"{here.url}/#{other}"):
+                assert dial(here.url, f"/v1/sessions?key={token('eve', 'driver')}") == 503  # every place is taken
+    done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--relay", "jobs.db"], text=True, capture_output=True)
+    assert done.returncode == 2 and "expected the http(s):// address" in done.stderr, done.stderr
+
+
+def a_worker_that_is_refused_says_why():
+    with site() as here:
+        here.env["SWERVE_TOKEN_FILE"] = "reader.token"
+        token("reader", "read")
+        done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--relay", here.url], text=True, capture_output=True, env=here.env,
+                              timeout=30)
+        assert done.returncode == 4 and "HTTP 403" in done.stderr and "the role read" in done.stderr, (done.returncode, done.stderr)
+    with site("--sessions", "0") as here:
+        done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--relay", here.url], text=True, capture_output=True, env=here.env,
+                              timeout=30)
+        assert done.returncode == 4 and "relays none" in done.stderr, (done.returncode, done.stderr)
+
+
+def closed(connection):
+    """The code by which the server ends it."""
+    try:
+        while True:
+            connection.receive()
+    except SessionError as error:
+        return int(str(error).rsplit("(", 1)[1].rstrip(")"))
+
+
+def envelope(session, kind, text=b"", more=b""):
+    return struct.pack("<QII", session, kind, len(text)) + text + more
+
+
+def who_breaks_the_rules_is_cut_off():
+    with site() as here:
+        here.worker()
+        for data, opcode, code in [(b"x" * 4097, TEXT, 1009), (b"x", BINARY, 1003), (b"{\0}", TEXT, 1002)]:
+            with Session(here.place) as session:
+                session.socket.send(opcode, data)
+                assert closed(session.socket) == code, (data[:8], opcode)
+        place = urllib.parse.urlsplit(here.url)
+        own = {"worker": "mine", "places": 1, "world": "w", "model": "", "tiers": [], "scenarios": ["wall"]}
+        good = envelope(0, 1, json.dumps(own).encode())
+
+        def attach():
+            made = _Socket.__new__(_Socket)
+            made.socket = socket.create_connection((place.hostname, place.port), 20)
+            made.left = b""
+            made.socket.sendall((f"GET /v1/sessions/worker HTTP/1.1\r\nHost: {place.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                                 f"Authorization: Bearer {token('w', 'worker')}\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                                 "Sec-WebSocket-Version: 13\r\n\r\n").encode())
+            while b"\r\n\r\n" not in made.left:
+                made._more()
+            made.left = made.left.split(b"\r\n\r\n", 1)[1]
+            return made
+
+        for wrong in (b"", b"x" * 15, envelope(0, 0), envelope(0, 8), envelope(0, 1, b"{}"), envelope(0, 1, b"[]"), envelope(0, 2),
+                      envelope(1, 1, json.dumps(own).encode()), envelope(0, 1, json.dumps({**own, "places": 65}).encode()),
+                      envelope(0, 1, json.dumps({**own, "scenarios": [1]}).encode()), envelope(0, 3, b"\xff"), envelope(0, 3, b"a", b"b"),
+                      struct.pack("<QII", 0, 3, 1 << 31)):
+            one = attach()
+            one.send(BINARY, wrong)
+            assert closed(one) == 1002, wrong[:40]
+        one = attach()
+        one.send(BINARY, good)
+        one.send(BINARY, envelope(77, 4, b"{}", b"pictures of nobody"))  # its client may have gone
+        one.send(BINARY, good)
+        assert closed(one) == 1002
+        one = attach()
+        one.send(TEXT, b"{}")
+        assert closed(one) == 1003
+        with begun(here.place) as session:
+            assert session.pause()["tick"] == 0
+
+
+def with_tls_too():
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"], check=True,
+                   stderr=subprocess.DEVNULL)
+    os.environ["SWERVE_CA_FILE"] = "cert.pem"
+    with site("--tls-cert", "cert.pem", "--tls-key", "key.pem") as here:
+        assert here.url.startswith("https://")
+        workers = dict(reversed(here.worker()) for _ in range(2))
+        (one, first), (two, _) = workers.items()
+        with begun(here.place, worker=one) as lost, begun(here.place, worker=two) as kept:
+            for session in (lost, kept):
+                session.go()
+                session.frame()
+            gone = begun(here.place, worker=two)
+            gone.socket.socket.shutdown(socket.SHUT_RDWR)
+            gone.close()
+            begin = time.monotonic()
+            here.wait(lambda: {row["worker"]: row["taken"] for row in here.workers()} == {one: 1, two: 1})
+            assert time.monotonic() - begin < AT_ONCE_S
+            begin = time.monotonic()
+            first.kill()
+            try:
+                while True:
+                    lost.frame()
+            except SessionError as error:
+                assert "worker of this session has gone" in str(error), error
+            assert time.monotonic() - begin < AT_ONCE_S
+            tick = kept.frame()["tick"]
+            while kept.frame()["tick"] < tick + 5:
+                pass
+            assert len(kept.cameras) == 3 * 64 * 96 * 3 and kept.windscreen[:2] == b"\xff\xd8"
+    del os.environ["SWERVE_CA_FILE"]
+
+
+TESTS = [frames_are_those_of_one_process, a_worker_that_dies_takes_its_own_sessions_alone, a_server_that_dies_is_attached_to_again,
+         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
+         a_worker_that_is_refused_says_why, who_breaks_the_rules_is_cut_off, with_tls_too]
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="swerve-relay-") as work:
+        os.chdir(work)
+        pathlib.Path("wall.json").write_text(json.dumps(WALL))
+        failed = tap.run([test for test in TESTS if not sys.argv[3:] or test.__name__ in sys.argv[3:]])
+    sys.exit(1 if failed else 0)
+
+
+main()
