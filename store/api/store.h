@@ -113,12 +113,21 @@ enum { STORE_UNSTARTED_BYTES = 512 };
 struct store_mains {
     int64_t verdicts[VERDICT_COUNT];
     int64_t no_answer; /* dead jobs without an outcome of their main line */
+    int64_t cancelled; /* likewise, of jobs that were cancelled .. */
+    int64_t waiting;   /* .. that wait or are being driven */
     int64_t scenarios; /* with a result */
     int64_t logical;   /* of these, logical scenarios */
     double rate;       /* NAN without any */
     double worst;      /* were everything without a result a failure, a dead job's scenario too */
     double best;       /* or a pass */
 };
+
+/* Main lines without a result. */
+static inline int64_t store_mains_lacking(const struct store_mains *mains)
+{
+    return mains->verdicts[VERDICT_FLAGGED] + mains->verdicts[VERDICT_INVALID] + mains->no_answer +
+           mains->cancelled + mains->waiting;
+}
 
 /* Those of one planner. */
 struct store_planner_mains {
@@ -441,6 +450,10 @@ struct store_ops {
     enum status (*dead_jobs)(struct store *store, const char *suite_id, int64_t after_id,
                              struct store_job *out, uint32_t max, uint32_t *count,
                              struct error *error);
+    /* Likewise, jobs in a state of job_state_names; shadows apart. BAD_INPUT: there is none so. */
+    enum status (*jobs_in_state)(struct store *store, const char *suite_id, const char *state,
+                                 int64_t after_id, struct store_job *out, uint32_t max,
+                                 uint32_t *count, struct error *error);
     /* By planner, then tier; those of more than `max` rows are left out. */
     enum status (*mains)(struct store *store, const char *suite_id,
                          struct store_planner_mains *rows, uint32_t max, uint32_t *count,

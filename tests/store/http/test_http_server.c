@@ -201,6 +201,8 @@ static void calls_that_look_arrive(void)
     EXPECT_OK(ops->worker_gone(store, "w/1", &error), error);
     EXPECT_OK(ops->dead_jobs(store, suite, 0, &job, 1, &count, &error), error);
     EXPECT_INT(count, 0);
+    EXPECT_OK(ops->jobs_in_state(store, suite, "dead", 0, &job, 1, &count, &error), error);
+    EXPECT_INT(count, 0);
     int64_t cancelled_jobs = 0;
     EXPECT_OK(ops->cancel(store, suite, &cancelled_jobs, &error), error);
     EXPECT_INT(cancelled_jobs, 1);
