@@ -167,7 +167,8 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
     json_object_set_new(json, "tflop", json_real((double)status->mflop / 1e6));
     json_object_set_new(json, "miles",
                         json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
-    json_object_set_new(json, "usd", json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
+    json_object_set_new(json, "billed_usd",
+                        json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
     json_object_set_new(json, "budget_uusd", json_integer((json_int_t)status->budget_uusd));
     json_object_set_new(json, "stopped_by_budget", json_boolean(status->stopped_by_budget));
     return json;
@@ -176,7 +177,7 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
 /* A rate, and what it would be with all that has no result failed, or passed. */
 static void rate_line(const char *planner, enum tier tier, const struct store_mains *mains)
 {
-    if (mains->scenarios + store_mains_lacking(mains) == 0) {
+    if (mains->scenarios + store_mains_lacking(mains) - mains->waiting == 0) { /* nothing ended */
         return;
     }
     text_print(stdout, "  %s%s%s: main lines of %lld scenario%s, of %lld logical", planner,
@@ -270,7 +271,7 @@ static void status_line(const char *id, const struct store_suite_status *status,
                    (long long)status->rollouts_audit);
     }
     char bill[SUMMARY_MONEY_BYTES];
-    text_print(stdout, "  %.2f miles  %s\n",
+    text_print(stdout, "  %.2f miles  bill: %s\n",
                (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
                summary_uusd_text(status->cost_uusd, bill));
     progress_line(status);

@@ -440,6 +440,7 @@ with sqlite3.connect("flagged.db") as db:
 # What the teacher answered for a flagged drive has a result, wherever that is told; an answer that was cancelled is one main line.
 what_the_teacher_answered_is_answered() {
     cp -r "$SWERVE_MODELS" strict
+    sed -e 's/"horizon_s": 0.1/"horizon_s": 0.4/' -e 's/"id": "short"/"id": "strict"/' tiny.json >strict.json
     python3 - <<'PY'
 import json, pathlib
 for path in pathlib.Path("strict").glob("student*.health.json"):
@@ -448,11 +449,11 @@ for path in pathlib.Path("strict").glob("student*.health.json"):
         degree["mass_low"]["bound"] = 0.9999
     path.write_text(json.dumps(bounds))
 PY
-    code 0 "$swerve" run tiny.json --store strict.db --workers 1 --models strict --seeds 2 --audit off --gate --junit strict.xml --summary strict.md
+    code 0 "$swerve" run strict.json --store strict.db --workers 1 --models strict --seeds 2 --audit off --gate --junit strict.xml --summary strict.md
     says out "gate met"
     grep -q 'tests="2" failures="0" errors="0" skipped="0"' strict.xml || fail "$(cat strict.xml)"
     ! grep -q "no result\|Did not pass" strict.md || fail "$(cat strict.md)"
-    code 0 "$swerve" submit tiny.json --store strict.db --models strict --seeds 3 --fresh --audit off --json
+    code 0 "$swerve" submit strict.json --store strict.db --models strict --seeds 3 --fresh --audit off --json
     suite=$(python3 -c 'import json; print(json.load(open("out"))["suite"])')
     code 0 "$swerve" worker --store strict.db --pool bulk --drain --models strict
     code 0 "$swerve" cancel "$suite" --store strict.db
