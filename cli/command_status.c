@@ -264,11 +264,12 @@ static void status_line(const char *id, const struct store_suite_status *status,
         }
     }
     if (status->rollouts[VERDICT_INVALID] > 0) {
-        text_print(stdout, "  %lld rollouts invalid", (long long)status->rollouts[VERDICT_INVALID]);
+        text_print(stdout, "  %lld rollout%s invalid", (long long)status->rollouts[VERDICT_INVALID],
+                   summary_plural(status->rollouts[VERDICT_INVALID]));
     }
     if (status->rollouts_audit > 0) {
-        text_print(stdout, "  %lld rollouts in no rate: audits, goldens, clips",
-                   (long long)status->rollouts_audit);
+        text_print(stdout, "  %lld rollout%s in no rate: audits, goldens, clips",
+                   (long long)status->rollouts_audit, summary_plural(status->rollouts_audit));
     }
     char bill[SUMMARY_MONEY_BYTES];
     text_print(stdout, "  %.2f miles  bill: %s\n",

@@ -79,6 +79,12 @@ static void put_head(FILE *stream, const struct reading *reading)
         add(&line, ": %s", reading->scenario->title);
     }
     put(stream, "scenario", &line);
+    line = (struct line){.used = 0};
+    if (outcome->audit_of != 0 && !outcome_is_made(outcome)) {
+        add(&line, "of job %lld by the teacher: a second opinion, in no rate",
+            (long long)outcome->audit_of);
+    }
+    put(stream, "audit", &line);
 }
 
 /* Whether an outcome is a clip of training data, which is no drive and has no trace. */

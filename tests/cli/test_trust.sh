@@ -496,7 +496,7 @@ what_they_differ_on_is_a_suite() {
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
 
-echo 1..21 >&3
+echo 1..22 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t what_is_clipped_is_measured_clipped

@@ -340,8 +340,8 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
         status = route_frozen(scenario, &options->policy, &decision, error);
     }
     if (status == STATUS_OK && is_learned(decision.tier)) {
-        status = find_horizons(options, decision.tier, horizons, error);
-        THEN(status, route_within_horizon(scenario, options->beyond, horizons, &decision, error));
+        TRY(find_horizons(options, decision.tier, horizons, error)); /* no scenario is at fault */
+        status = route_within_horizon(scenario, options->beyond, horizons, &decision, error);
     }
     if (status != STATUS_OK) {
         return error_prefix(error, "%s", entry->file);
