@@ -673,9 +673,8 @@ int command_run(int argc, char **argv)
         "SUITE [options]",
         "Runs a suite in closed loop and reports on it. Exits 1 when a gate is not met or main\n"
         "lines were cancelled, as by --budget, 6 when a planner cannot start or fails in every\n"
-        "rollout, or when jobs are dead (attempts used up, no answer), 130 or 143 when a signal "
-        "interrupted it: what is finished is kept, and the\n"
-        "same command goes on.",
+        "rollout, or when jobs are dead (attempts used up, no answer), 130 or 143 when a signal\n"
+        "interrupted it: what is finished is kept, and the same command goes on.",
         CLI_ROWS(rows, 1, 1),
     };
     const char *path = NULL;

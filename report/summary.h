@@ -160,7 +160,27 @@ void summary_finish(struct summary *summary);
 /* Adds an outcome, which cost `usd`, to the counts of a row. */
 void summary_add_counts(struct summary_row *row, const struct kept_outcome *outcome, double usd);
 
+enum { SUMMARY_SEEDS_BYTES = 400, SUMMARY_MONEY_BYTES = 48 }; /* texts */
+
 /* ---- summary_causes.c ---- */
+
+/* Reads the main lines that have no outcome; outcomes and status are there. */
+enum status summary_load_undriven(struct store *store, const char *suite_id,
+                                  struct summary *summary, struct error *error);
+
+/* The main lines without a result that no other job answers for, by what became of them (NULL: not
+ * asked): terminal, JSON, gates, exit codes and files for CI all have them from here. One that was
+ * flagged, and whose answer has no outcome, is one, and counts as what that is. Returns how many.
+ */
+int64_t summary_lacking(const struct summary *summary, int64_t lacking[SUMMARY_LACK_COUNT]);
+/* Whether outcome `index` is one of them. */
+bool summary_lacks(const struct summary *summary, uint32_t index);
+
+/* One of them in words: "without an answer"; and all as "2 invalid, 1 flagged"; "": there are none.
+ */
+extern const char *const summary_lack_names[SUMMARY_LACK_COUNT];
+const char *summary_lacking_text(const int64_t lacking[SUMMARY_LACK_COUNT],
+                                 char out[SUMMARY_SEEDS_BYTES]);
 
 enum { SUMMARY_INVALID_MAX = 12 };
 
@@ -264,10 +284,8 @@ const struct summary_part *summary_row_lowest(const struct summary_row *row);
 const struct summary_part *summary_row_part(const struct summary_row *row, const char *planner,
                                             enum tier tier);
 
-/* For the terminal and the report; all return `out`. */
-enum { SUMMARY_SEEDS_BYTES = 400, SUMMARY_MONEY_BYTES = 48 };
-
-/* A rate with its interval; "-" without cases. */
+/* For the terminal and the report; all return `out`. A rate with its interval; "-" without cases.
+ */
 const char *summary_interval_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES]);
 
 /* The largest logical scenario's share of the rate, where it is a quarter or more; else "". */
@@ -395,26 +413,6 @@ json_t *summary_json(const struct summary *summary);
 
 /* The figures of one row, as "by_slice" and "by_tier" hold them. New reference or NULL. */
 json_t *summary_row_json(const struct summary_row *row);
-
-/* ---- summary_undriven.c ---- */
-
-/* Reads the main lines that have no outcome; outcomes and status are there. */
-enum status summary_load_undriven(struct store *store, const char *suite_id,
-                                  struct summary *summary, struct error *error);
-
-/* The main lines without a result that no other job answers for, by what became of them (NULL: not
- * asked): terminal, JSON, gates, exit codes and files for CI all have them from here. One that was
- * flagged, and whose answer has no outcome, is one, and counts as what that is. Returns how many.
- */
-int64_t summary_lacking(const struct summary *summary, int64_t lacking[SUMMARY_LACK_COUNT]);
-/* Whether outcome `index` is one of them. */
-bool summary_lacks(const struct summary *summary, uint32_t index);
-
-/* One of them in words: "without an answer"; and all as "2 invalid, 1 flagged"; "": there are none.
- */
-extern const char *const summary_lack_names[SUMMARY_LACK_COUNT];
-const char *summary_lacking_text(const int64_t lacking[SUMMARY_LACK_COUNT],
-                                 char out[SUMMARY_SEEDS_BYTES]);
 
 /* ---- summary_learned.c ---- */
 

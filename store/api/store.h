@@ -108,13 +108,12 @@ enum { STORE_UNSTARTED_BYTES = 512 };
 
 #define STORE_BUDGET_UUSD_MAX INT64_C(1000000000000000) /* a thousand million dollars */
 
-/* Main lines of a suite in one tier, audits and shadows apart, by their end; and the rate that
- * passes (store/api/share.h). */
+/* Main lines in one tier, audits and shadows apart, by their end; the rate (store/api/share.h). */
 struct store_mains {
     int64_t verdicts[VERDICT_COUNT];
     int64_t no_answer; /* dead jobs without an outcome of their main line */
     int64_t cancelled; /* likewise, of jobs that were cancelled .. */
-    int64_t waiting;   /* .. that wait or are being driven */
+    int64_t waiting;   /* .. or that wait or are being driven */
     int64_t scenarios; /* with a result */
     int64_t logical;   /* of these, logical scenarios */
     double rate;       /* NAN without any */

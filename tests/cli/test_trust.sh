@@ -437,7 +437,7 @@ with sqlite3.connect("flagged.db") as db:
     says out "FLAGS of student"
     says out "5 of 12 main lines were flagged"
 }
-# What the teacher answered for a flagged drive has a result, wherever that is told; an answer that was cancelled is one main line.
+# Answers of the teacher for flagged drives are results, wherever they are told; one that was cancelled is one main line.
 what_the_teacher_answered_is_answered() {
     cp -r "$SWERVE_MODELS" strict
     sed -e 's/"horizon_s": 0.1/"horizon_s": 0.4/' -e 's/"id": "short"/"id": "strict"/' tiny.json >strict.json

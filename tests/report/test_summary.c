@@ -1075,6 +1075,38 @@ static void the_terminal_shows_every_row(void)
     summary_finish(&summary);
 }
 
+/* A branch whose main line ended before its fork is a rollout of its meter, and in no figure of it.
+ */
+static void what_never_began_is_counted(void)
+{
+    struct summary summary;
+    struct error error;
+    struct meter *meters = NULL;
+    uint32_t count = 0;
+    double figures[2];
+    for (int late = 0; late < 2; late++) {
+        made_count = 0;
+        struct outcome *drive = plain_outcome("a", 1, VERDICT_FAIL);
+        drive->ticks = 42;
+        drive->device_ns = 42000;
+        if (late) {
+            struct outcome *branch = plain_outcome("a", 1, VERDICT_FAIL);
+            strcpy(branch->branch_id, "late");
+            branch->ticks = branch->prefix_ticks = 42;
+            branch->device_ns = 0;
+        }
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        EXPECT_OK(meters_of(&summary, &meters, &count, &error), error);
+        EXPECT_INT(count, 1);
+        EXPECT_INT(meters[0].rollouts, late + 1);
+        figures[late] = meters[0].tick_ms[0];
+        free(meters);
+        summary_finish(&summary);
+    }
+    EXPECT_NEAR(figures[0], figures[1], 0);
+    EXPECT_NEAR(figures[0], 0.001, 1e-12);
+}
+
 /* A count and a rate of it look alike: of 20 km, 5 drives at fault are 250 per 1,000 km. */
 static void drives_at_fault_stand_beside_their_rate(void)
 {
@@ -1538,10 +1570,11 @@ int main(void)
         TEST(each_scenario_counts_once), TEST(a_planner_that_died_once_is_told_of),
         TEST(points_of_a_grid_are_one_draw), TEST(tiers_are_not_mixed),
         TEST(planners_are_not_mixed), TEST(dead_jobs_are_in_the_range),
-        TEST(what_was_not_driven_is_in_the_range), TEST(a_flagged_job_that_is_dead_counts_once),
-        TEST(flagged_main_lines_give_a_range), TEST(dead_jobs_are_named_up_to_ten),
-        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
-        TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),
+        TEST(what_never_began_is_counted), TEST(what_was_not_driven_is_in_the_range),
+        TEST(a_flagged_job_that_is_dead_counts_once), TEST(flagged_main_lines_give_a_range),
+        TEST(dead_jobs_are_named_up_to_ten), TEST(jobs_without_figures_are_counted),
+        TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),
+        TEST(drives_at_fault_stand_beside_their_rate),
         TEST(extended_scores_are_means_of_those_that_have_one),
         TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
         TEST(an_error_is_told_once), TEST(flags_lead_to_who_answered),
