@@ -437,6 +437,14 @@ with sqlite3.connect("flagged.db") as db:
     says out "FLAGS of student"
     says out "5 of 12 main lines were flagged"
 }
+# A worker names the file that is not the model whose bounds stand beside it.
+a_damaged_model_is_named() {
+    cp -r "$SWERVE_MODELS" flipped
+    code 0 "$swerve" submit tiny.json --store flipped.db --audit off
+    printf x | dd of=flipped/student.safetensors bs=1 seek=100000 conv=notrunc 2>/dev/null
+    SWERVE_MODEL_CACHE=$work/none "$swerve" worker --store flipped.db --drain --models flipped >out 2>err
+    says err "flipped/student.safetensors has its health bounds and is not it: expected SHA-256 $(sha256sum <"$SWERVE_MODELS/student.safetensors" | cut -c-64), found $(sha256sum <flipped/student.safetensors | cut -c-64)"
+}
 # Answers of the teacher for flagged drives are results, wherever they are told; one that was cancelled is one main line.
 what_the_teacher_answered_is_answered() {
     cp -r "$SWERVE_MODELS" strict
@@ -496,7 +504,7 @@ what_they_differ_on_is_a_suite() {
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
 
-echo 1..22 >&3
+echo 1..23 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t what_is_clipped_is_measured_clipped
@@ -517,6 +525,7 @@ t a_server_freezes_by_its_policy
 t the_store_holds_a_floor
 t flags_have_a_monitor_of_their_own
 t what_the_teacher_answered_is_answered
+t a_damaged_model_is_named
 t the_teacher_keeps_up_or_it_is_said
 t what_they_differ_on_is_a_suite
 [ "$failed" = 0 ]
