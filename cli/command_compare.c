@@ -175,8 +175,12 @@ static enum status load_side(const struct compare_options *options, struct store
                              struct named_side *named, struct error *error)
 {
     TRY(find_side(options, shared, named, error));
-    return compare_side_load(&named->side, named->planner[0] != '\0' ? named->planner : NULL,
-                             error);
+    const char *planner = named->planner[0] != '\0' ? named->planner : NULL;
+    enum status status = compare_side_load(&named->side, planner, error);
+    if (status == STATUS_NOT_FOUND && planner != NULL && options->suite == NULL) {
+        return error_prefix(error, "%s: no suite, run or baseline has this name", planner);
+    }
+    return status;
 }
 
 /* The form of one of the files for a CI system. */

@@ -355,22 +355,22 @@ static enum status write_exports(const struct run_options *options, struct store
                : STATUS_OK;
 }
 
-/* Says what a gate missed, or that it is met: the last line. Returns the exit code. */
-static int tell_missed(const json_t *missed, bool json)
+/* Says that main lines were not driven, which nothing else fails on. Returns the exit code. */
+static int tell_undriven(const struct summary *summary)
 {
-    if (missed == NULL) {
-        text_print(stderr, "swerve: out of memory for what the gate missed\n");
-        return status_exit_code(STATUS_NO_MEMORY);
+    char names[SUMMARY_SEEDS_BYTES];
+    char budget[SUMMARY_BUDGET_BYTES];
+    int64_t lacking[SUMMARY_LACK_COUNT];
+    long long missing = (long long)summary_lacking(summary, lacking);
+    if (lacking[SUMMARY_CANCELLED] + lacking[SUMMARY_WAITING] == 0) {
+        return 0;
     }
-    size_t i;
-    json_t *sentence;
-    json_array_foreach (missed, i, sentence) {
-        text_print(stderr, "swerve: gate not met: %s\n", json_string_value(sentence));
-    }
-    if (json_array_size(missed) == 0 && !json) {
-        text_print(stdout, "gate met\n");
-    }
-    return json_array_size(missed) == 0 ? 0 : status_exit_code(STATUS_MISMATCH);
+    text_print(stderr, "swerve: %lld main line%s without a result (%.100s)%s%s\n", missing,
+               summary_plural(missing), summary_lacking_text(lacking, names),
+               summary->status.stopped_by_budget ? ": " : "",
+               summary->status.stopped_by_budget ? summary_budget_text(&summary->status, budget)
+                                                 : "");
+    return status_exit_code(STATUS_MISMATCH);
 }
 
 /* Prints or writes everything that the finished suite has to show, of which `known` jobs were done
@@ -397,8 +397,7 @@ static int present(const struct run_options *options, struct store *store,
     int64_t dead = summary.status.jobs[JOB_DEAD] - summary.status.audits_dead;
     int64_t invalid = summary_invalid_mains(&summary);
     bool all_invalid = invalid > 0 && summary.total.main_total == 0;
-    int64_t unanswered = summary_unanswered(&summary) + summary.status.jobs[JOB_CANCELLED];
-    json_t *missed = gate_missed(&options->gate, &summary, unanswered);
+    json_t *missed = gate_missed(&options->gate, &summary);
     if (options->json) {
         json_t *json = summary_json(&summary);
         if (json != NULL) {
@@ -421,6 +420,9 @@ static int present(const struct run_options *options, struct store *store,
     }
     bool failed_everywhere = planner_failed_everywhere(&summary);
     int64_t planner_errors = summary.total.verdicts[VERDICT_PLANNER_ERROR];
+    if (code == 0 && !options->gate.asked) {
+        code = tell_undriven(&summary);
+    }
     summary_finish(&summary);
     if (all_invalid) {
         text_print(stderr, "swerve: not one of %lld main lines is valid\n", (long long)invalid);
@@ -430,7 +432,7 @@ static int present(const struct run_options *options, struct store *store,
                    (long long)planner_errors);
     }
     if (code == 0 && options->gate.asked) {
-        code = tell_missed(missed, options->json);
+        code = gate_tell(missed, options->json);
     }
     json_decref(missed);
     if (all_invalid && (code == 0 || code == status_exit_code(STATUS_MISMATCH))) {
@@ -671,10 +673,10 @@ int command_run(int argc, char **argv)
     const struct cli_command command = {
         "run",
         "SUITE [options]",
-        "Runs a suite in closed loop and reports on it. Exits 1 when a gate is not met, 6 when a\n"
-        "planner cannot start or fails in every rollout, or when jobs are dead (attempts used up,\n"
-        "no answer), 130 or 143 when a signal interrupted it: what is finished is kept, and the\n"
-        "same command goes on.",
+        "Runs a suite in closed loop and reports on it. Exits 1 when a gate is not met or main\n"
+        "lines were cancelled, as by --budget, 6 when a planner cannot start or fails in every\n"
+        "rollout, or when jobs are dead (attempts used up, no answer), 130 or 143 when a signal\n"
+        "interrupted it: what is finished is kept, and the same command goes on.",
         CLI_ROWS(rows, 1, 1),
     };
     const char *path = NULL;

@@ -47,18 +47,13 @@ struct planner_rates {
     struct store_planner_mains rows[PLANNER_RATES_MAX];
 };
 
-/* Main lines without a result. */
-static int64_t lacking(const struct store_mains *mains)
-{
-    return mains->verdicts[VERDICT_FLAGGED] + mains->verdicts[VERDICT_INVALID] + mains->no_answer;
-}
-
 static json_t *row_json(const struct store_mains *mains)
 {
     json_t *row = json_pack(
-        "{s:I, s:I, s:I, s:o, s:o, s:o}", "scenarios", (json_int_t)mains->scenarios,
+        "{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "scenarios", (json_int_t)mains->scenarios,
         "logical_scenarios", (json_int_t)mains->logical, "no_answer", (json_int_t)mains->no_answer,
-        "rate", json_finite_new(mains->rate), "if_missing_fail", json_finite_new(mains->worst),
+        "cancelled", (json_int_t)mains->cancelled, "waiting", (json_int_t)mains->waiting, "rate",
+        json_finite_new(mains->rate), "if_missing_fail", json_finite_new(mains->worst),
         "if_missing_pass", json_finite_new(mains->best));
     for (int v = 0; v < VERDICT_COUNT; v++) {
         json_object_set_new(row, verdict_names[v], json_integer((json_int_t)mains->verdicts[v]));
@@ -77,7 +72,7 @@ static void mains_json(json_t *json, const struct store_suite_status *status,
     double rate = 0;
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         const struct store_mains *mains = &status->mains[tier];
-        if (mains->scenarios + lacking(mains) > 0) {
+        if (mains->scenarios + progress_lacking(mains) > 0) {
             json_object_set_new(by_tier, tier_names[tier], row_json(mains));
             rated++;
             rate = mains->rate;
@@ -172,7 +167,8 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
     json_object_set_new(json, "tflop", json_real((double)status->mflop / 1e6));
     json_object_set_new(json, "miles",
                         json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
-    json_object_set_new(json, "usd", json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
+    json_object_set_new(json, "billed_usd",
+                        json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
     json_object_set_new(json, "budget_uusd", json_integer((json_int_t)status->budget_uusd));
     json_object_set_new(json, "class", json_string(suite_class_names[status->of_class]));
     json_object_set_new(json, "stopped_by_budget", json_boolean(status->stopped_by_budget));
@@ -182,7 +178,7 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
 /* A rate, and what it would be with all that has no result failed, or passed. */
 static void rate_line(const char *planner, enum tier tier, const struct store_mains *mains)
 {
-    if (mains->scenarios + lacking(mains) == 0) {
+    if (mains->scenarios + progress_lacking(mains) - mains->waiting == 0) { /* nothing ended */
         return;
     }
     text_print(stdout, "  %s%s%s: main lines of %lld scenario%s, of %lld logical", planner,
@@ -191,12 +187,13 @@ static void rate_line(const char *planner, enum tier tier, const struct store_ma
     if (mains->scenarios > 0) {
         text_print(stdout, ", pass in %.1f%%", 100 * mains->rate);
     }
-    if (lacking(mains) > 0) {
-        text_print(stdout,
-                   "; %lld without a result (%lld flagged, %lld invalid, %lld unanswered): "
-                   "%.1f%% to %.1f%%",
-                   (long long)lacking(mains), (long long)mains->verdicts[VERDICT_FLAGGED],
-                   (long long)mains->verdicts[VERDICT_INVALID], (long long)mains->no_answer,
+    if (progress_lacking(mains) > 0) {
+        const int64_t lacking[SUMMARY_LACK_COUNT] = {
+            mains->verdicts[VERDICT_FLAGGED], mains->verdicts[VERDICT_INVALID], mains->no_answer,
+            mains->cancelled, mains->waiting};
+        char names[SUMMARY_SEEDS_BYTES];
+        text_print(stdout, "; %lld without a result (%s): %.1f%% to %.1f%%",
+                   (long long)progress_lacking(mains), summary_lacking_text(lacking, names),
                    100 * mains->worst, 100 * mains->best);
     }
     text_print(stdout, "\n");
@@ -268,14 +265,15 @@ static void status_line(const char *id, const struct store_suite_status *status,
         }
     }
     if (status->rollouts[VERDICT_INVALID] > 0) {
-        text_print(stdout, "  %lld rollouts invalid", (long long)status->rollouts[VERDICT_INVALID]);
+        text_print(stdout, "  %lld rollout%s invalid", (long long)status->rollouts[VERDICT_INVALID],
+                   summary_plural(status->rollouts[VERDICT_INVALID]));
     }
     if (status->rollouts_audit > 0) {
-        text_print(stdout, "  %lld rollouts in no rate: audits, goldens, clips",
-                   (long long)status->rollouts_audit);
+        text_print(stdout, "  %lld rollout%s in no rate: audits, goldens, clips",
+                   (long long)status->rollouts_audit, summary_plural(status->rollouts_audit));
     }
     char bill[SUMMARY_MONEY_BYTES];
-    text_print(stdout, "  %.2f miles  %s\n",
+    text_print(stdout, "  %.2f miles  bill: %s\n",
                (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
                summary_uusd_text(status->cost_uusd, bill));
     progress_line(status);

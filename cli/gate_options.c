@@ -4,6 +4,7 @@
 #include "cli/gate_options.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "report/meters.h"
 #include "schemas/json_read.h"
@@ -373,7 +374,7 @@ static void name_lost(const struct summary *summary, char *text, size_t capacity
     for (uint32_t i = 0; i < summary->outcome_count && used < capacity; i++) {
         const struct kept_outcome *outcome = &summary->outcomes[i];
         if (outcome->branch_id[0] != '\0' || outcome->verdict == VERDICT_PASS ||
-            summary_is_answered(summary, i)) {
+            (outcome->verdict == VERDICT_FLAGGED && !summary_lacks(summary, i))) {
             continue;
         }
         if (lost++ < NAMED_MAX) {
@@ -382,11 +383,11 @@ static void name_lost(const struct summary *summary, char *text, size_t capacity
                                  outcome->scenario_id, verdict_names[outcome->verdict]);
         }
     }
-    for (uint32_t i = 0; i < summary->unanswered_count && used < capacity; i++) {
+    for (uint32_t i = 0; i < summary->undriven_count && used < capacity; i++) {
         if (lost++ < NAMED_MAX) {
-            used +=
-                (size_t)snprintf(text + used, capacity - used, "%s%s (no answer)",
-                                 lost == 1 ? ": " : ", ", summary->unanswered[i].spec.scenario_id);
+            used += (size_t)snprintf(text + used, capacity - used, "%s%s (%s)",
+                                     lost == 1 ? ": " : ", ", summary->undriven[i].scenario_id,
+                                     summary_lack_names[summary->undriven[i].lack]);
         }
     }
     if (lost > NAMED_MAX && used < capacity) {
@@ -396,14 +397,17 @@ static void name_lost(const struct summary *summary, char *text, size_t capacity
 
 /* The whole: its lowest rate, and what has no result. */
 static void judge_all(const struct gate_options *options, const struct summary *summary,
-                      int64_t unanswered, struct judging *judging)
+                      struct judging *judging)
 {
     const struct summary_part *lowest = summary_row_lowest(&summary->total);
     double rate = lowest != NULL ? rate_estimate(&lowest->rate).value : 0.0;
     char planner[LIMIT_SPEC_BYTES + 16] = "";
     char text[LIMIT_SPEC_BYTES + 1024] = "";
+    char names[SUMMARY_SEEDS_BYTES];
+    int64_t lacking[SUMMARY_LACK_COUNT];
+    int64_t missing = summary_lacking(summary, lacking);
     bool low = rate < options->rate - RATE_SLACK;
-    if (!low && unanswered == 0) {
+    if (!low && missing == 0) {
         return;
     }
     if (options->rate > 0) {
@@ -411,10 +415,11 @@ static void judge_all(const struct gate_options *options, const struct summary *
                  100 * options->rate,
                  lowest != NULL ? planner_text(&summary->total, lowest, planner) : "");
     }
-    if (unanswered > 0) {
+    if (missing > 0) {
         size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, "%s%lld main line%s without a result",
-                 used > 0 ? "; " : "", (long long)unanswered, summary_plural(unanswered));
+        snprintf(text + used, sizeof text - used, "%s%lld main line%s without a result (%.100s)",
+                 used > 0 ? "; " : "", (long long)missing, summary_plural(missing),
+                 summary_lacking_text(lacking, names));
         if (lowest != NULL) {
             used = strlen(text);
             snprintf(text + used, sizeof text - used, ", %.1f%% had they failed",
@@ -425,14 +430,13 @@ static void judge_all(const struct gate_options *options, const struct summary *
     miss(judging, "%s", text);
 }
 
-json_t *gate_missed(const struct gate_options *options, const struct summary *summary,
-                    int64_t unanswered)
+json_t *gate_missed(const struct gate_options *options, const struct summary *summary)
 {
     struct judging judging = {.missed = json_array()};
     if (!options->asked) {
         return judging.missed;
     }
-    judge_all(options, summary, unanswered, &judging);
+    judge_all(options, summary, &judging);
     judge_slices(options, summary, &judging);
     if (options->earlier != NULL) {
         judge_baseline(options, summary, &judging);
@@ -446,6 +450,23 @@ json_t *gate_missed(const struct gate_options *options, const struct summary *su
         judging.missed = NULL;
     }
     return judging.missed;
+}
+
+int gate_tell(const json_t *missed, bool json)
+{
+    if (missed == NULL) {
+        text_print(stderr, "swerve: out of memory for what the gate missed\n");
+        return status_exit_code(STATUS_NO_MEMORY);
+    }
+    size_t i;
+    json_t *sentence;
+    json_array_foreach (missed, i, sentence) {
+        text_print(stderr, "swerve: gate not met: %s\n", json_string_value(sentence));
+    }
+    if (json_array_size(missed) == 0 && !json) {
+        text_print(stdout, "gate met\n");
+    }
+    return json_array_size(missed) == 0 ? 0 : status_exit_code(STATUS_MISMATCH);
 }
 
 void gate_put(const struct gate_options *options, json_t *missed, json_t *json)

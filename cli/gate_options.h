@@ -62,10 +62,12 @@ enum status gate_options_read(struct gate_options *options, struct error *error)
 void gate_options_finish(struct gate_options *options);
 
 /* Sentences about what the suite missed, as JSON texts; empty: every gate is met, or none asked
- * for. `unanswered`: main lines without a result, which miss any gate. The caller's; NULL: out of
- * memory. */
-json_t *gate_missed(const struct gate_options *options, const struct summary *summary,
-                    int64_t unanswered);
+ * for. Main lines without a result miss any gate. The caller's; NULL: out of memory. */
+json_t *gate_missed(const struct gate_options *options, const struct summary *summary);
+
+/* Says what a gate missed on stderr, or that it is met, as the last line, unless `json` goes there.
+ * Returns the exit code. */
+int gate_tell(const json_t *missed, bool json);
 
 /* Puts "gate_met", null where no gate is asked for, and "gate_missed" into an object. */
 void gate_put(const struct gate_options *options, json_t *missed, json_t *json);

@@ -66,6 +66,8 @@ static void quantiles(double *values, uint32_t count, double out[METER_QUANTILES
     }
 }
 
+/* All of one key are its rollouts; what never began, as a branch whose main line ended before, or
+ * was not measured has no share in its figures. */
 static struct meter meter_make(const struct entry *entries, uint32_t count, double *scratch)
 {
     const struct kept_outcome *first = entries[0].outcome;
@@ -75,21 +77,28 @@ static struct meter meter_make(const struct entry *entries, uint32_t count, doub
     snprintf(meter.model_hash, sizeof meter.model_hash, "%s", first->model_hash);
     snprintf(meter.sampler, sizeof meter.sampler, "%s", first->sampler);
     uint32_t pages_used_percent = 0;
+    uint32_t measured = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct kept_outcome *outcome = entries[i].outcome;
+        if (!is_metered(outcome)) {
+            continue;
+        }
         summary_add_work(&meter.work, outcome, own_ticks(outcome), entries[i].usd);
         if (outcome->pages_used_percent > pages_used_percent) {
             pages_used_percent = outcome->pages_used_percent;
         }
-        scratch[i] = (double)outcome->device_ns / own_ticks(outcome) / (double)NS_PER_MS;
+        scratch[measured++] = (double)outcome->device_ns / own_ticks(outcome) / (double)NS_PER_MS;
     }
-    quantiles(scratch, count, meter.tick_ms);
+    quantiles(scratch, measured, meter.tick_ms);
     meter.pages_free_min =
         pages_used_percent > 0 ? (100.0 - (double)pages_used_percent) / 100.0 : NAN;
+    measured = 0;
     for (uint32_t i = 0; i < count; i++) {
-        scratch[i] = (double)entries[i].outcome->device_ns / (double)NS_PER_S;
+        if (is_metered(entries[i].outcome)) {
+            scratch[measured++] = (double)entries[i].outcome->device_ns / (double)NS_PER_S;
+        }
     }
-    quantiles(scratch, count, meter.rollout_s);
+    quantiles(scratch, measured, meter.rollout_s);
     return meter;
 }
 
@@ -106,17 +115,19 @@ enum status meters_of(const struct summary *summary, struct meter **out, uint32_
                              ? STATUS_OK
                              : error_set(error, STATUS_NO_MEMORY, "meters: out of memory");
     for (uint32_t i = 0; status == STATUS_OK && i < all; i++) {
-        if (is_metered(&summary->outcomes[i])) {
-            double usd = summary->outcome_usd != NULL ? summary->outcome_usd[i] : 0.0;
-            entries[used++] = (struct entry){&summary->outcomes[i], usd};
-        }
+        double usd = summary->outcome_usd != NULL ? summary->outcome_usd[i] : 0.0;
+        entries[used++] = (struct entry){&summary->outcomes[i], usd};
     }
     if (used > 0) {
         qsort(entries, used, sizeof *entries, compare_entries);
     }
     for (uint32_t first = 0, end; status == STATUS_OK && first < used; first = end) {
+        bool measured = is_metered(entries[first].outcome);
         for (end = first + 1; end < used && compare_entries(&entries[first], &entries[end]) == 0;) {
-            end++;
+            measured = is_metered(entries[end++].outcome) || measured;
+        }
+        if (!measured) {
+            continue;
         }
         status = array_room(&meters, made, sizeof *meters, error);
         if (status == STATUS_OK) {

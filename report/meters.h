@@ -18,7 +18,7 @@ struct meter {
     enum tier tier;
     char model_hash[SHA256_HEX_BYTES]; /* "": the world has none */
     char sampler[LIMIT_ID_BYTES];
-    int64_t rollouts; /* that simulated a tick of their own */
+    int64_t rollouts; /* also those that simulated no tick of their own, which are in no figure */
     struct summary_work work;
     double pages_free_min; /* share of frame pages that was free at the fullest; NAN: it has none */
     double tick_ms[METER_QUANTILES];   /* of rollouts' mean ticks, by nearest rank */

@@ -80,6 +80,12 @@ static void put_head(FILE *stream, const struct reading *reading)
         add(&line, ": %s", reading->scenario->title);
     }
     put(stream, "scenario", &line);
+    line = (struct line){.used = 0};
+    if (outcome->audit_of != 0 && !outcome_is_made(outcome)) {
+        add(&line, "of job %lld by the teacher: a second opinion, in no rate",
+            (long long)outcome->audit_of);
+    }
+    put(stream, "audit", &line);
 }
 
 /* Whether an outcome is a clip of training data, which is no drive and has no trace. */
@@ -236,15 +242,25 @@ static bool is_ego_branch(const struct branch *branch)
     return own;
 }
 
-/* Branches of its job in which ego acted for the planner, by whether they passed. */
-static uint32_t add_branches(struct line *line, const struct reading *reading, bool passed)
+enum ending { PASSED, FAILED, NEVER_BEGAN };
+
+/* A branch whose main line ended before its fork drove nothing: its verdict is that main line's. */
+static enum ending ending_of(const struct outcome *outcome)
+{
+    return outcome->ticks <= outcome->prefix_ticks ? NEVER_BEGAN
+           : outcome->verdict == VERDICT_PASS      ? PASSED
+                                                   : FAILED;
+}
+
+/* Branches of its job in which ego acted for the planner, by how they ended. */
+static uint32_t add_branches(struct line *line, const struct reading *reading, enum ending ending)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; reading->scenario != NULL && i < reading->count; i++) {
         const struct outcome *other = &reading->outcomes[i];
         const struct branch *branch = report_branch(reading->scenario, other->branch_id);
         if (!is_ego_branch(branch) || !verdict_is_result(other->verdict) ||
-            (other->verdict == VERDICT_PASS) != passed) {
+            ending_of(other) != ending) {
             continue;
         }
         add(line, "%s%s (%.1f s)", count++ == 0 ? "" : ", ", branch->id, branch->at_tick * TICK_S);
@@ -260,13 +276,18 @@ static void put_saved(FILE *stream, const struct reading *reading, const struct 
         return;
     }
     struct line saving = {.used = 0};
-    if (add_branches(&saving, reading, true) > 0) {
+    if (add_branches(&saving, reading, PASSED) > 0) {
         add(&line, "branches that pass: %s", saving.text);
     }
-    uint32_t failing = add_branches(&not, reading, false);
+    uint32_t failing = add_branches(&not, reading, FAILED);
     if (failing > 0) {
         add(&line, "%s%s fail%s too", line.used > 0 ? "; " : "no branch: ", not .text,
             failing > 1 ? "" : "s");
+    }
+    struct line late = {.used = 0};
+    if (add_branches(&late, reading, NEVER_BEGAN) > 0) {
+        add(&line, "%snever began: %s, after the main line's end", line.used > 0 ? "; " : "",
+            late.text);
     }
     if (careful != NULL && careful->outside[0] != '\0') {
         add(&line, "%sa careful driver (UN R157): no answer, %s", line.used > 0 ? "; " : "",

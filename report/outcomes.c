@@ -110,7 +110,7 @@ static enum status grow(struct kept_texts *texts, struct error *error)
     return STATUS_OK;
 }
 
-static enum status take_text(struct kept_texts *texts, const char **text, struct error *error)
+enum status kept_texts_copy(struct kept_texts *texts, const char **text, struct error *error)
 {
     size_t bytes;
     if (2 * texts->count >= texts->slot_count) {
@@ -147,7 +147,7 @@ enum status kept_texts_take(struct kept_texts *texts, struct kept_outcome *kept,
             kept->texts[i] = texts->last[i];
             continue;
         }
-        TRY(take_text(texts, &kept->texts[i], error));
+        TRY(kept_texts_copy(texts, &kept->texts[i], error));
         texts->last[i] = kept->texts[i];
     }
     return take_health(texts, kept, error);

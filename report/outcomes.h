@@ -59,6 +59,8 @@ struct kept_texts {
  * some have been taken over. */
 enum status kept_texts_take(struct kept_texts *texts, struct kept_outcome *kept,
                             struct error *error);
+/* Likewise one text. */
+enum status kept_texts_copy(struct kept_texts *texts, const char **text, struct error *error);
 void kept_texts_finish(struct kept_texts *texts);
 
 #endif

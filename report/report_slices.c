@@ -100,7 +100,7 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
     struct html *html = &report->html;
     const struct summary_row *total = &report->summary->total;
     bool lacking = total->mains[VERDICT_FLAGGED] + total->mains[VERDICT_INVALID] +
-                       report->summary->unanswered_count >
+                       report->summary->undriven_count >
                    0;
     html_raw(html, "<section class=\"card slice\">");
     page_table(&report->page, "",

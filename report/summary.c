@@ -251,56 +251,6 @@ static enum status load_ledger(struct store *store, const char *suite_id, struct
     return status;
 }
 
-/* Jobs whose main line was flagged, ascending: dead or not, that outcome is what they count as.
- * malloc'ed, the caller's. */
-static enum status find_flagged(const struct summary *summary, int64_t **jobs, size_t *count,
-                                struct error *error)
-{
-    *count = 0;
-    *jobs = malloc((summary->outcome_count + 1) * sizeof **jobs);
-    TRY(memory_check(*jobs, error, "summary: out of memory"));
-    for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct kept_outcome *outcome = &summary->outcomes[i];
-        if (outcome->branch_id[0] == '\0' && outcome->verdict == VERDICT_FLAGGED) {
-            (*jobs)[(*count)++] = outcome->job_id;
-        }
-    }
-    qsort(*jobs, *count, sizeof **jobs, array_compare_int64);
-    return STATUS_OK;
-}
-
-/* Dead jobs that nothing answers for: no audits, no shadows, and none with a flagged main line. */
-static enum status load_unanswered(struct store *store, const char *suite_id,
-                                   struct summary *summary, struct error *error)
-{
-    enum { PAGE = 64 };
-    int64_t after = 0;
-    uint32_t count = summary->status.jobs[JOB_DEAD] > 0 ? PAGE : 0;
-    struct store_job *page = calloc(PAGE, sizeof *page);
-    int64_t *flagged = NULL;
-    size_t flagged_count = 0;
-    enum status status = memory_check(page, error, "summary: out of memory");
-    THEN(status, find_flagged(summary, &flagged, &flagged_count, error));
-    while (status == STATUS_OK && count == PAGE) {
-        status = store->ops->dead_jobs(store, suite_id, after, page, PAGE, &count, error);
-        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            after = page[i].id;
-            if (page[i].spec.audit_key[0] == '\0' &&
-                bsearch(&after, flagged, flagged_count, sizeof *flagged, array_compare_int64) ==
-                    NULL) {
-                status = array_room(&summary->unanswered, summary->unanswered_count, sizeof *page,
-                                    error);
-                if (status == STATUS_OK) {
-                    summary->unanswered[summary->unanswered_count++] = page[i];
-                }
-            }
-        }
-    }
-    free(flagged);
-    free(page);
-    return status;
-}
-
 /* With several planners, parts of all rows but theirs are named after them. */
 static void note_planners(struct summary *summary)
 {
@@ -324,9 +274,9 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     THEN(status, load_ledger(store, suite_id, &summary, error));
     THEN(status, store->ops->suite_status(store, suite_id, &summary.status, error));
     THEN(status, price_outcomes(store, &summary, error));
-    THEN(status, load_unanswered(store, suite_id, &summary, error));
+    THEN(status, summary_load_undriven(store, suite_id, &summary, error));
     THEN(status, count_outcomes(&summary, error));
-    THEN(status, summary_add_unanswered(&summary, error));
+    THEN(status, summary_add_undriven(&summary, error));
     THEN(status, summary_parameters(&summary, error));
     THEN(status, summary_learned(&summary, error));
     if (status != STATUS_OK) {
@@ -362,7 +312,7 @@ void summary_finish(struct summary *summary)
     free(summary->total.parts);
     free_rows(summary->rows, summary->row_count);
     free_rows(summary->parameter_rows, summary->parameter_row_count);
-    free(summary->unanswered);
+    free(summary->undriven);
     free(summary->parameters);
     free(summary->outcomes);
     kept_texts_finish(&summary->texts);
@@ -520,7 +470,8 @@ static json_t *rate_json(const struct rate *rate)
 /* The rate of a part, with what has no result. */
 static json_t *part_json(const struct summary_part *part)
 {
-    static const char *const names[SUMMARY_LACK_COUNT] = {"flagged", "invalid", "no_answer"};
+    static const char *const names[SUMMARY_LACK_COUNT] = {"flagged", "invalid", "no_answer",
+                                                          "cancelled", "waiting"};
     struct rate_estimate at = rate_estimate(&part->rate);
     json_t *json = rate_json(&part->rate);
     for (int k = 0; k < SUMMARY_LACK_COUNT && at.missing > 0; k++) {

@@ -39,7 +39,24 @@ struct summary_work {
 };
 
 /* Main lines without a result, by what became of them. */
-enum summary_lack { SUMMARY_FLAGGED, SUMMARY_INVALID, SUMMARY_NO_ANSWER, SUMMARY_LACK_COUNT };
+enum summary_lack {
+    SUMMARY_FLAGGED,
+    SUMMARY_INVALID,
+    SUMMARY_NO_ANSWER, /* the job is dead */
+    SUMMARY_CANCELLED, /* by somebody, or by the suite's budget */
+    SUMMARY_WAITING,   /* or being driven */
+    SUMMARY_LACK_COUNT
+};
+
+/* A main line that has no outcome: its job is dead, was cancelled, or is not done yet. */
+struct summary_undriven {
+    int64_t job_id, parent_job_id;
+    enum summary_lack lack;
+    enum tier tier;
+    uint64_t seed;
+    const char *scenario_id, *scenario_hash, *planner; /* the summary's */
+    const char *error;                                 /* a dead job's last one */
+};
 
 /* Main lines of one planner in one tier. */
 struct summary_part {
@@ -106,8 +123,8 @@ struct summary {
     int64_t prefix_ticks_saved;
     double prefix_usd_saved; /* those ticks at the mean cost of a tick of their tier */
     int64_t interventions;   /* onsets of the guardian, of main lines */
-    uint32_t unanswered_count;
-    struct store_job *unanswered; /* owned; dead jobs that nothing answers for */
+    uint32_t undriven_count;
+    struct summary_undriven *undriven; /* owned; of no audit; dead ones first, by job */
     uint32_t outcome_count;
     struct kept_outcome *outcomes; /* owned; ascending id; audit jobs follow after outcome_count */
     struct kept_texts texts;       /* of the outcomes */
@@ -143,7 +160,27 @@ void summary_finish(struct summary *summary);
 /* Adds an outcome, which cost `usd`, to the counts of a row. */
 void summary_add_counts(struct summary_row *row, const struct kept_outcome *outcome, double usd);
 
+enum { SUMMARY_SEEDS_BYTES = 400, SUMMARY_MONEY_BYTES = 48 }; /* texts */
+
 /* ---- summary_causes.c ---- */
+
+/* Reads the main lines that have no outcome; outcomes and status are there. */
+enum status summary_load_undriven(struct store *store, const char *suite_id,
+                                  struct summary *summary, struct error *error);
+
+/* The main lines without a result that no other job answers for, by what became of them (NULL: not
+ * asked): terminal, JSON, gates, exit codes and files for CI all have them from here. One that was
+ * flagged, and whose answer has no outcome, is one, and counts as what that is. Returns how many.
+ */
+int64_t summary_lacking(const struct summary *summary, int64_t lacking[SUMMARY_LACK_COUNT]);
+/* Whether outcome `index` is one of them. */
+bool summary_lacks(const struct summary *summary, uint32_t index);
+
+/* One of them in words: "without an answer"; and all as "2 invalid, 1 flagged"; "": there are none.
+ */
+extern const char *const summary_lack_names[SUMMARY_LACK_COUNT];
+const char *summary_lacking_text(const int64_t lacking[SUMMARY_LACK_COUNT],
+                                 char out[SUMMARY_SEEDS_BYTES]);
 
 enum { SUMMARY_INVALID_MAX = 12 };
 
@@ -232,9 +269,9 @@ enum status summary_order(struct summary *summary, struct error *error);
 enum status summary_add_rates(struct summary_row *row, const struct summary_place *place,
                               const struct kept_outcome *outcome, struct error *error);
 
-/* Adds the dead jobs to the parts of the whole, of tiers and of planners, each scenario of theirs
- * as one of its own; slices are not known of them. */
-enum status summary_add_unanswered(struct summary *summary, struct error *error);
+/* Adds what was not driven to the parts of the whole, of tiers and of planners, each scenario of
+ * theirs as one of its own; slices are not known of them. */
+enum status summary_add_undriven(struct summary *summary, struct error *error);
 
 /* Whether outcome `index` ended as an earlier main line of its scenario did. */
 bool summary_is_repeat(const struct summary *summary, uint32_t index);
@@ -247,10 +284,8 @@ const struct summary_part *summary_row_lowest(const struct summary_row *row);
 const struct summary_part *summary_row_part(const struct summary_row *row, const char *planner,
                                             enum tier tier);
 
-/* For the terminal and the report; all return `out`. */
-enum { SUMMARY_SEEDS_BYTES = 400, SUMMARY_MONEY_BYTES = 48 };
-
-/* A rate with its interval; "-" without cases. */
+/* For the terminal and the report; all return `out`. A rate with its interval; "-" without cases.
+ */
 const char *summary_interval_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES]);
 
 /* The largest logical scenario's share of the rate, where it is a quarter or more; else "". */
@@ -269,10 +304,6 @@ const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_S
 enum { SUMMARY_PART_BYTES = LIMIT_SPEC_BYTES + 16 };
 const char *summary_part_text(const struct summary_row *row, const struct summary_part *part,
                               char out[SUMMARY_PART_BYTES]);
-
-/* Names and counts of what has no result, as "2 invalid, 1 flagged"; "": all has one. */
-const char *summary_lacking_text(const int64_t lacking[SUMMARY_LACK_COUNT],
-                                 char out[SUMMARY_SEEDS_BYTES]);
 
 /* The range of a part's rate over what main lines without a result might have been; "": all have
  * one. */
@@ -392,10 +423,6 @@ json_t *summary_row_json(const struct summary_row *row);
 
 /* Whether another job gave the result of a flagged outcome. */
 bool summary_is_answered(const struct summary *summary, uint32_t index);
-
-/* Main lines that ended without a result, flagged, invalid or dead, and that no other job answers
- * for. */
-int64_t summary_unanswered(const struct summary *summary);
 
 /* Fills flags and agreement from the outcomes. */
 enum status summary_learned(struct summary *summary, struct error *error);

@@ -47,32 +47,6 @@ bool summary_is_answered(const struct summary *summary, uint32_t index)
     return summary->outcomes[index].verdict == VERDICT_FLAGGED && answer_of(summary, index) >= 0;
 }
 
-/* Whether the job that was to answer for a flagged one is dead, and counts itself. */
-static bool is_dead_answer(const struct summary *summary, int64_t flagged_job)
-{
-    for (uint32_t i = 0; i < summary->unanswered_count; i++) {
-        if (summary->unanswered[i].spec.parent_job_id == flagged_job) {
-            return true;
-        }
-    }
-    return false;
-}
-
-int64_t summary_unanswered(const struct summary *summary)
-{
-    int64_t count = summary->unanswered_count;
-    for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct kept_outcome *outcome = &summary->outcomes[i];
-        if (outcome->branch_id[0] != '\0') {
-            continue;
-        }
-        count += outcome->verdict == VERDICT_INVALID;
-        count += outcome->verdict == VERDICT_FLAGGED && !summary_is_answered(summary, i) &&
-                 !is_dead_answer(summary, outcome->job_id);
-    }
-    return count;
-}
-
 static enum status find_flags(struct summary *summary, struct error *error)
 {
     uint32_t count = 0;

@@ -167,36 +167,60 @@ enum status summary_add_rates(struct summary_row *row, const struct summary_plac
     return STATUS_OK;
 }
 
-static enum status add_dead(struct summary_row *row, const struct job_spec *spec, int64_t key,
-                            struct error *error)
+static enum status add_lacking(struct summary_row *row, const struct summary_undriven *undriven,
+                               int64_t key, struct error *error)
 {
-    struct summary_part *part = find_part(row, spec->planner, spec->tier);
+    struct summary_part *part = find_part(row, undriven->planner, undriven->tier);
     TRY(memory_check(part, error, "summary: out of memory"));
     rate_add(&part->rate, key, key, NAN);
-    part->lacking[SUMMARY_NO_ANSWER]++;
+    part->lacking[undriven->lack]++;
     return STATUS_OK;
 }
 
-enum status summary_add_unanswered(struct summary *summary, struct error *error)
+static int by_case(const void *a, const void *b)
+{
+    const struct summary_undriven *x = *(const struct summary_undriven *const *)a;
+    const struct summary_undriven *y = *(const struct summary_undriven *const *)b;
+    int order = strcmp(x->scenario_hash, y->scenario_hash);
+    order = order != 0 ? order : strcmp(x->planner, y->planner);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+static enum status add_ordered(struct summary *summary,
+                               const struct summary_undriven *const *ordered, struct error *error)
 {
     uint32_t count = summary->outcome_count;
     int64_t key = count > 0 ? summary->order[count - 1].case_key : 0;
-    for (uint32_t i = 0; i < summary->unanswered_count; i++) {
-        const struct job_spec *spec = &summary->unanswered[i].spec;
-        const struct job_spec *last = i > 0 ? &summary->unanswered[i - 1].spec : NULL;
-        key += last == NULL || strcmp(spec->scenario_hash, last->scenario_hash) != 0 ||
-               strcmp(spec->planner, last->planner) != 0;
-        TRY(add_dead(&summary->total, spec, key, error));
+    for (uint32_t i = 0; i < summary->undriven_count; i++) {
+        const struct summary_undriven *at = ordered[i];
+        const struct summary_undriven *last = i > 0 ? ordered[i - 1] : NULL;
+        key += last == NULL || strcmp(at->scenario_hash, last->scenario_hash) != 0 ||
+               strcmp(at->planner, last->planner) != 0;
+        TRY(add_lacking(&summary->total, at, key, error));
         for (uint32_t k = 0; k < summary->row_count; k++) {
             struct summary_row *row = &summary->rows[k];
             bool of_tier =
-                strcmp(row->group, "tier") == 0 && strcmp(row->value, tier_names[spec->tier]) == 0;
+                strcmp(row->group, "tier") == 0 && strcmp(row->value, tier_names[at->tier]) == 0;
             bool of_planner =
-                strcmp(row->group, "planner") == 0 && strcmp(row->value, spec->planner) == 0;
-            TRY(of_tier || of_planner ? add_dead(row, spec, key, error) : STATUS_OK);
+                strcmp(row->group, "planner") == 0 && strcmp(row->value, at->planner) == 0;
+            TRY(of_tier || of_planner ? add_lacking(row, at, key, error) : STATUS_OK);
         }
     }
     return STATUS_OK;
+}
+
+enum status summary_add_undriven(struct summary *summary, struct error *error)
+{
+    const struct summary_undriven **ordered =
+        calloc((size_t)summary->undriven_count + 1, sizeof(const struct summary_undriven *));
+    TRY(memory_check(ordered, error, "summary: out of memory"));
+    for (uint32_t i = 0; i < summary->undriven_count; i++) {
+        ordered[i] = &summary->undriven[i];
+    }
+    qsort(ordered, summary->undriven_count, sizeof(const struct summary_undriven *), by_case);
+    enum status status = add_ordered(summary, ordered, error);
+    free(ordered);
+    return status;
 }
 
 bool summary_is_repeat(const struct summary *summary, uint32_t index)
@@ -289,17 +313,11 @@ const char *summary_conclusion_text(const struct summary *summary,
     const struct summary_row *total = &summary->total;
     long long mains = (long long)total->main_total;
     long long failed = mains - (long long)total->main_passed;
-    int64_t lacking[SUMMARY_LACK_COUNT] = {0};
-    int64_t missing = 0;
+    int64_t lacking[SUMMARY_LACK_COUNT];
+    int64_t missing = summary_lacking(summary, lacking);
     char reason[LIMIT_ID_BYTES];
     char names[SUMMARY_SEEDS_BYTES];
     int64_t by_reason = main_reason(summary, reason);
-    for (uint32_t i = 0; i < total->part_count; i++) {
-        for (int k = 0; k < SUMMARY_LACK_COUNT; k++) {
-            lacking[k] += total->parts[i].lacking[k];
-            missing += total->parts[i].lacking[k];
-        }
-    }
     char verdict[80] = "No main line has a result";
     int64_t made = summary_made(summary);
     if (made > 0 && mains == 0) {
@@ -350,22 +368,6 @@ const char *summary_part_text(const struct summary_row *row, const struct summar
 {
     snprintf(out, SUMMARY_PART_BYTES, "%s%s%s", row->planners ? part->planner : "",
              row->planners ? ", " : "", tier_names[part->tier]);
-    return out;
-}
-
-const char *summary_lacking_text(const int64_t lacking[SUMMARY_LACK_COUNT],
-                                 char out[SUMMARY_SEEDS_BYTES])
-{
-    static const char *const names[SUMMARY_LACK_COUNT] = {"flagged", "invalid",
-                                                          "without an answer"};
-    size_t used = 0;
-    out[0] = '\0';
-    for (int k = 0; k < SUMMARY_LACK_COUNT; k++) {
-        if (lacking[k] > 0) {
-            used += (size_t)snprintf(out + used, SUMMARY_SEEDS_BYTES - used, "%s%lld %s",
-                                     used > 0 ? ", " : "", (long long)lacking[k], names[k]);
-        }
-    }
     return out;
 }
 

@@ -317,7 +317,7 @@ static enum status name_point(const struct json_cursor *entry, const struct grid
     }
     for (uint32_t i = 0; i < grid->axis_count && used < sizeof text; i++) {
         const struct axis *axis = &grid->axes[i];
-        char *value = json_canonical_text(json_array_get(axis->values, axis->at));
+        char *value = json_compact_text(json_array_get(axis->values, axis->at));
         int wrote = snprintf(text + used, sizeof text - used, "%s%s=%s", i > 0 ? "," : "",
                              axis->name, value != NULL ? value : "?");
         used += wrote > 0 ? (size_t)wrote : 0;

@@ -590,7 +590,7 @@ static char *dump_short(const json_t *value, size_t flags)
 
 char *json_compact_text(const json_t *value)
 {
-    return dump_short(value, JSON_COMPACT);
+    return dump_short(value, JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
 char *json_indented_text(const json_t *value)

@@ -14,10 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HASH_DIGITS_MIN = 6 };
+
 struct trust_command {
     const char *store_url;
     const char *slice;
     const char *teacher;
+    const char *models;
     const char *evidence;
     const char *rate;
     const char *safety_critical_rate;
@@ -29,10 +32,24 @@ struct trust_command {
 
 /* ---- reading words ---- */
 
-/* "weather=rain,light=night,safety_critical". */
+static bool is_word(const char *text, size_t bytes, const char *word)
+{
+    return bytes == strlen(word) && memcmp(text, word, bytes) == 0;
+}
+
+/* "weather=rain,light=night,safety_critical"; "all" is said, never left out: an empty variable of a
+ * shell would freeze everything. */
 static enum status parse_slice(const char *text, struct trust_slice *out, struct error *error)
 {
     *out = (struct trust_slice){.safety_critical = false};
+    if (strcmp(text, "all") == 0) {
+        return STATUS_OK;
+    }
+    if (text[0] == '\0') {
+        return error_set(error, STATUS_USAGE,
+                         "--slice: expected KIND=VALUE like weather=rain, safety_critical, or all "
+                         "for every scenario, found nothing");
+    }
     while (*text != '\0') {
         size_t bytes = strcspn(text, ",");
         int kind = 0;
@@ -43,8 +60,8 @@ static enum status parse_slice(const char *text, struct trust_slice *out, struct
             kind++;
         }
         size_t value_bytes = value != NULL ? bytes - name_bytes - 1 : 0;
-        if (value == NULL && bytes == strlen("safety_critical") &&
-            memcmp(text, "safety_critical", bytes) == 0) {
+        if (is_word(text, bytes, "safety_critical") ||
+            is_word(text, bytes, "safety_critical=true")) {
             out->safety_critical = true;
         } else if (kind == SLICE_KIND_COUNT || value_bytes == 0 || value_bytes >= LIMIT_ID_BYTES) {
             return error_set(error, STATUS_USAGE,
@@ -62,26 +79,105 @@ static enum status parse_slice(const char *text, struct trust_slice *out, struct
     return STATUS_OK;
 }
 
+/* "euler2/bf16", or "NAME/exact" of a world of the user's. */
+static enum status check_sampler(const char *name, const char *sampler, struct error *error)
+{
+    char whole[2 * LIMIT_ID_BYTES];
+    enum conditioning conditioning;
+    enum nn_precision precision;
+    struct error why;
+    snprintf(whole, sizeof whole, "agents/%s", sampler);
+    bool foreign = outcome_world_option(whole)[0] != '\0';
+    if (models_parse_sampler(whole, &conditioning, &precision, &why) != STATUS_OK ||
+        (!foreign && strncmp(sampler, "euler", strlen("euler")) != 0)) {
+        return error_set(error, STATUS_USAGE,
+                         "\"%.140s\": expected a sampler like euler2/bf16 behind the colon, found "
+                         "\"%.60s\"",
+                         name, sampler);
+    }
+    return STATUS_OK;
+}
+
+/* The whole hash of a model whose first digits are given, that the store has a version of or a
+ * folder of models here has a file of; *known: one has it. */
+static enum status find_hash(const struct trust_command *trust, const char *digits, enum tier tier,
+                             const char *sampler, char hash[SHA256_HEX_BYTES], bool *known,
+                             struct error *error)
+{
+    const char *slash = strrchr(sampler, '/');
+    enum nn_precision precision = NN_BF16;
+    const struct models_model *model = NULL;
+    struct model_version version;
+    struct models *models = NULL;
+    struct error unneeded;
+    TRY(versions_hashed(trust->store, digits, tier, &version, known, error));
+    if (*known) {
+        memcpy(hash, version.hash, SHA256_HEX_BYTES);
+        return STATUS_OK;
+    }
+    if (slash != NULL) { /* of a world of the user's: any */
+        (void)models_parse_precision(slash + 1, &precision, &unneeded);
+    }
+    TRY(trust->models != NULL ? models_open(trust->models, NULL, &models, error) : STATUS_OK);
+    if (models == NULL && models_open(NULL, NULL, &models, &unneeded) != STATUS_OK) {
+        return STATUS_OK;
+    }
+    *known = models_find(models, digits, precision, &model, &unneeded) == STATUS_OK &&
+             (model->config == NULL || model->config->tier == tier);
+    if (*known) {
+        snprintf(hash, SHA256_HEX_BYTES, "%s", model->hash);
+    }
+    models_close(models);
+    return STATUS_OK;
+}
+
+/* "HASH:SAMPLER", of the hash its first digits, as outputs show it. A student that nobody here has
+ * may be named by its whole hash, a teacher has to be there. */
+static enum status find_hashed(const struct trust_command *trust, const char *name, size_t digits,
+                               enum tier tier, char hash[SHA256_HEX_BYTES],
+                               char sampler[LIMIT_ID_BYTES], struct error *error)
+{
+    char given[SHA256_HEX_BYTES];
+    bool known = false;
+    snprintf(given, sizeof given, "%.*s", (int)digits, name);
+    snprintf(sampler, LIMIT_ID_BYTES, "%s", name + digits + 1);
+    TRY(check_sampler(name, sampler, error));
+    TRY(find_hash(trust, given, tier, sampler, hash, &known, error));
+    if (known) {
+        return STATUS_OK;
+    }
+    if (digits == SHA256_HEX_BYTES - 1 && (tier == TIER_STUDENT || trust->force)) {
+        memcpy(hash, given, SHA256_HEX_BYTES);
+        return STATUS_OK;
+    }
+    char place[LIMIT_PATH_BYTES];
+    models_directory(trust->models, place);
+    return error_set(error, STATUS_NOT_FOUND,
+                     "no %s has a hash of %.64s: looked among the models of the store and in "
+                     "%.200s; --models names another folder%s",
+                     tier_names[tier], given, place,
+                     tier == TIER_STUDENT ? ", and all 64 digits name one that is elsewhere"
+                                          : ", and --force takes all 64 digits as they are");
+}
+
 /* "HASH:SAMPLER", or the name of a version of the store. */
-static enum status find_model(struct store *store, const char *name, enum tier tier,
+static enum status find_model(const struct trust_command *trust, const char *name, enum tier tier,
                               char hash[SHA256_HEX_BYTES], char sampler[LIMIT_ID_BYTES],
                               struct error *error)
 {
     const char *colon = strchr(name, ':');
-    if (colon != NULL && colon - name == SHA256_HEX_BYTES - 1 &&
-        strlen(colon + 1) < LIMIT_ID_BYTES) {
-        memcpy(hash, name, SHA256_HEX_BYTES - 1);
-        hash[SHA256_HEX_BYTES - 1] = '\0';
-        strcpy(sampler, colon + 1);
-        return STATUS_OK;
+    size_t digits = strspn(name, "0123456789abcdef");
+    if (colon != NULL && digits == (size_t)(colon - name) && digits >= HASH_DIGITS_MIN &&
+        digits < SHA256_HEX_BYTES && strlen(colon + 1) < LIMIT_ID_BYTES) {
+        return find_hashed(trust, name, digits, tier, hash, sampler, error);
     }
     struct model_version version;
-    enum status status = versions_named(store, name, &version, error);
+    enum status status = versions_named(trust->store, name, &version, error);
     if (status == STATUS_NOT_FOUND || (status == STATUS_OK && version.tier != tier)) {
         return error_set(error, STATUS_NOT_FOUND,
-                         "the store has no %s \"%s\": expected a version's name, or HASH:SAMPLER "
-                         "like 0123..:euler2/bf16",
-                         tier_names[tier], name);
+                         "the store has no %s \"%.140s\": expected a version's name, or "
+                         "HASH:SAMPLER with at least %d digits like c68ea33f86f9:euler2/bf16",
+                         tier_names[tier], name, HASH_DIGITS_MIN);
     }
     TRY(status);
     memcpy(hash, version.hash, SHA256_HEX_BYTES);
@@ -155,6 +251,56 @@ static enum status list(struct trust_command *trust, struct error *error)
 
 /* ---- orders ---- */
 
+/* A freeze or thaw that is there already stays as it is; who asked for another is told. */
+static enum status check_kept(const struct trust_event *asked, const struct trust_event *done,
+                              struct error *error)
+{
+    bool same = strcmp(asked->evidence, done->evidence) == 0 && asked->forced == done->forced &&
+                (asked->forced || asked->evaluation == done->evaluation);
+    bool freeze = asked->kind == TRUST_FREEZE;
+    if (freeze && asked->teacher_hash[0] != '\0') {
+        same = same && strcmp(asked->teacher_hash, done->teacher_hash) == 0 &&
+               strcmp(asked->teacher_sampler, done->teacher_sampler) == 0;
+    }
+    if (same || asked->kind == TRUST_FLOOR) {
+        return STATUS_OK;
+    }
+    return freeze ? error_set(error, STATUS_CONFLICT,
+                              "trust freeze: freeze %lld holds for this student and slice already, "
+                              "with teacher %.12s %s and evidence \"%.100s\", and stays as it is; "
+                              "after a thaw (swerve trust thaw %lld) it can be frozen anew",
+                              (long long)done->id, done->teacher_hash, done->teacher_sampler,
+                              done->evidence, (long long)done->id)
+                  : error_set(error, STATUS_CONFLICT,
+                              "trust thaw: freeze %lld is thawed already, by event %lld with "
+                              "evidence \"%.100s\", which stays as it is",
+                              (long long)done->freeze, (long long)done->id, done->evidence);
+}
+
+/* Says where no outcome is in a frozen slice: a value that was misspelt freezes nothing. */
+static enum status tell_empty(struct trust_command *trust, const struct trust_event *done,
+                              struct error *error)
+{
+    static struct outcome outcome;
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        struct store_outcome_filter filter = {
+            .limit = 1, .by_slice = true, .slice_kind = (uint32_t)kind};
+        uint32_t count = 1;
+        memcpy(filter.slice_value, done->slice.value[kind], sizeof filter.slice_value);
+        if (filter.slice_value[0] == '\0' || done->jobs_moved + done->jobs_in_flight > 0) {
+            continue;
+        }
+        TRY(trust->store->ops->outcomes(trust->store, &filter, &outcome, &count, error));
+        if (count == 0) {
+            text_print(stderr,
+                       "swerve: warning: no outcome of the store has %s=%s: the freeze holds for "
+                       "what may come\n",
+                       slice_names[kind], filter.slice_value);
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status send(struct trust_command *trust, struct trust_event *event, struct error *error)
 {
     struct trust_event done;
@@ -165,7 +311,14 @@ static enum status send(struct trust_command *trust, struct trust_event *event, 
     snprintf(event->evidence, sizeof event->evidence, "%s",
              trust->evidence != NULL ? trust->evidence : "");
     model_store_user(event->actor);
-    TRY(trust->store->ops->trust_event(trust->store, event, &done, error));
+    enum status status = trust->store->ops->trust_event(trust->store, event, &done, error);
+    if (status == STATUS_MISMATCH && event->kind == TRUST_FREEZE) { /* no gate: it has no teacher */
+        error->status = STATUS_NOT_FOUND;
+        return STATUS_NOT_FOUND;
+    }
+    TRY(status);
+    TRY(check_kept(event, &done, error));
+    TRY(event->kind == TRUST_FREEZE ? tell_empty(trust, &done, error) : STATUS_OK);
     if (trust->json) {
         return cli_write_json(json_record_encode(&trust_event_fields, &done, NULL), error);
     }
@@ -181,10 +334,14 @@ static enum status freeze(struct trust_command *trust, const char *student, stru
                          "trust freeze: expected --slice, and --evidence that says why");
     }
     TRY(parse_slice(trust->slice, &event.slice, error));
-    TRY(find_model(trust->store, student, TIER_STUDENT, event.student_hash, event.student_sampler,
-                   error));
-    TRY(trust->teacher != NULL ? find_model(trust->store, trust->teacher, TIER_TEACHER,
-                                            event.teacher_hash, event.teacher_sampler, error)
+    TRY(find_model(trust, student, TIER_STUDENT, event.student_hash, event.student_sampler, error));
+    if (trust->teacher != NULL && strcmp(trust->teacher, student) == 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "trust freeze: --teacher: expected another model, found the student "
+                         "itself");
+    }
+    TRY(trust->teacher != NULL ? find_model(trust, trust->teacher, TIER_TEACHER, event.teacher_hash,
+                                            event.teacher_sampler, error)
                                : STATUS_OK);
     return send(trust, &event, error);
 }
@@ -245,13 +402,18 @@ int command_trust(int argc, char **argv)
     struct trust_command trust = {.safety_critical_rate = "0.1"};
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &trust.store_url},
-        {"--slice", "KIND=VALUE,..", "freeze: scenarios with all of these, like weather=rain",
+        {"--slice", "KIND=VALUE,..",
+         "freeze: scenarios with all of these, like weather=rain; all: every one",
          .text = &trust.slice},
         {"--teacher", "NAME|HASH:SAMPLER", "freeze: who answers instead (the promoted one)",
          .text = &trust.teacher},
+        {"--models", "DIR", "freeze: folder of models ($SWERVE_MODELS, else the shipped ones)",
+         .text = &trust.models},
         {"--evaluation", "EVENT", "thaw: by which the student passed since (swerve model show)",
          .number = &trust.evaluation},
-        {"--force", NULL, "thaw: without an evaluation, for the reason in --evidence",
+        {"--force", NULL,
+         "thaw: without an evaluation, for the reason in --evidence; freeze: with a teacher that "
+         "is neither in the store nor here",
          .flag = &trust.force},
         {"--evidence", "TEXT", "why, kept with the event", .text = &trust.evidence},
         {"--rate", "SHARE", "floor: of jobs that are audited at the least", .text = &trust.rate},
@@ -261,7 +423,7 @@ int command_trust(int argc, char **argv)
     };
     const struct cli_command command = {
         "trust",
-        "ls | freeze STUDENT --slice KIND=VALUE,.. | thaw FREEZE | floor [options]",
+        "ls | freeze STUDENT --slice KIND=VALUE,.. --evidence TEXT | thaw FREEZE | floor [options]",
         "What a store has decided about its students: slices frozen to the teacher, thaws, and "
         "the\n"
         "share of jobs that no submission audits less than.",

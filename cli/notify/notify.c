@@ -88,18 +88,19 @@ static bool tell_end(struct notify *notify, const char *id, const struct store_s
         counts[v] = (long long)now->rollouts[v];
     }
     json_t *json =
-        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "event", "suite_ended", "suite", id, "planner",
-                  now->planner, "of", mains > 0 ? "main_lines" : "rollouts", "dead_jobs",
-                  (json_int_t)now->jobs[JOB_DEAD], "cost_uusd", (json_int_t)now->cost_uusd);
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "event", "suite_ended", "suite", id,
+                  "planner", now->planner, "of", mains > 0 ? "main_lines" : "rollouts", "dead_jobs",
+                  (json_int_t)now->jobs[JOB_DEAD], "cancelled_jobs",
+                  (json_int_t)now->jobs[JOB_CANCELLED], "cost_uusd", (json_int_t)now->cost_uusd);
     for (int v = 0; v < VERDICT_COUNT && json != NULL; v++) {
         json_object_set_new(json, verdict_names[v], json_integer(counts[v]));
     }
     snprintf(text, sizeof text,
              "suite %s has ended: of its %s %lld pass, %lld fail, %lld are planner errors, %lld "
-             "flagged or invalid; %lld jobs are dead",
+             "flagged or invalid; %lld jobs are dead, %lld cancelled",
              id, mains > 0 ? "main lines" : "rollouts", counts[VERDICT_PASS], counts[VERDICT_FAIL],
              counts[VERDICT_PLANNER_ERROR], counts[VERDICT_FLAGGED] + counts[VERDICT_INVALID],
-             (long long)now->jobs[JOB_DEAD]);
+             (long long)now->jobs[JOB_DEAD], (long long)now->jobs[JOB_CANCELLED]);
     if (json != NULL) {
         json_object_set_new(json, "text", json_string(text));
     }

@@ -171,7 +171,7 @@ int command_search(int argc, char **argv)
     };
     struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
     const struct cli_option rows[] = {
-        {"--budget", "N", "drives, at least 10 for each logical scenario (200)",
+        {"--budget", "N", "drives, not dollars, at least 10 for each logical scenario (200)",
          .number = &options.budget, .group = "Search"},
         {"--search-seed", "N", "of what the search draws (1)", .number = &options.seed},
         {"--resolution", "N", "boundaries to this part of a parameter's range (200)",

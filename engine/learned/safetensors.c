@@ -394,8 +394,9 @@ static enum status map_file(const char *path, int fd, enum safetensors_mode mode
                             size_t bytes, struct error *error)
 {
     if (bytes == 0 || bytes > SAFETENSORS_FILE_BYTES_MAX) {
-        return error_set(error, STATUS_BAD_INPUT, "%s: expected a file of 1 to %llu bytes", path,
-                         (unsigned long long)SAFETENSORS_FILE_BYTES_MAX);
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: expected a file of 1 to %llu bytes, found %zu", path,
+                         (unsigned long long)SAFETENSORS_FILE_BYTES_MAX, bytes);
     }
     bool copy = mode == SAFETENSORS_COPY;
     void *at = mmap(NULL, bytes, copy ? PROT_READ | PROT_WRITE : PROT_READ,

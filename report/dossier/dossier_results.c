@@ -190,12 +190,15 @@ static void write_rate(struct page *page, const struct summary_row *row)
         struct rate_estimate at = rate_estimate(&part->rate);
         char name[SUMMARY_PART_BYTES];
         page_row(
-            page, "%s%s%s|%s|%.1f%%|%.1f to %.1f%%|%.1f to %.1f%%|%lld|%lld|%lld|%lld|%lld|%lld",
+            page,
+            "%s%s%s|%s|%.1f%%|%.1f to %.1f%%|%.1f to %.1f%%|%lld|%lld|%lld|%lld|%lld|%lld|%lld|"
+            "%lld",
             row->group, row->value[0] != '\0' ? " " : "", row->value,
             summary_part_text(row, part, name), 100 * at.value, rate_down(100 * at.low, 0.1),
             rate_up(100 * at.high, 0.1), 100 * at.worst, 100 * at.best, (long long)at.drives,
             (long long)at.cases, (long long)at.logical, (long long)part->lacking[SUMMARY_FLAGGED],
-            (long long)part->lacking[SUMMARY_INVALID], (long long)part->lacking[SUMMARY_NO_ANSWER]);
+            (long long)part->lacking[SUMMARY_INVALID], (long long)part->lacking[SUMMARY_NO_ANSWER],
+            (long long)part->lacking[SUMMARY_CANCELLED], (long long)part->lacking[SUMMARY_WAITING]);
     }
 }
 
@@ -271,7 +274,7 @@ void dossier_write_results(const struct dossier_request *request)
     fputs("\n", out);
     page_table(&page, "",
                "group|world|passed|95%% interval|range|drives|scenarios|logical|flagged|invalid|"
-               "no answer");
+               "no answer|cancelled|not finished");
     write_rates(&page, summary, NULL);
     for (size_t i = 0; i < COUNT_OF(groups); i++) {
         write_rates(&page, summary, groups[i]);

@@ -3,8 +3,8 @@
  * column per member of it, each grid parameter of the scenarios a column of its own; a drive has a
  * message per tick.
  *
- * Everything is written to a stream while it is read from the store, page by page: memory does not
- * grow with the number of outcomes.
+ * Tables are written to a stream while they are read from the store, page by page: memory does not
+ * grow with the number of outcomes. JUnit and Markdown count as report/summary.h does.
  */
 #ifndef SWERVE_REPORT_EXPORT_EXPORT_H
 #define SWERVE_REPORT_EXPORT_EXPORT_H
@@ -49,7 +49,8 @@ enum status export_rows(const struct export_request *request, struct error *erro
 
 /* JUnit XML of one suite: a case per main line, its time that of the simulated drive. A main line
  * that fails is a failure, one whose planner broke an error, one that a health check flagged is
- * skipped. */
+ * skipped unless the teacher
+ * answered; one that was not driven is an error. */
 enum status export_junit(const struct export_request *request, struct error *error);
 
 /* Markdown of one suite for a CI page: verdicts, slices, and what did not pass. */

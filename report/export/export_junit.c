@@ -1,46 +1,33 @@
 /*
- * A suite as JUnit XML. A case is a main line; branches are what-ifs, and audit jobs second
- * opinions.
+ * A suite as JUnit XML. A case is a main line, whether it was driven or not; branches are what-ifs,
+ * and audit jobs second opinions. One that was flagged, and that the teacher was asked for instead,
+ * is the teacher's case.
  */
 #include "report/export/export.h"
 
 #include "base/units.h"
 #include "report/page/junit.h"
+#include "report/summary.h"
 
-struct junit {
-    const struct export_request *request;
-    uint64_t cases[VERDICT_COUNT];
-    double time_s;
-};
-
-static bool is_case(const struct outcome *outcome)
+static bool is_case(const struct summary *summary, uint32_t index)
 {
-    return outcome->branch_id[0] == '\0' && outcome->audit_of == 0;
-}
-
-static enum status count_case(void *context, const struct outcome *outcome, struct error *error)
-{
-    struct junit *junit = context;
-    (void)error;
-    if (is_case(outcome)) {
-        junit->cases[outcome->verdict]++;
-        junit->time_s += outcome->ticks * TICK_S;
-    }
-    return STATUS_OK;
+    const struct kept_outcome *outcome = &summary->outcomes[index];
+    return outcome->branch_id[0] == '\0' &&
+           (outcome->verdict != VERDICT_FLAGGED || summary_lacks(summary, index));
 }
 
 /* The command that drives this outcome again. */
-static void put_replay(const struct junit *junit, const struct outcome *outcome)
+static void put_replay(const struct export_request *request, const struct kept_outcome *outcome)
 {
-    const char *url = junit->request->store_url;
-    junit_print(junit->request->out, "swerve replay %lld%s%s%s", (long long)outcome->id,
+    const char *url = request->store_url;
+    junit_print(request->out, "swerve replay %lld%s%s%s", (long long)outcome->id,
                 url != NULL ? " --store " : "", url != NULL ? url : "",
                 outcome_world_option(outcome->sampler));
 }
 
-static void put_body(const struct junit *junit, const struct outcome *outcome)
+static void put_body(const struct export_request *request, const struct kept_outcome *outcome)
 {
-    FILE *out = junit->request->out;
+    FILE *out = request->out;
     char text[REASONS_TEXT_BYTES];
     const char *reasons = reasons_text(outcome->reasons, ", ", text);
     switch (outcome->verdict) {
@@ -57,7 +44,7 @@ static void put_body(const struct junit *junit, const struct outcome *outcome)
     case VERDICT_PLANNER_ERROR:
         junit_print(out, "   <error type=\"planner_error\" message=\"the planner failed\">%s&#10;",
                     outcome->error);
-        put_replay(junit, outcome);
+        put_replay(request, outcome);
         junit_print(out, "</error>\n");
         return;
     default:
@@ -69,45 +56,71 @@ static void put_body(const struct junit *junit, const struct outcome *outcome)
         "%.1f m/s&#10;",
         verdict_names[outcome->verdict], reasons, reasons, outcome->metrics.score,
         outcome->metrics.progress_m, outcome->metrics.speed_max_mps);
-    put_replay(junit, outcome);
+    put_replay(request, outcome);
     junit_print(out, "</failure>\n");
 }
 
-static enum status put_case(void *context, const struct outcome *outcome, struct error *error)
+static void put_case(const struct export_request *request, const struct kept_outcome *outcome)
 {
-    const struct junit *junit = context;
-    FILE *out = junit->request->out;
-    if (!is_case(outcome)) {
-        return STATUS_OK;
-    }
+    FILE *out = request->out;
     junit_print(out,
                 "  <testcase classname=\"%s\" name=\"%s [%s, %s, seed %llu]\" time=\"%.1f\"%s>\n",
                 outcome->suite_id, outcome->scenario_id, outcome->planner,
                 tier_names[outcome->tier], (unsigned long long)outcome->seed,
                 outcome->ticks * TICK_S, outcome->verdict == VERDICT_PASS ? "/" : "");
     if (outcome->verdict != VERDICT_PASS) {
-        put_body(junit, outcome);
+        put_body(request, outcome);
         junit_print(out, "  </testcase>\n");
     }
-    return ferror(out) ? export_stream_check(junit->request, error) : STATUS_OK;
+}
+
+static void put_undriven(const struct export_request *request, const struct summary *summary,
+                         const struct summary_undriven *undriven)
+{
+    char budget[SUMMARY_BUDGET_BYTES] = "";
+    if (undriven->lack == SUMMARY_CANCELLED && summary->status.stopped_by_budget) {
+        summary_budget_text(&summary->status, budget);
+    }
+    junit_print(request->out,
+                "  <testcase classname=\"%s\" name=\"%s [%s, %s, seed %llu]\" time=\"0.0\">\n"
+                "   <error type=\"no_result\" message=\"%s%s%s\">%s</error>\n  </testcase>\n",
+                request->suite_id, undriven->scenario_id, undriven->planner,
+                tier_names[undriven->tier], (unsigned long long)undriven->seed,
+                summary_lack_names[undriven->lack], budget[0] != '\0' ? ": " : "", budget,
+                undriven->error);
+}
+
+static void put_suite(const struct export_request *request, const struct summary *summary)
+{
+    struct junit_counts counts = {.tests = summary->undriven_count,
+                                  .errors = summary->undriven_count};
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct kept_outcome *outcome = &summary->outcomes[i];
+        if (is_case(summary, i)) {
+            counts.tests++;
+            counts.failures += outcome->verdict == VERDICT_FAIL;
+            counts.errors += outcome->verdict == VERDICT_PLANNER_ERROR;
+            counts.skipped += !verdict_is_result(outcome->verdict);
+            counts.time_s += outcome->ticks * TICK_S;
+        }
+    }
+    junit_begin(request->out, request->suite_id, &counts);
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        if (is_case(summary, i)) {
+            put_case(request, &summary->outcomes[i]);
+        }
+    }
+    for (uint32_t i = 0; i < summary->undriven_count; i++) {
+        put_undriven(request, summary, &summary->undriven[i]);
+    }
+    junit_end(request->out);
 }
 
 enum status export_junit(const struct export_request *request, struct error *error)
 {
-    struct junit junit = {.request = request};
-    TRY(store_outcomes_each(request->store, request->suite_id, count_case, &junit, error));
-    struct junit_counts counts = {
-        .errors = junit.cases[VERDICT_PLANNER_ERROR],
-        .skipped = junit.cases[VERDICT_FLAGGED] + junit.cases[VERDICT_INVALID],
-        .time_s = junit.time_s,
-    };
-    for (int i = 0; i < VERDICT_COUNT; i++) {
-        counts.tests += junit.cases[i];
-    }
-    counts.failures = counts.tests - counts.errors - counts.skipped - junit.cases[VERDICT_PASS];
-    junit_begin(request->out, request->suite_id, &counts);
-    enum status status =
-        store_outcomes_each(request->store, request->suite_id, put_case, &junit, error);
-    junit_end(request->out);
-    return status == STATUS_OK ? export_stream_check(request, error) : status;
+    struct summary summary;
+    TRY(summary_load(request->store, request->suite_id, &summary, error));
+    put_suite(request, &summary);
+    summary_finish(&summary);
+    return export_stream_check(request, error);
 }

@@ -221,13 +221,13 @@ def quantiles(values):
 
 def meters(rows, store):
     out = []
-    groups = grouped([row for row in rows if row["ticks"] > row["prefix_ticks"] and row["device_ns"] > 0],
-                     lambda row: (row["pool"], row["backend"], row["tier"], row["model_hash"], row["sampler"]))
+    groups, whole = (grouped(some, lambda row: (row["pool"], row["backend"], row["tier"], row["model_hash"], row["sampler"]))
+                     for some in ([row for row in rows if row["ticks"] > row["prefix_ticks"] and row["device_ns"] > 0], rows))
     for key, group in sorted(groups.items()):
         seconds = sum(row["device_ns"] for row in group) / 1e9
         miles = sum(row["metres_mm"] for row in group) / 1e3 / METRES_PER_MILE
         out.append(dict(zip(("pool", "device", "tier", "model", "sampler"), key)) | {
-            "rollouts": len(group), "miles": miles, "device_s": seconds, "miles_per_device_hour": miles / seconds * 3600,
+            "rollouts": len(whole[key]), "miles": miles, "device_s": seconds, "miles_per_device_hour": miles / seconds * 3600,
             "usd_per_mile": sum(map(store.usd, group)) / miles,
             "tick_ms": quantiles(row["device_ns"] / 1e6 / (row["ticks"] - row["prefix_ticks"]) for row in group),
             "rollout_s": quantiles(row["device_ns"] / 1e9 for row in group)})

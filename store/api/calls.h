@@ -107,6 +107,9 @@ enum store_call_kind {
     ROUTED(dead_jobs, ASK, "GET", "/v1/suites/*/dead", READERS, READS, NONE, call,                 \
         PATH(suite), AFTER_ID(INT64_MIN),                                                          \
         ROWS(struct store_job, "jobs", wire_job, PAGE_MAX, PAGE_MAX))                              \
+    ROUTED(jobs_in_state, ASK, "GET", "/v1/suites/*/jobs", READERS, READS, NONE, call,             \
+        PATH(suite), MAYBE(state), AFTER_ID(0),                                                    \
+        ROWS(struct store_job, "jobs", wire_job, PAGE_MAX, PAGE_MAX))                              \
     ROUTED(mains, ASK, "GET", "/v1/suites/*/mains", READERS, READS, NONE, call,                    \
         PATH(suite),                                                                               \
         ROWS(struct store_planner_mains, "rows", wire_planner_mains, PAGE_MAX, PAGE_MAX))          \

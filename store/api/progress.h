@@ -53,4 +53,11 @@ const char *progress_eta_text(int64_t eta_ms, char out[PROGRESS_TEXT_BYTES]);
 const char *progress_rates_text(const struct store_suite_status *status,
                                 char out[PROGRESS_RATES_BYTES]);
 
+/* Main lines without a result. */
+static inline int64_t progress_lacking(const struct store_mains *mains)
+{
+    return mains->verdicts[VERDICT_FLAGGED] + mains->verdicts[VERDICT_INVALID] + mains->no_answer +
+           mains->cancelled + mains->waiting;
+}
+
 #endif

@@ -108,11 +108,12 @@ enum { STORE_UNSTARTED_BYTES = 512 };
 
 #define STORE_BUDGET_UUSD_MAX INT64_C(1000000000000000) /* a thousand million dollars */
 
-/* Main lines of a suite in one tier, audits and shadows apart, by their end; and the rate that
- * passes (store/api/share.h). */
+/* Main lines in one tier, audits and shadows apart, by their end; the rate (store/api/share.h). */
 struct store_mains {
     int64_t verdicts[VERDICT_COUNT];
     int64_t no_answer; /* dead jobs without an outcome of their main line */
+    int64_t cancelled; /* likewise, of jobs that were cancelled .. */
+    int64_t waiting;   /* .. or that wait or are being driven */
     int64_t scenarios; /* with a result */
     int64_t logical;   /* of these, logical scenarios */
     double rate;       /* NAN without any */
@@ -446,6 +447,10 @@ struct store_ops {
     enum status (*dead_jobs)(struct store *store, const char *suite_id, int64_t after_id,
                              struct store_job *out, uint32_t max, uint32_t *count,
                              struct error *error);
+    /* Likewise, jobs in a state of job_state_names; shadows apart. BAD_INPUT: there is none so. */
+    enum status (*jobs_in_state)(struct store *store, const char *suite_id, const char *state,
+                                 int64_t after_id, struct store_job *out, uint32_t max,
+                                 uint32_t *count, struct error *error);
     /* By planner, then tier; those of more than `max` rows are left out. */
     enum status (*mains)(struct store *store, const char *suite_id,
                          struct store_planner_mains *rows, uint32_t max, uint32_t *count,

@@ -4,8 +4,8 @@
 #include "store/api/store_path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,4 +106,27 @@ enum status store_path_check(const char *path, struct error *error)
     return info.st_size > 0 || access(log, F_OK) == 0
                ? STATUS_OK
                : error_set(error, STATUS_STORE, "store %.800s: the file is empty: no store", path);
+}
+
+bool store_path_is_read_only(const char *path)
+{
+    char folder[LIMIT_PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - path) + 1 : 1,
+             slash != NULL ? path : ".");
+    return faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) == 0 &&
+           faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0;
+}
+
+enum status store_path_say_read_only(const char *store, const char *what, const char *path,
+                                     int reason, struct error *error)
+{
+    const char *slash = strrchr(store, '/');
+    return error_set(error, STATUS_STORE,
+                     "%.300s: cannot open the store's %s for writing (%s). Even reading a store "
+                     "needs to write to it and in its directory (%.*s): get the right to, or copy "
+                     "the store's files (%.300s, -wal and .artifacts beside it) to a directory of "
+                     "your own and open the copy",
+                     path, what, strerror(reason), slash != NULL ? (int)(slash - store) + 1 : 1,
+                     slash != NULL ? store : ".", store);
 }

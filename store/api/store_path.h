@@ -11,6 +11,8 @@
 #include "base/status.h"
 #include "schemas/limits.h"
 
+#include <stdbool.h>
+
 /* SQLite opens names of 512 bytes, that of a journal ("-journal") included. */
 enum { STORE_PATH_BYTES_MAX = 504 };
 
@@ -22,5 +24,13 @@ enum status store_path_resolve(const char *path, char real[LIMIT_PATH_BYTES], st
 /* STORE: there is no file, or an empty one without a log beside it. Makes nothing, opens nothing.
  */
 enum status store_path_check(const char *path, struct error *error);
+
+/* Whether the file is there and none can be made beside it; errno says why not. */
+bool store_path_is_read_only(const char *path);
+
+/* STORE: a store that may only be read cannot be opened, for `reason` (errno), and what to do.
+ * `what` of `path` is refused. */
+enum status store_path_say_read_only(const char *store, const char *what, const char *path,
+                                     int reason, struct error *error);
 
 #endif

@@ -97,28 +97,12 @@ static void write_pid(int fd)
     }
 }
 
-/* Why a store that may only be read cannot be opened, and what to do. `what` of `path` is refused.
- */
-static enum status say_read_only(const struct store_owner *owner, const char *what,
-                                 const char *path, int reason, struct error *error)
-{
-    const char *slash = strrchr(owner->path, '/');
-    return error_set(error, STATUS_STORE,
-                     "%.300s: cannot open the store's %s for writing (%s). Even reading a store "
-                     "needs to write to it and in its directory (%.*s): get the right to, or copy "
-                     "the store's files (%.300s, -wal and .artifacts beside it) to a directory of "
-                     "your own and open the copy",
-                     path, what, strerror(reason),
-                     slash != NULL ? (int)(slash - owner->path) + 1 : 1,
-                     slash != NULL ? owner->path : ".", owner->path);
-}
-
 /* *fd: the lock, held; -1: somebody else holds it. */
 static enum status try_lock(const struct store_owner *owner, int *fd, struct error *error)
 {
     int lock = open(owner->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock < 0 && (errno == EACCES || errno == EPERM || errno == EROFS)) {
-        return say_read_only(owner, "lock file", owner->lock_path, errno, error);
+        return store_path_say_read_only(owner->path, "lock file", owner->lock_path, errno, error);
     }
     if (lock < 0) {
         return error_set(error, STATUS_STORE, "%s: cannot open the store's lock file: %s",
@@ -213,7 +197,7 @@ static enum status become_owner(struct store_owner *owner, int lock_fd, struct e
     struct store *owned = NULL;
     int listen_fd = -1;
     if (faccessat(AT_FDCWD, owner->path, W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
-        return say_read_only(owner, "database", owner->path, errno, error);
+        return store_path_say_read_only(owner->path, "database", owner->path, errno, error);
     }
     TRY(owner->embedded(owner->path, &owner->config, &owned, error));
     write_pid(lock_fd);

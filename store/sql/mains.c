@@ -47,15 +47,19 @@ static enum status add_case(struct query *query, struct store_mains *mains, stru
 {
     char id[LIMIT_ID_BYTES];
     double results = 0;
-    int64_t no_answer = query_column_int(query, 3 + VERDICT_COUNT);
-    double lacking = (double)no_answer;
+    const int64_t lines[] = {query_column_int(query, 3 + VERDICT_COUNT),
+                             query_column_int(query, 4 + VERDICT_COUNT),
+                             query_column_int(query, 5 + VERDICT_COUNT)};
+    double lacking = (double)(lines[0] + lines[1] + lines[2]);
     query_column_text(query, 2, id, sizeof id);
     for (int v = 0; v < VERDICT_COUNT; v++) {
         int64_t ended = query_column_int(query, 3 + v);
         mains->verdicts[v] += ended;
         *(verdict_is_result((enum verdict)v) ? &results : &lacking) += (double)ended;
     }
-    mains->no_answer += no_answer;
+    mains->no_answer += lines[0];
+    mains->cancelled += lines[1];
+    mains->waiting += lines[2];
     double passed = (double)query_column_int(query, 3 + VERDICT_PASS);
     if (!share_add(&sums->share, passed, results, lacking)) {
         return STATUS_OK;
@@ -156,8 +160,10 @@ static void make_key(const struct store_suite_status *status, int64_t key[MAINS_
     key[0] = status->jobs[JOB_DEAD];
     key[1] = status->ticks;
     key[2] = status->metres_mm;
+    key[3] = status->jobs[JOB_CANCELLED];
+    key[4] = store_jobs_open(status);
     for (int v = 0; v < VERDICT_COUNT; v++) {
-        key[3 + v] = status->rollouts[v];
+        key[5 + v] = status->rollouts[v];
     }
 }
 

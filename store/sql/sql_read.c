@@ -623,21 +623,26 @@ enum status sql_read_partials(struct store *base, int64_t job_id, struct outcome
     return status;
 }
 
-enum status sql_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
-                               struct store_job *out, uint32_t max, uint32_t *count,
-                               struct error *error)
+/* Jobs of a suite in a state. */
+static enum status read_jobs(struct store *base, const char *suite_id, enum job_state state,
+                             int64_t after_id, struct store_job *out, uint32_t max, uint32_t *count,
+                             struct error *error)
 {
     struct db *db;
     int64_t suite = 0;
+    bool dead = state == JOB_DEAD; /* of which there is an index */
     struct sql_store *store = sql_store_of(base);
     TRY(sql_store_read_begin(base, &db, error));
     enum status status = record_find_suite(db, suite_id, &suite, error);
     if (status == STATUS_OK) {
-        struct query query = query_begin(db, STATEMENT_DEAD_JOBS);
+        struct query query = query_begin(db, dead ? STATEMENT_DEAD_JOBS : STATEMENT_JOBS_IN_STATE);
         uint32_t found = 0;
         query_int(&query, suite);
         query_int(&query, after_id);
         query_int(&query, max);
+        if (!dead) {
+            query_int(&query, state);
+        }
         while (found < max && query_row(&query)) {
             memset(&out[found], 0, sizeof out[found]);
             record_job_read(&query, &out[found++]);
@@ -649,4 +654,26 @@ enum status sql_read_dead_jobs(struct store *base, const char *suite_id, int64_t
     }
     sql_store_read_end(store, db);
     return status;
+}
+
+enum status sql_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
+                               struct store_job *out, uint32_t max, uint32_t *count,
+                               struct error *error)
+{
+    return read_jobs(base, suite_id, JOB_DEAD, after_id, out, max, count, error);
+}
+
+enum status sql_read_jobs_in_state(struct store *base, const char *suite_id, const char *state,
+                                   int64_t after_id, struct store_job *out, uint32_t max,
+                                   uint32_t *count, struct error *error)
+{
+    for (int i = 0; i < JOB_STATE_COUNT; i++) {
+        if (state != NULL && strcmp(state, job_state_names[i]) == 0) {
+            return read_jobs(base, suite_id, (enum job_state)i, after_id, out, max, count, error);
+        }
+    }
+    return error_set(error, STATUS_BAD_INPUT,
+                     "jobs of suite %s: state: expected queued, leased, done, flagged, dead or "
+                     "cancelled, found \"%.40s\"",
+                     suite_id, state != NULL ? state : "");
 }

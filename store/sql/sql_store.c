@@ -365,6 +365,7 @@ static const struct store_ops store_sql_ops = {
     .outcomes = sql_read_outcomes,
     .job = sql_read_job,
     .dead_jobs = sql_read_dead_jobs,
+    .jobs_in_state = sql_read_jobs_in_state,
     .mains = mains_rows,
     .ledger = ledger_rows,
     .price_set = ledger_price_set,

@@ -289,6 +289,9 @@ enum status sql_read_job(struct store *base, int64_t job_id, struct store_job *o
 enum status sql_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
                                struct store_job *out, uint32_t max, uint32_t *count,
                                struct error *error);
+enum status sql_read_jobs_in_state(struct store *base, const char *suite_id, const char *state,
+                                   int64_t after_id, struct store_job *out, uint32_t max,
+                                   uint32_t *count, struct error *error);
 
 enum status sql_read_partials(struct store *base, int64_t job_id, struct outcome *out, uint32_t max,
                               uint32_t *count, struct error *error);

@@ -10,7 +10,9 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "schemas/limits.h"
+#include "store/api/store_path.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <sqlite3.h>
@@ -18,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum {
@@ -75,21 +78,34 @@ static enum status damaged(const struct sqlite_db *db, const char *how, struct e
                      db->path, how, db->path);
 }
 
+/* The limit of this process on the size of a file, in words; SQLite tells it as a failing disk. */
+static const char *size_limit(char out[96])
+{
+    struct rlimit limit;
+    out[0] = '\0';
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        snprintf(out, 96, ", or a file reached this process's limit of %llu bytes (ulimit -f)",
+                 (unsigned long long)limit.rlim_cur);
+    }
+    return out;
+}
+
 /* The sentence for a result code; `db->handle` may be NULL. */
 static enum status fail(struct sqlite_db *db, int code, struct error *error)
 {
     const char *text = db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(code);
+    char limit[96];
 
     note_code(db, code);
     switch (code & 0xff) {
     case SQLITE_FULL:
         return error_set(error, STATUS_IO,
-                         "%s: the disk is full; nothing of this operation was stored. Free some "
+                         "%s: the disk is full%s; nothing of this operation was stored. Free some "
                          "space and try again",
-                         db->path);
+                         db->path, size_limit(limit));
     case SQLITE_IOERR:
-        return error_set(error, STATUS_IO, "%s: the disk failed (%s, code %d)", db->path,
-                         sqlite3_errstr(code), code);
+        return error_set(error, STATUS_IO, "%s: the disk failed (%s, code %d)%s", db->path,
+                         sqlite3_errstr(code), code, size_limit(limit));
     case SQLITE_NOMEM:
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", db->path);
     case SQLITE_INTERRUPT:
@@ -117,6 +133,9 @@ static enum status fail(struct sqlite_db *db, int code, struct error *error)
     case SQLITE_AUTH:
     case SQLITE_READONLY: {
         int cause = db->handle != NULL ? sqlite3_system_errno(db->handle) : 0;
+        if (store_path_is_read_only(db->path)) {
+            return store_path_say_read_only(db->path, "folder", db->path, errno, error);
+        }
         return error_set(error, STATUS_STORE, "%s: cannot open the job store for writing (%s)",
                          db->path, cause != 0 ? strerror(cause) : text);
     }

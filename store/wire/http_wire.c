@@ -229,6 +229,8 @@ static const struct json_field mains_fields[] = {
     MAINS(rate, JSON_FIELD_F64),
     MAINS(worst, JSON_FIELD_F64),
     MAINS(best, JSON_FIELD_F64),
+    JSON_FIELD_OPTIONAL(struct store_mains, cancelled, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_mains, waiting, JSON_FIELD_I64),
 };
 static const struct json_field_list mains_list = JSON_FIELD_LIST(mains_fields);
 

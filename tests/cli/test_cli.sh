@@ -393,11 +393,11 @@ what_is_invalid_is_neither_pass_nor_fail() {
     code 0 "$swerve" status --store halves.db
     grep -q '  since [0-9-]\{10\} [0-9]\{2\}:[0-9]\{2\}:[0-9]\{2\} UTC' out || fail "expected a date in UTC, found $(cat out)"
     says out "rollouts invalid"
-    says out ', pass in 100.0%; 1 without a result (0 flagged, 1 invalid, 0 unanswered): 50.0% to 100.0%'
+    says out ', pass in 100.0%; 1 without a result (1 invalid): 50.0% to 100.0%'
     code 0 "$swerve" replay --all --store halves.db
     code 0 "$swerve" check --store halves.db
     code 1 "$swerve" run halves.json --store halves.db --gate --gate-rate 0
-    says err "1 main line without a result, 50.0% had they failed"
+    says err "1 main line without a result (1 invalid), 50.0% had they failed"
     code 3 "$swerve" run moved.json --store halves.db
     says err "not one of 1 main lines is valid"
 }
@@ -703,7 +703,7 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
     says err "the budget is \$25.00, and nothing says yet what the suite will cost"
     code 0 "$swerve" price set bulk cpu 1000000 --store budget.db
     code 0 "$swerve" worker --store budget.db --drain
-    code 0 "$swerve" run forty.json --store budget.db --budget 0.01 --workers 1 --slots 1 --json
+    code 1 "$swerve" run forty.json --store budget.db --budget 0.01 --workers 1 --slots 1 --json
     says err "waiting jobs are driven; the budget is \$0.01"
     says err "the forecast exceeds the budget"
     holds 'd["budget_usd"] == 0.01 and d["stopped_by_budget"] and d["cancelled_jobs"] > 0' out
@@ -717,7 +717,7 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
     says b.html "cancelled: budget of \$0.01 spent"
     code 0 "$swerve" report --store budget.db
     says out "cancelled, budget of \$0.01 spent"
-    code 0 "$swerve" run forty.json --store budget.db --budget 0.01 --json # which is spent
+    code 1 "$swerve" run forty.json --store budget.db --budget 0.01 --json # which is spent
     holds 'd["stopped_by_budget"] and d["cancelled_jobs"] > 0' out
     code 0 "$swerve" run forty.json --store budget.db --budget 1000000 --json
     code 0 "$swerve" status --store budget.db --json

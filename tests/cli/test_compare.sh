@@ -179,6 +179,7 @@ wrong_uses_are_named() {
     code 2 "$swerve" compare a.db b.db --allow-invalid 1
     code 2 "$swerve" compare a.db b.db --fail-on-regression --margin 2
     code 3 "$swerve" compare builtin:reference nobody --store ab.db
+    says err "nobody: no suite, run or baseline has this name: "
     says err "no results of planner nobody; expected one of builtin:"
 }
 

@@ -412,7 +412,31 @@ def words_and_ids_choose():
     assert "did you mean ego_kph?" in done.stderr, done
 
 
-TESTS = [what_failed_is_driven_alone, a_failure_is_told_in_ten_lines, words_and_ids_choose, a_slice_that_passes_meets_its_gate, a_slice_that_fails_is_named, a_slice_that_is_not_there_is_missed,
+def what_a_budget_cancelled_is_counted_everywhere():
+    """Method: a budget that one job exceeds; status, gate, exit code, JSON, JUnit, Markdown and comparison agree on how many main
+    lines have no result, and on the rate had they failed."""
+    words = ["all.json", "--world", "object", "--store", "b.db", "--budget", "0.000001"]
+    swerve("submit", *words)
+    swerve("price", "set", "bulk", "cpu", "1000000", "--store", "b.db")
+    swerve("worker", "--store", "b.db", "--drain", "--slots", "1")
+    row = json.loads(swerve("status", "--store", "b.db", "--json").stdout)["suites"][0]
+    mains, done, gone = row["main_lines"]["object"], row["done"], row["cancelled"]
+    assert gone > 0 and done + gone == 4 and mains["cancelled"] == gone and mains["waiting"] == 0, row
+    worst = mains["pass"] / 4
+    assert math.isclose(mains["if_missing_fail"], worst) and mains["if_missing_fail"] < mains["rate"], mains
+    assert f"; {gone} without a result ({gone} cancelled): {100 * worst:.1f}% to" in swerve("status", "--store", "b.db").stdout
+    said = swerve("run", *words, "--junit", "b.xml", "--summary", "b.md", "--json", code=1)
+    assert f"{gone} main line" in said.stderr and f"({gone} cancelled): budget of $" in said.stderr, said.stderr
+    part = json.loads(said.stdout)["pass_rates"]["object"]
+    assert part["cancelled"] == gone and math.isclose(part["if_missing_fail"], worst), part
+    said = swerve("run", *words, "--gate", code=1).stderr
+    assert f"without a result ({gone} cancelled), {100 * worst:.1f}% had they failed" in said, said
+    assert f'tests="4" failures="0" errors="{gone}"' in pathlib.Path("b.xml").read_text()
+    text = pathlib.Path("b.md").read_text()
+    assert f"no result ({gone} cancelled): budget of $" in text and f"Did not pass: {gone}" in text, text
+
+
+TESTS = [what_a_budget_cancelled_is_counted_everywhere, what_failed_is_driven_alone, a_failure_is_told_in_ten_lines, words_and_ids_choose, a_slice_that_passes_meets_its_gate, a_slice_that_fails_is_named, a_slice_that_is_not_there_is_missed,
          wrong_gates_are_refused, a_baseline_holds_every_slice, costs_are_held_against_a_baseline,
          a_baseline_may_be_of_another_planner,
          a_damaged_baseline_is_refused, planner_errors_come_before_tables, retry_drives_planner_errors_again,

@@ -159,7 +159,7 @@ status, = status["suites"]
 assert (status["done"], status["queued"], status["rollouts_pass"], status["rollouts_audit"]) == (9, 0, 9, 0), status
 rows = [row for row in report["ledger"] if row["shadow"]]
 cost_uusd = sum(row["cost_uusd"] for row in report["ledger"] if not row["shadow"])
-assert round(status["usd"] * 1e6) == cost_uusd, (report["ledger"], status)
+assert round(status["billed_usd"] * 1e6) == cost_uusd, (report["ledger"], status)
 whole, = [row for row in two["shadow"] if row["slice"] == "all"]
 assert 0 < whole["pairs"] < 9 and rows[0]["attempts"] == whole["pairs"] and not rows[0]["audit"], (whole, rows)
 assert whole["beside_sampler"] == "euler2/bf16" and whole["agreement"] == 1, whole

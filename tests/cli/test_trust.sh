@@ -281,6 +281,9 @@ a_freeze_is_a_fact_of_the_store() {
     says err "expected a reason"
     code 0 "$swerve" trust thaw 1 --store slice.db --force --evidence "the teacher was turned round"
     says out "FORCED"
+    code 0 "$swerve" trust thaw 1 --store slice.db --force --evidence "the teacher was turned round"
+    code 4 "$swerve" trust thaw 1 --store slice.db --force --evidence "something else"
+    says err "freeze 1 is thawed already, by event"
     code 0 "$swerve" run tiny.json --store slice.db --workers 1 --seeds 11 --trust trust.json --audit off --json
     holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"]' out
     code 0 "$swerve" agreement --store slice.db --gate
@@ -343,9 +346,25 @@ PY
     says err 'expected a weather of clear, rain, heavy_rain, fog, snow, found "claer"'
     code 3 "$swerve" trust freeze "$student" --teacher "$student" --slice weather=clear --evidence "a test" --store wait.db
     says err "found the student itself"
-    code 0 "$swerve" trust freeze "$student" --teacher "$teacher" --slice weather=clear --evidence "a test" --store wait.db --json
+    # Nothing said is not everything, and what names no teacher, no sampler or no model is refused.
+    code 2 "$swerve" trust freeze "$student" --teacher "$teacher" --slice "" --evidence "a test" --store wait.db
+    says err "or all for every scenario, found nothing"
+    code 3 "$swerve" trust freeze "$student" --teacher "$(printf 'a%.0s' $(seq 64)):euler2/bf16" --slice weather=clear --evidence "a test" --store wait.db
+    says err "no teacher has a hash of aaaaaaaa"
+    code 2 "$swerve" trust freeze "$student" --teacher "${teacher%%:*}:rubbish" --slice weather=clear --evidence "a test" --store wait.db
+    says err 'expected a sampler like euler2/bf16 behind the colon, found "rubbish"'
+    code 3 "$swerve" trust freeze "$student" --slice weather=clear --evidence "a test" --store wait.db # without a teacher
+    # The first digits do, as outputs show them.
+    code 0 "$swerve" trust freeze "$(echo "$student" | cut -c-12):euler2/bf16" --teacher "$(echo "$teacher" | cut -c-12):euler2/bf16" --slice weather=clear --evidence "a test" --store wait.db --json
     holds 'd["jobs_moved"] + d["jobs_in_flight"] == 5 and d["jobs_moved"] > 0 and d["jobs_in_flight"] > 0' out
+    holds 'len(d["student_hash"]) == len(d["teacher_hash"]) == 64' out
     moved=$(python3 -c 'import json; print(json.load(open("out"))["jobs_moved"])')
+    # The same again is the same freeze; other evidence is told that it is not kept.
+    code 0 "$swerve" trust freeze "$student" --teacher "$teacher" --slice weather=clear --evidence "a test" --store wait.db
+    code 4 "$swerve" trust freeze "$student" --teacher "$teacher" --slice weather=clear --evidence "another" --store wait.db
+    says err 'freeze 1 holds for this student and slice already'
+    code 0 "$swerve" trust freeze "$student" --teacher "$teacher" --slice scenario_type=none_such,weather=clear --evidence "a test" --store wait.db
+    says err "no outcome of the store has scenario_type=none_such"
     touch go
     wait $worker || fail "the worker: $(cat worker.out)"
     code 0 "$swerve" worker --store wait.db --pool teacher --drain
@@ -442,6 +461,40 @@ with sqlite3.connect("flagged.db") as db:
     says out "FLAGS of student"
     says out "5 of 12 main lines were flagged"
 }
+# A worker names the file that is not the model whose bounds stand beside it.
+a_damaged_model_is_named() {
+    cp -r "$SWERVE_MODELS" flipped
+    code 0 "$swerve" submit tiny.json --store flipped.db --audit off
+    printf x | dd of=flipped/student.safetensors bs=1 seek=100000 conv=notrunc 2>/dev/null
+    SWERVE_MODEL_CACHE=$work/none "$swerve" worker --store flipped.db --drain --models flipped >out 2>err
+    says err "flipped/student.safetensors has its health bounds and is not it: expected SHA-256 $(sha256sum <"$SWERVE_MODELS/student.safetensors" | cut -c-64), found $(sha256sum <flipped/student.safetensors | cut -c-64)"
+}
+# Answers of the teacher for flagged drives are results, wherever they are told; one that was cancelled is one main line.
+what_the_teacher_answered_is_answered() {
+    cp -r "$SWERVE_MODELS" strict
+    sed -e 's/"horizon_s": 0.1/"horizon_s": 0.4/' -e 's/"id": "short"/"id": "strict"/' tiny.json >strict.json
+    python3 - <<'PY'
+import json, pathlib
+for path in pathlib.Path("strict").glob("student*.health.json"):
+    bounds = json.loads(path.read_text())
+    for degree in bounds["degrees"].values():
+        degree["mass_low"]["bound"] = 0.9999
+    path.write_text(json.dumps(bounds))
+PY
+    code 0 "$swerve" run strict.json --store strict.db --workers 1 --models strict --seeds 2 --audit off --gate --junit strict.xml --summary strict.md
+    says out "gate met"
+    grep -q 'tests="2" failures="0" errors="0" skipped="0"' strict.xml || fail "$(cat strict.xml)"
+    ! grep -q "no result\|Did not pass" strict.md || fail "$(cat strict.md)"
+    code 0 "$swerve" submit strict.json --store strict.db --models strict --seeds 3 --fresh --audit off --json
+    suite=$(python3 -c 'import json; print(json.load(open("out"))["suite"])')
+    code 0 "$swerve" worker --store strict.db --pool bulk --drain --models strict
+    code 0 "$swerve" cancel "$suite" --store strict.db
+    code 0 "$swerve" export --format markdown --suite "$suite" --store strict.db
+    says out "3 main lines have no result (3 cancelled)."
+    says out "Did not pass: 3"
+    code 0 "$swerve" export --format junit --suite "$suite" --store strict.db
+    says out 'tests="3" failures="0" errors="3" skipped="0"'
+}
 
 # Arithmetic of what the ledger says; a policy's audit rate in place of the measured one.
 the_teacher_keeps_up_or_it_is_said() {
@@ -475,7 +528,7 @@ what_they_differ_on_is_a_suite() {
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
 
-echo 1..22 >&3
+echo 1..24 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t the_cheaper_of_two_that_answer_alike
@@ -496,6 +549,8 @@ t no_submission_audits_less_than_the_floor
 t a_server_freezes_by_its_policy
 t the_store_holds_a_floor
 t flags_have_a_monitor_of_their_own
+t what_the_teacher_answered_is_answered
+t a_damaged_model_is_named
 t the_teacher_keeps_up_or_it_is_said
 t what_they_differ_on_is_a_suite
 [ "$failed" = 0 ]

@@ -60,7 +60,10 @@ static enum status fake_suite_status(struct store *store, const char *suite_id,
     (void)store;
     (void)suite_id;
     (void)error;
-    *out = (struct store_suite_status){.cost_uusd = 41, .jobs[JOB_DEAD] = made_dead_count};
+    *out = (struct store_suite_status){.cost_uusd = 41};
+    for (uint32_t i = 0; i < made_dead_count; i++) {
+        out->jobs[made_dead[i].state]++;
+    }
     return STATUS_OK;
 }
 
@@ -74,16 +77,20 @@ static enum status fake_price_get(struct store *store, const char *pool, const c
     return STATUS_OK;
 }
 
-static enum status fake_dead_jobs(struct store *store, const char *suite_id, int64_t after_id,
-                                  struct store_job *out, uint32_t max, uint32_t *count,
-                                  struct error *error)
+static enum status fake_jobs_in_state(struct store *store, const char *suite_id, const char *state,
+                                      int64_t after_id, struct store_job *out, uint32_t max,
+                                      uint32_t *count, struct error *error)
 {
     (void)store;
     (void)suite_id;
     (void)error;
     EXPECT(after_id == 0 && max >= made_dead_count);
-    memcpy(out, made_dead, made_dead_count * sizeof *out);
-    *count = made_dead_count;
+    *count = 0;
+    for (uint32_t i = 0; i < made_dead_count; i++) {
+        if (strcmp(state, job_state_names[made_dead[i].state]) == 0) {
+            out[(*count)++] = made_dead[i];
+        }
+    }
     return STATUS_OK;
 }
 
@@ -92,7 +99,7 @@ static const struct store_ops fake_ops = {
     .outcomes = fake_outcomes,
     .ledger = fake_ledger,
     .suite_status = fake_suite_status,
-    .dead_jobs = fake_dead_jobs,
+    .jobs_in_state = fake_jobs_in_state,
     .price_get = fake_price_get,
 };
 static struct store fake = {&fake_ops};
@@ -777,19 +784,58 @@ static void dead_jobs_are_in_the_range(void)
     plain_outcome("b", 1, VERDICT_PASS);
     made_dead_count = 3;
     for (uint32_t i = 0; i < made_dead_count; i++) {
-        made_dead[i] = (struct store_job){.id = 10 + i, .spec = {.tier = TIER_OBJECT}};
+        made_dead[i] =
+            (struct store_job){.id = 10 + i, .state = JOB_DEAD, .spec = {.tier = TIER_OBJECT}};
         snprintf(made_dead[i].spec.scenario_hash, SHA256_HEX_BYTES, "dead%u", i);
     }
     snprintf(made_dead[2].spec.audit_key, SHA256_HEX_BYTES, "key");
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     made_dead_count = 0;
-    EXPECT_INT(summary.unanswered_count, 2);
-    EXPECT_INT(summary_unanswered(&summary), 2);
+    EXPECT_INT(summary.undriven_count, 2);
+    EXPECT_INT(summary_lacking(&summary, NULL), 2);
     struct rate_estimate at =
         rate_estimate(&summary_row_part(&summary.total, NULL, TIER_OBJECT)->rate);
     EXPECT_NEAR(at.value, 1, 0);
     EXPECT_NEAR(at.worst, 0.5, 1e-12);
     EXPECT_INT(at.missing, 2);
+    summary_finish(&summary);
+}
+
+/* Cancelled and waiting jobs are in the range too, seeds of a scenario as one; a teacher's job that
+ * was cancelled and the flagged line that it was to answer are one main line. */
+static void what_was_not_driven_is_in_the_range(void)
+{
+    struct summary summary;
+    struct error error;
+    char text[SUMMARY_SEEDS_BYTES];
+    int64_t lacking[SUMMARY_LACK_COUNT];
+    made_count = 0;
+    plain_outcome("a", 1, VERDICT_PASS);
+    struct outcome *flagged = plain_outcome("b", 1, VERDICT_FLAGGED);
+    made_dead_count = 3;
+    for (uint32_t i = 0; i < made_dead_count; i++) {
+        made_dead[i] = (struct store_job){.id = 10 + i,
+                                          .state = i == 1 ? JOB_QUEUED : JOB_CANCELLED,
+                                          .spec = {.tier = TIER_OBJECT}};
+        snprintf(made_dead[i].spec.scenario_hash, SHA256_HEX_BYTES, "same");
+    }
+    made_dead[2].spec.tier = TIER_TEACHER;
+    made_dead[2].spec.parent_job_id = flagged->job_id;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    made_dead_count = 0;
+    EXPECT_INT(summary_lacking(&summary, lacking), 3);
+    EXPECT_INT(lacking[SUMMARY_FLAGGED], 0);
+    EXPECT_INT(lacking[SUMMARY_CANCELLED], 2);
+    EXPECT_INT(lacking[SUMMARY_WAITING], 1);
+    EXPECT_TEXT(summary_range_text(summary_row_part(&summary.total, NULL, TIER_OBJECT), text),
+                "object: 3 of 4 main lines have no result (1 flagged, 1 cancelled, 1 not "
+                "finished): the rate would be 33.3% had they all failed, 100.0% had they all "
+                "passed.");
+    json_t *json = summary_json(&summary);
+    json_t *part = json_object_get(json_object_get(json, "pass_rates"), "object");
+    EXPECT_INT(json_integer_value(json_object_get(part, "cancelled")), 1);
+    EXPECT_INT(json_integer_value(json_object_get(part, "waiting")), 1);
+    json_decref(json);
     summary_finish(&summary);
 }
 
@@ -804,14 +850,15 @@ static void a_flagged_job_that_is_dead_counts_once(void)
     plain_outcome("c", 1, VERDICT_PASS);
     struct outcome *flagged = plain_outcome("d", 1, VERDICT_FLAGGED);
     made_dead_count = 1;
-    made_dead[0] = (struct store_job){.id = flagged->job_id, .spec = {.tier = TIER_OBJECT}};
+    made_dead[0] =
+        (struct store_job){.id = flagged->job_id, .state = JOB_DEAD, .spec = {.tier = TIER_OBJECT}};
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     made_dead_count = 0;
     char text[SUMMARY_SEEDS_BYTES];
     EXPECT_TEXT(summary_range_text(summary_row_part(&summary.total, NULL, TIER_OBJECT), text),
                 "object: 1 of 4 main lines have no result (1 flagged): the rate "
                 "would be 75.0% had they all failed, 100.0% had they all passed.");
-    EXPECT_INT(summary_unanswered(&summary), 1);
+    EXPECT_INT(summary_lacking(&summary, NULL), 1);
     summary_finish(&summary);
 }
 
@@ -1037,6 +1084,38 @@ static void the_terminal_shows_every_row(void)
     EXPECT(strstr(text, "u000a") == NULL); /* a line feed that text_print spelled out */
     free(text);
     summary_finish(&summary);
+}
+
+/* A branch whose main line ended before its fork is a rollout of its meter, and in no figure of it.
+ */
+static void what_never_began_is_counted(void)
+{
+    struct summary summary;
+    struct error error;
+    struct meter *meters = NULL;
+    uint32_t count = 0;
+    double figures[2];
+    for (int late = 0; late < 2; late++) {
+        made_count = 0;
+        struct outcome *drive = plain_outcome("a", 1, VERDICT_FAIL);
+        drive->ticks = 42;
+        drive->device_ns = 42000;
+        if (late) {
+            struct outcome *branch = plain_outcome("a", 1, VERDICT_FAIL);
+            strcpy(branch->branch_id, "late");
+            branch->ticks = branch->prefix_ticks = 42;
+            branch->device_ns = 0;
+        }
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        EXPECT_OK(meters_of(&summary, &meters, &count, &error), error);
+        EXPECT_INT(count, 1);
+        EXPECT_INT(meters[0].rollouts, late + 1);
+        figures[late] = meters[0].tick_ms[0];
+        free(meters);
+        summary_finish(&summary);
+    }
+    EXPECT_NEAR(figures[0], figures[1], 0);
+    EXPECT_NEAR(figures[0], 0.001, 1e-12);
 }
 
 /* A count and a rate of it look alike: of 20 km, 5 drives at fault are 250 per 1,000 km. */
@@ -1293,7 +1372,7 @@ static void invalid_drives_are_told_apart(void)
     EXPECT_INT(found[0].mains, 1);
     EXPECT_INT(found[1].rollouts, 1);
     EXPECT_INT(summary_invalid_mains(&summary), 2);
-    EXPECT_INT(summary_unanswered(&summary), 2);
+    EXPECT_INT(summary_lacking(&summary, NULL), 2);
     char range[SUMMARY_SEEDS_BYTES];
     EXPECT_TEXT(summary_range_text(summary_row_part(&summary.total, NULL, TIER_OBJECT), range),
                 "object: 2 of 3 main lines have no result (2 invalid): the rate would be 50.0% had "
@@ -1502,6 +1581,7 @@ int main(void)
         TEST(each_scenario_counts_once), TEST(a_planner_that_died_once_is_told_of),
         TEST(points_of_a_grid_are_one_draw), TEST(tiers_are_not_mixed),
         TEST(planners_are_not_mixed), TEST(dead_jobs_are_in_the_range),
+        TEST(what_never_began_is_counted), TEST(what_was_not_driven_is_in_the_range),
         TEST(a_flagged_job_that_is_dead_counts_once), TEST(flagged_main_lines_give_a_range),
         TEST(dead_jobs_are_named_up_to_ten), TEST(jobs_without_figures_are_counted),
         TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),

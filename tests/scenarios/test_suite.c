@@ -357,6 +357,8 @@ static const struct {
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[30,-10],'sky':['fog']}}]}",
      STATUS_BAD_INPUT,
      "suite.json: $.scenarios[0]: with gap_m=-10,sky=\"fog\": ", "cut.json: $.agents[0]"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[30,-10.856]}}]}",
+     STATUS_BAD_INPUT, "with gap_m=-10.856: ", "cut.json: $.agents[0]"},
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json'},{'file':'none.json'}]}", STATUS_NOT_FOUND,
      "suite.json: $.scenarios[1]: ", "none.json: cannot open"},
     {"{'id':'s','scenarios':[{'file':'suite.json'}]}", STATUS_BAD_INPUT,

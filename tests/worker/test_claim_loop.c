@@ -47,6 +47,7 @@ struct meddler {
     atomic_bool silent;
     int64_t grace_ms;
     int64_t offline_limit_ms;
+    const struct logger *logger; /* NULL: none */
     struct store_worker worker;
     bool leave_unstarted;
     int full_from; /* from this artifact on there is no space for one; 0: never */
@@ -262,6 +263,7 @@ static enum status try_work(struct meddler *m, uint32_t slots, bool drain, atomi
         .leave_unstarted = m->leave_unstarted,
         .grace_ms = m->grace_ms,
         .offline_limit_ms = m->offline_limit_ms,
+        .logger = m->logger,
         .idle_wait_ms = m->idle_wait_ms,
         .keep_every_ms = KEEP_NEVER_MS,
         .stop = stop,
@@ -1071,7 +1073,17 @@ static void a_silent_store_costs_nothing(void)
         meddler_init(&m, shop.store, TRICK_NONE);
         m.silent_from = from;
         m.offline_limit_ms = 600000;
+        FILE *log = tmpfile();
+        CHECK(log != NULL);
+        const struct logger logger = {fileno(log), LOG_ERROR, "worker"}; /* without --verbose */
+        m.logger = &logger;
         struct claim_loop_stats stats = drain(&m, 4);
+        char said[4096] = "";
+        rewind(log);
+        said[fread(said, 1, sizeof said - 1, log)] = '\0';
+        fclose(log);
+        EXPECT_CONTAINS(said, "the store is silent; going on without it");
+        EXPECT_CONTAINS(said, "the store answers again after");
         EXPECT(m.calls > from);
         EXPECT(stats.jobs >= order.submission.job_count);
         EXPECT_INT(m.completions[COMPLETION_FAILED], 0);

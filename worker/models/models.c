@@ -20,7 +20,7 @@
 #define MODELS_INSTALLED "/usr/share/swerve/models"
 #define MODELS_EXTENSION ".safetensors"
 
-enum { MODELS_LENT_MAX = 4, FILES_MAX = 1024 };
+enum { MODELS_LENT_MAX = 4, FILES_MAX = 1024, BOUNDS_BYTES_MAX = 1 << 18 };
 
 struct models_entry {
     struct model *model; /* NULL: free */
@@ -572,6 +572,42 @@ static enum status locate_source(struct models *models, const char *hash,
     return STATUS_OK;
 }
 
+/* Adds the file whose health bounds are of that hash, and which is not: it is damaged, or another's
+ * bounds stand beside it. */
+static void name_damaged(const char *directory, const char *hash, struct error *why)
+{
+    DIR *folder = opendir(directory);
+    const struct dirent *file;
+    for (int i = 0; folder != NULL && i < FILES_MAX && (file = readdir(folder)) != NULL; i++) {
+        static const char tail[] = ".health.json";
+        char path[LIMIT_PATH_BYTES];
+        char name[LIMIT_ID_BYTES];
+        char found[SHA256_HEX_BYTES];
+        char *text = NULL;
+        size_t bytes = 0;
+        size_t length = strlen(file->d_name);
+        if (length < sizeof tail || length - sizeof tail + 1 >= sizeof name ||
+            strcmp(file->d_name + length - sizeof tail + 1, tail) != 0) {
+            continue;
+        }
+        snprintf(name, sizeof name, "%.*s", (int)(length - sizeof tail + 1), file->d_name);
+        if (registry_path(directory, name, tail, path, NULL) == STATUS_OK &&
+            file_read(path, BOUNDS_BYTES_MAX, &text, &bytes, NULL) == STATUS_OK &&
+            strstr(text, hash) != NULL &&
+            registry_path(directory, name, MODELS_EXTENSION, path, NULL) == STATUS_OK &&
+            file_hash(path, found)) {
+            snprintf(why->text, sizeof why->text,
+                     "; %.300s has its health bounds and is not it: expected SHA-256 %.64s, found "
+                     "%s; the file is damaged or was replaced",
+                     path, hash, found);
+        }
+        free(text);
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+}
+
 /* The file of that hash in either directory. */
 static enum status locate(struct models *models, const char *hash, enum nn_precision precision,
                           struct located *out, struct error *error)
@@ -584,13 +620,17 @@ static enum status locate(struct models *models, const char *hash, enum nn_preci
         TRY(locate_source(models, hash, precision, out, &found, &why, error));
     }
     if (hash[0] == '\0' || !found) {
+        struct error damaged = {.text = ""};
+        if (hash[0] != '\0') {
+            name_damaged(models->registry.directory, hash, &damaged);
+        }
         return error_set(error, STATUS_DEVICE,
                          "model %.12s: this worker does not have it (looked in %s); put the file "
                          "there or start the worker with --models; a world of yours, tinyphysics "
                          "too, and a set of goldens are named with --world or --audit-world, as "
-                         "they were then%s%.400s",
+                         "they were then%.640s%s%.400s",
                          hash[0] != '\0' ? hash : "(none)", models->registry.directory,
-                         why.text[0] != '\0' ? "; from the store: " : "", why.text);
+                         damaged.text, why.text[0] != '\0' ? "; from the store: " : "", why.text);
     }
     return STATUS_OK;
 }

@@ -305,7 +305,7 @@ static enum status note_offline(struct claim_loop *loop, enum status status, str
         return status;
     }
     if (loop->offline_ns == 0) {
-        log_event(config->logger, LOG_WARNING, "the store is silent; going on without it: %s",
+        log_event(config->logger, LOG_ERROR, "the store is silent; going on without it: %s",
                   error->text);
         loop->offline_ns = now_ns;
     }
@@ -317,7 +317,7 @@ static enum status check_offline(struct claim_loop *loop, bool *offline, struct 
 {
     int64_t limit_ns = loop->config->offline_limit_ms * NS_PER_MS;
     if (loop->offline_ns != 0 && lease_keeper_answered_ns(loop->keeper) > loop->offline_ns) {
-        log_event(loop->config->logger, LOG_WARNING, "the store answers again after %.1f s",
+        log_event(loop->config->logger, LOG_ERROR, "the store answers again after %.1f s",
                   (double)(clock_now_ns(loop->clock) - loop->offline_ns) / (double)NS_PER_S);
         loop->offline_ns = 0;
     }

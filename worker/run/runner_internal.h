@@ -134,7 +134,7 @@ void runner_fail_job(struct job_run *job, const struct error *error);
  * parked, and the planner may be dead. */
 void runner_fork_due(struct runner *runner, uint32_t slot);
 
-/* ---- cost (runner_cost.c) ---- */
+/* ---- cost (runner_step.c) ---- */
 
 /* Before the step of a tick: tells the world what ego is to do, which may change rollout->action,
  * and which steps of its sampler it leaves out, where it has one of ours. */

@@ -341,11 +341,10 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
         status = route_frozen(scenario, &options->policy, &decision, error);
     }
     if (status == STATUS_OK && is_learned(decision.tier)) {
-        status = find_horizons(options, decision.tier, horizons, error);
-        out->open_count +=
-            status == STATUS_OK && route_is_open(scenario, &options->policy, horizons, &decision);
+        TRY(find_horizons(options, decision.tier, horizons, error)); /* no scenario is at fault */
+        out->open_count += route_is_open(scenario, &options->policy, horizons, &decision);
         route_by_market(scenario, &options->policy, horizons, &decision);
-        THEN(status, route_within_horizon(scenario, options->beyond, horizons, &decision, error));
+        status = route_within_horizon(scenario, options->beyond, horizons, &decision, error);
     }
     if (status != STATUS_OK) {
         return error_prefix(error, "%s", entry->file);

@@ -52,6 +52,25 @@ enum status versions_named(struct store *store, const char *name, struct model_v
                  : error_set(error, STATUS_NOT_FOUND, "the store has no model \"%s\"", name);
 }
 
+struct digits {
+    const char *text;
+    enum tier tier;
+};
+
+static bool begins_so(const void *context, const struct model_version *version)
+{
+    const struct digits *digits = context;
+    return version->tier == digits->tier &&
+           strncmp(version->hash, digits->text, strlen(digits->text)) == 0;
+}
+
+enum status versions_hashed(struct store *store, const char *digits, enum tier tier,
+                            struct model_version *out, bool *found, struct error *error)
+{
+    const struct digits wanted = {digits, tier};
+    return find_version(store, begins_so, &wanted, out, found, error);
+}
+
 struct pointed {
     enum tier tier;
     enum model_state state;

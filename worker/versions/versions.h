@@ -16,6 +16,9 @@
 /* The version of this name. NOT_FOUND. */
 enum status versions_named(struct store *store, const char *name, struct model_version *out,
                            struct error *error);
+/* A version of a tier whose hash begins so; *found: there is one. */
+enum status versions_hashed(struct store *store, const char *digits, enum tier tier,
+                            struct model_version *out, bool *found, struct error *error);
 /* The version in this state of a tier's pointer (MODEL_PROMOTED, MODEL_CANARY); *found: there is
  * one. */
 enum status versions_pointed(struct store *store, enum tier tier, enum model_state state,

@@ -14,8 +14,9 @@ export const breakable = (name) => String(name).split(/(?<=[/,=_:-])/).flatMap((
 
 export function percent(part, of) { return of > 0 ? (100 * part / of).toFixed(part === of || part === 0 ? 0 : 1) + '%' : '\u2013'; }
 
-/* Main lines without a result. */
-export const lacking = (m) => (m.verdicts.flagged || 0) + (m.verdicts.invalid || 0) + m.no_answer;
+/* Main lines without an outcome, and all without a result. */
+export const unseen = (m) => m.no_answer + (m.cancelled || 0) + (m.waiting || 0);
+export const lacking = (m) => (m.verdicts.flagged || 0) + (m.verdicts.invalid || 0) + unseen(m);
 export const share = (rate) => (rate === null || rate === undefined ? '\u2013' : (100 * rate).toFixed(1) + '%');
 
 /* A rate, beside its range where main lines have no result. */

@@ -3,7 +3,7 @@
  * the API for a page at a time and returns what to do when news come and when it is left.
  */
 import {el, get, told, renewer, suiteLink, page} from './dash.js';
-import {count, words, names, breakable, percent, lacking, rateText, when, table, tile, pager} from './dash_parts.js';
+import {count, words, names, breakable, percent, unseen, lacking, rateText, when, table, tile, pager} from './dash_parts.js';
 import {trustTile} from './dash_trust.js';
 
 const VERDICTS = ['pass', 'fail', 'planner_error', 'flagged', 'invalid'];
@@ -44,7 +44,8 @@ const sum = (counts) => Object.values(counts || {}).reduce((a, b) => a + b, 0);
 /* Main lines of a suite, worlds apart: [[world, counts], ..]. */
 const worldsOf = (suite) => Object.entries(suite.mains);
 const rateTitle = (m) => count(m.scenarios) + ' scenarios, ' + count(m.logical) + ' logical' + (lacking(m) ?
-  '; without a result: ' + count(m.verdicts.flagged || 0) + ' flagged, ' + count(m.verdicts.invalid || 0) + ' invalid, ' + count(m.no_answer) + ' unanswered' : '');
+  '; without a result: ' + count(m.verdicts.flagged || 0) + ' flagged, ' + count(m.verdicts.invalid || 0) + ' invalid, ' + count(m.no_answer) + ' unanswered, ' +
+  count(m.cancelled || 0) + ' cancelled, ' + count(m.waiting || 0) + ' not finished' : '');
 
 function rateCell(suite) {
   const worlds = worldsOf(suite);
@@ -221,7 +222,7 @@ export async function workersView(context) {
 function conclusion(status) {
   const failed = failedOf(status);
   const unknown = worldsOf(status).reduce((n, [, m]) => n + lacking(m), 0);
-  const mains = worldsOf(status).reduce((n, [, m]) => n + sum(m.verdicts) + m.no_answer, 0);
+  const mains = worldsOf(status).reduce((n, [, m]) => n + sum(m.verdicts) + unseen(m), 0);
   if (!mains) return el('p', {}, 'No main line has ended yet, or the suite has several planners: see their rates below.');
   return el('p', {id: 'conclusion'}, el('b', {class: failed ? 'fail' : 'pass'}, failed ? `${count(failed)} of ${count(mains)} main lines failed` :
     unknown ? 'No main line failed' : `All ${count(mains)} main lines pass`),

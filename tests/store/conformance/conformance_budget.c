@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "store/api/progress.h"
 
 /* Two seconds, which an attempt of the kit takes, cost two of these, in micro-dollars. */
 enum { COIN = 1000 };
@@ -83,6 +84,21 @@ static void a_budget_stops_its_suite(void)
     close_store();
 }
 
+static struct store_job found[8];
+static uint32_t found_count;
+
+static void expect_jobs(const char *suite, const char *state, uint32_t expected)
+{
+    EXPECT_OK(store->ops->jobs_in_state(store, suite, state, 0, found, COUNT_OF(found),
+                                        &found_count, &error),
+              error);
+    EXPECT_INT(found_count, expected);
+    for (uint32_t i = 0; i < found_count; i++) {
+        EXPECT_TEXT(job_state_names[found[i].state], state);
+        EXPECT(i == 0 || found[i].id > found[i - 1].id);
+    }
+}
+
 /* Goal: a larger budget queues what the smaller one cancelled, and nothing that somebody did. */
 static void a_larger_budget_goes_on(void)
 {
@@ -105,6 +121,12 @@ static void a_larger_budget_goes_on(void)
     expect_suite("a", 3, 0, 3, 2, 6);
     EXPECT_INT(claim("w", 8), 3);
     EXPECT_INT(status_of("a").jobs[JOB_LEASED], 3);
+    expect_jobs("a", "cancelled", 2);
+    expect_jobs("a", "leased", 3);
+    expect_jobs("a", "dead", 0);
+    EXPECT_INT(store->ops->jobs_in_state(store, "a", "tired", 0, found, COUNT_OF(found),
+                                         &found_count, &error),
+               STATUS_BAD_INPUT);
     EXPECT_OK(submit_budget("a", "k", 1, 6), error); /* a smaller one ends no lease */
     expect_suite("a", 0, 3, 3, 2, 6);
     EXPECT_OK(submit_budget("a", "k", 100, 6), error);
@@ -113,6 +135,13 @@ static void a_larger_budget_goes_on(void)
     }
     complete(3);
     expect_suite("a", 0, 0, 6, 2, 12);
+    advance_ms(60000); /* main lines of an open suite may be a moment old */
+    const struct store_suite_status status = status_of("a");
+    const struct store_mains *mains = &status.mains[specs[0].tier];
+    EXPECT_INT(mains->cancelled, 2);
+    EXPECT_INT(mains->waiting + mains->no_answer, 0);
+    EXPECT(mains->worst < mains->rate && mains->best == mains->rate);
+    EXPECT_INT(progress_lacking(mains), 2);
     close_store();
 }
 

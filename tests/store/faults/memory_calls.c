@@ -202,6 +202,17 @@ static enum status look_job(struct memory_caller *caller, struct error *error)
     return status;
 }
 
+static enum status look_jobs_in_state(struct memory_caller *caller, struct error *error)
+{
+    static struct store_job jobs[4];
+    uint32_t count = 0;
+    enum status status = caller->store->ops->jobs_in_state(caller->store, "suite", "queued", 0,
+                                                           jobs, 4, &count, error);
+
+    answer(caller, &count, sizeof count);
+    return status;
+}
+
 static enum status look_dead(struct memory_caller *caller, struct error *error)
 {
     static struct store_job jobs[4];
@@ -804,6 +815,7 @@ const struct memory_call memory_calls[] = {
     {"suites", memory_nothing, suites, memory_nothing, true},
     {"outcomes", memory_nothing, look_outcomes, memory_nothing, true},
     {"job", memory_nothing, look_job, memory_nothing, true},
+    {"jobs_in_state", memory_nothing, look_jobs_in_state, memory_nothing, true},
     {"dead_jobs", memory_nothing, look_dead, memory_nothing, true},
     {"ledger", memory_nothing, look_ledger, memory_nothing, true},
     {"price_set", memory_nothing, set_price, memory_nothing, false},

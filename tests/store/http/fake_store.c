@@ -404,6 +404,16 @@ static enum status fake_dead_jobs(struct store *store, const char *suite_id, int
     return end(fake, STATUS_OK, error);
 }
 
+static enum status fake_jobs_in_state(struct store *store, const char *suite_id, const char *state,
+                                      int64_t after_id, struct store_job *out, uint32_t max,
+                                      uint32_t *count, struct error *error)
+{
+    if (state == NULL || strcmp(state, "dead") != 0) {
+        return error_set(error, STATUS_BAD_INPUT, "state: expected dead");
+    }
+    return fake_dead_jobs(store, suite_id, after_id, out, max, count, error);
+}
+
 static enum status fake_ledger(struct store *store, const char *suite_id,
                                struct store_ledger_row *rows, uint32_t max, uint32_t *count,
                                struct error *error)
@@ -668,6 +678,7 @@ static const struct store_ops fake_ops = {
     .outcomes = fake_outcomes,
     .job = fake_job,
     .dead_jobs = fake_dead_jobs,
+    .jobs_in_state = fake_jobs_in_state,
     .ledger = fake_ledger,
     .price_set = fake_price_set,
     .price_get = fake_price_get,

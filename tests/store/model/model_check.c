@@ -360,20 +360,20 @@ static int64_t unstarted_hosts(const struct model *model, int suite)
     return hosts;
 }
 
-/* Whether it is dead and nothing says how its main line ended. */
-static bool without_answer(const struct model_job *job)
+/* Whether it ended so, dead or cancelled, and nothing says how its main line ended. */
+static bool without_answer(const struct model_job *job, enum job_state state)
 {
-    bool answered = job->state != JOB_DEAD || job->audit;
+    bool answered = job->state != state || job->audit;
     for (uint32_t i = 0; i < job->outcome_count; i++) {
         answered |= job->outcomes[i].main_line;
     }
     return !answered;
 }
 
-/* Main lines by verdict: at most what all rollouts are, and of dead jobs `lost` have none; of a
- * suite that is open they may be a second old. */
+/* Main lines by verdict: at most what all rollouts are, and of dead jobs `lost` have none, of
+ * cancelled ones `cancelled`; of a suite that is open they may be a second old. */
 static bool mains_fit(const struct store_suite_status *sum, const struct store_suite_status *status,
-                      int64_t lost)
+                      int64_t lost, int64_t cancelled)
 {
     int64_t dead = 0;
     bool open = sum->jobs[JOB_QUEUED] + sum->jobs[JOB_LEASED] > 0;
@@ -382,12 +382,13 @@ static bool mains_fit(const struct store_suite_status *sum, const struct store_s
         for (int tier = 0; tier < TIER_COUNT; tier++) {
             mains += status->mains[tier].verdicts[v];
             dead += v == 0 ? status->mains[tier].no_answer : 0;
+            cancelled -= v == 0 ? status->mains[tier].cancelled : 0;
         }
         if (mains > sum->rollouts[v]) {
             return false;
         }
     }
-    return open || status->planner_count != 1 || dead == lost;
+    return open || status->planner_count != 1 || (dead == lost && cancelled == 0);
 }
 
 bool model_check_status(struct model *model, const char *suite_id,
@@ -395,6 +396,7 @@ bool model_check_status(struct model *model, const char *suite_id,
 {
     struct store_suite_status sum = {0};
     int64_t lost = 0;
+    int64_t cancelled = 0;
     int suite = model_suite(model, suite_id);
 
     if (suite < 0) {
@@ -403,7 +405,8 @@ bool model_check_status(struct model *model, const char *suite_id,
     for (int i = 0; i < model->job_count; i++) {
         if (model->jobs[i].suite == suite && model->jobs[i].repeats < 0 && !model->jobs[i].moot) {
             count_job(&model->jobs[i], &sum);
-            lost += without_answer(&model->jobs[i]);
+            lost += without_answer(&model->jobs[i], JOB_DEAD);
+            cancelled += without_answer(&model->jobs[i], JOB_CANCELLED);
         }
     }
     for (int i = 0; i < model->attempt_count; i++) {
@@ -415,7 +418,7 @@ bool model_check_status(struct model *model, const char *suite_id,
     }
     sum.unstarted_hosts = unstarted_hosts(model, suite);
     memcpy(sum.unstarted, status->unstarted, sizeof sum.unstarted);
-    if (!mains_fit(&sum, status, lost)) {
+    if (!mains_fit(&sum, status, lost, cancelled)) {
         return model_differ(model, "main lines of %s are not those of its jobs", suite_id);
     }
     memcpy(sum.mains, status->mains, sizeof sum.mains);
