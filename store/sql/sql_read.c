@@ -630,17 +630,21 @@ static enum status read_jobs(struct store *base, const char *suite_id, enum job_
 {
     struct db *db;
     int64_t suite = 0;
-    bool dead = state == JOB_DEAD; /* of which there is an index */
+    /* There are indexes of all but those that have their answers. */
+    enum statement statement = state == JOB_DEAD        ? STATEMENT_DEAD_JOBS
+                               : state == JOB_CANCELLED ? STATEMENT_CANCELLED_JOBS
+                               : state <= JOB_LEASED    ? STATEMENT_JOBS_OPEN_IN
+                                                        : STATEMENT_JOBS_IN_STATE;
     struct sql_store *store = sql_store_of(base);
     TRY(sql_store_read_begin(base, &db, error));
     enum status status = record_find_suite(db, suite_id, &suite, error);
     if (status == STATUS_OK) {
-        struct query query = query_begin(db, dead ? STATEMENT_DEAD_JOBS : STATEMENT_JOBS_IN_STATE);
+        struct query query = query_begin(db, statement);
         uint32_t found = 0;
         query_int(&query, suite);
         query_int(&query, after_id);
         query_int(&query, max);
-        if (!dead) {
+        if (statement == STATEMENT_JOBS_OPEN_IN || statement == STATEMENT_JOBS_IN_STATE) {
             query_int(&query, state);
         }
         while (found < max && query_row(&query)) {

@@ -84,7 +84,7 @@
 /* Main lines that have no outcome, of jobs `j`. */
 #define LACKING(verdict, from, where) " UNION ALL SELECT c.planner, c.tier, s.scenario_id, -s.scenario, " verdict " FROM " from "jobs j CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context" \
     " WHERE j.suite = ?1 AND " where " AND j.audit = 0 AND j.shadow IS NULL AND NOT EXISTS (SELECT 1 FROM outcomes o WHERE o.job = j.id AND length(o.branch_id) < 1)"
-#define JOBS_IN_STATE(number) "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.state = " number " AND j.suite = ?1 AND j.id > ?2 AND j.shadow IS NULL ORDER BY j.id LIMIT ?3"
+#define JOBS_WHERE(condition) "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE " condition " AND j.suite = ?1 AND j.id > ?2 AND j.shadow IS NULL ORDER BY j.id LIMIT ?3"
 #define ENDED(verdict) " SUM(CASE verdict WHEN " verdict " THEN 1 ELSE 0 END),"
 
 /* As a literal: PostgreSQL's plans then know that few rows are asked for, and read an index in its
@@ -510,8 +510,10 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN outcomes o ON o.id = m.outcome" MAIN_JOINS("m.job") " WHERE m.suite = ?1" MAIN_LINES
         LACKING("5", "", "j.state = 4") LACKING("7", "", "j.state <= 1") LACKING("6", "suites u CROSS JOIN ", "u.id = ?1 AND u.jobs_cancelled > 0 AND j.state = 5") ") lines GROUP BY planner, tier, name, scenario ORDER BY planner, tier, name",
     [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
-    [STATEMENT_DEAD_JOBS] = JOBS_IN_STATE("4"),
-    [STATEMENT_JOBS_IN_STATE] = JOBS_IN_STATE("?4"),
+    [STATEMENT_DEAD_JOBS] = JOBS_WHERE("j.state = 4"),
+    [STATEMENT_CANCELLED_JOBS] = JOBS_WHERE("j.state = 5"),
+    [STATEMENT_JOBS_OPEN_IN] = JOBS_WHERE("j.state <= 1 AND j.state = ?4"),
+    [STATEMENT_JOBS_IN_STATE] = JOBS_WHERE("j.state = ?4"),
     [STATEMENT_OUTCOMES_EACH] =
         OUTCOMES_EACH(CHUNK("SELECT *, job AS asked FROM outcomes WHERE id > ?1 ORDER BY id") " each"),
     [STATEMENT_OUTCOMES_EACH_SUITE] = OUTCOMES_EACH(

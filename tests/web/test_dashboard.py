@@ -448,7 +448,7 @@ def trust(chromium, work):
     model = "a" * 64 + ":euler2/bf16"
     for weather in ("fog", "snow"):
         subprocess.run([SWERVE, "trust", "freeze", model, "--slice", "weather=" + weather, "--teacher", "b" * 64 + ":euler2/bf16",
-                        "--evidence", "by hand", "--store", store], check=True, stdout=subprocess.DEVNULL)
+                        "--evidence", "by hand", "--force", "--store", store], check=True, stdout=subprocess.DEVNULL)
     page = opened(chromium, f"{server.url}/")
     page.wait("document.querySelector('.tile a[href=\"#/trust\"]')?.innerText === '2'")
     page.evaluate("location.hash = '#/trust'")
