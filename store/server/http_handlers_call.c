@@ -3,6 +3,7 @@
  * path, query and body, in the order of the row, calls the store, and tells what it answered. See
  * http_handlers.h. Those of labels look first at whether who asks may.
  */
+#include "base/text.h"
 #include "store/server/http_handlers.h"
 
 #include <stdlib.h>
@@ -147,6 +148,7 @@ static enum status take_part(struct asked *asked, const struct http_part *part, 
     case HTTP_PART_TENANT:
         return http_check_tenant(exchange, exchange->ids[0], error);
     case HTTP_PART_WORKER:
+        TRY(text_name_check("worker", exchange->ids[0], LIMIT_ID_BYTES, error));
         return http_check_pool(exchange, exchange->ids[0], NULL, error);
     case HTTP_PART_HELD:
         asked->held = true;

@@ -40,6 +40,7 @@ enum status http_handle_sessions(struct http_exchange *exchange, struct error *e
 {
     struct relay_guest guest = guest_of(exchange);
     TRY(check_relay(exchange, error));
+    TRY(http_query_text(exchange, "worker", guest.worker, sizeof guest.worker, error));
     if (exchange->request->socket_key == NULL) {
         return http_reply_put(exchange, "workers", relay_list(exchange->context->relay))
                    ? STATUS_OK
@@ -52,7 +53,6 @@ enum status http_handle_sessions(struct http_exchange *exchange, struct error *e
                          "the token of \"%s\" has the role %s, which may not begin a session",
                          guest.grant.name, token_role_names[guest.grant.role]);
     }
-    TRY(http_query_text(exchange, "worker", guest.worker, sizeof guest.worker, error));
     return upgrade(exchange, &guest, error);
 }
 

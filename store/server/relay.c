@@ -540,6 +540,21 @@ static enum status wait_for_answer(struct relay *relay, const struct question *q
                : error_set(error, STATUS_BUSY, "scenario: its worker has gone, try again");
 }
 
+static void enter_question(struct relay *relay, struct question *question)
+{
+    question->next = relay->questions;
+    relay->questions = question;
+}
+
+static void leave_question(struct relay *relay, const struct question *question)
+{
+    struct question **at = &relay->questions;
+    while (*at != question) {
+        at = &(*at)->next;
+    }
+    *at = question->next;
+}
+
 enum status relay_ask(struct relay *relay, const struct relay_guest *guest, const char *scenario,
                       char **json, struct error *error)
 {
@@ -554,16 +569,10 @@ enum status relay_ask(struct relay *relay, const struct relay_guest *guest, cons
                              : error_set(error, STATUS_NOT_FOUND,
                                          "no attached worker has the scenario \"%s\"", scenario);
     if (status == STATUS_OK) {
-        question.next = relay->questions;
-        relay->questions = &question;
+        enter_question(relay, &question);
         wire_put(lane, ENVELOPE_ASK, strdup(scenario));
         status = wait_for_answer(relay, &question, error);
-        for (struct question **at = &relay->questions; *at != NULL; at = &(*at)->next) {
-            if (*at == &question) {
-                *at = question.next;
-                break;
-            }
-        }
+        leave_question(relay, &question);
         lane_close(question.worker != NULL ? lane : NULL, 0, NULL);
     }
     pthread_mutex_unlock(&relay->lock);

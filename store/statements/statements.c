@@ -264,7 +264,6 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_MEMO_LINK] =
         "INSERT INTO memo_outcomes (suite, outcome, job)"
         " SELECT ?2, id, ?3 FROM outcomes WHERE job = ?1",
-
     [STATEMENT_READY_SUITE_NEXT] =
         SUITE_NEXT
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
@@ -328,7 +327,6 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_CLAIM_LEASES] =
         LEASES
         " WHERE j.state = 1 AND j.worker = ?1 AND j.claim_id = ?2 ORDER BY j.id",
-
     [STATEMENT_JOB_HELD] =
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
         " j.progress_ns, j.progress_mm, j.progress_mflop, s.context,"
