@@ -157,6 +157,7 @@ static enum status count_outcomes(struct summary *summary, struct error *error)
             summary_add_counts(&summary->rows[rows[k]], outcome, usd);
             TRY(summary_add_rates(&summary->rows[rows[k]], place, outcome, error));
         }
+        TRY(summary_add_beside(summary, place, error));
         if (outcome->verdict != VERDICT_FLAGGED) {
             summary->prefix_ticks_saved += outcome->prefix_ticks;
             /* A branch's count begins with its main line's, whose miles are not driven again. */
@@ -275,6 +276,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     THEN(status, store->ops->suite_status(store, suite_id, &summary.status, error));
     THEN(status, price_outcomes(store, &summary, error));
     THEN(status, summary_load_undriven(store, suite_id, &summary, error));
+    THEN(status, summary_order_undriven(&summary, error));
     THEN(status, count_outcomes(&summary, error));
     THEN(status, summary_add_undriven(&summary, error));
     THEN(status, summary_parameters(&summary, error));
@@ -313,6 +315,7 @@ void summary_finish(struct summary *summary)
     free_rows(summary->rows, summary->row_count);
     free_rows(summary->parameter_rows, summary->parameter_row_count);
     free(summary->undriven);
+    free(summary->undriven_order);
     free(summary->parameters);
     free(summary->outcomes);
     kept_texts_finish(&summary->texts);

@@ -56,6 +56,7 @@ struct summary_undriven {
     uint64_t seed;
     const char *scenario_id, *scenario_hash, *planner; /* the summary's */
     const char *error;                                 /* a dead job's last one */
+    bool counted;                                      /* in the rates */
 };
 
 /* Main lines of one planner in one tier. */
@@ -124,7 +125,8 @@ struct summary {
     double prefix_usd_saved; /* those ticks at the mean cost of a tick of their tier */
     int64_t interventions;   /* onsets of the guardian, of main lines */
     uint32_t undriven_count;
-    struct summary_undriven *undriven; /* owned; of no audit; dead ones first, by job */
+    struct summary_undriven *undriven;        /* owned; of no audit; dead ones first, by job */
+    struct summary_undriven **undriven_order; /* owned; by case */
     uint32_t outcome_count;
     struct kept_outcome *outcomes; /* owned; ascending id; audit jobs follow after outcome_count */
     struct kept_texts texts;       /* of the outcomes */
@@ -269,8 +271,13 @@ enum status summary_order(struct summary *summary, struct error *error);
 enum status summary_add_rates(struct summary_row *row, const struct summary_place *place,
                               const struct kept_outcome *outcome, struct error *error);
 
-/* Adds what was not driven to the parts of the whole, of tiers and of planners, each scenario of
- * theirs as one of its own; slices are not known of them. */
+/* Fills undriven_order. */
+enum status summary_order_undriven(struct summary *summary, struct error *error);
+/* Adds what was not driven of an outcome's case, in its tier, to the rates of the whole, of tiers
+ * and of planners, if that has not been done; slices are not known of it. */
+enum status summary_add_beside(struct summary *summary, const struct summary_place *place,
+                               struct error *error);
+/* Adds the cases of which nothing was driven at all. */
 enum status summary_add_undriven(struct summary *summary, struct error *error);
 
 /* Whether outcome `index` ended as an earlier main line of its scenario did. */

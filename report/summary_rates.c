@@ -167,60 +167,103 @@ enum status summary_add_rates(struct summary_row *row, const struct summary_plac
     return STATUS_OK;
 }
 
-static enum status add_lacking(struct summary_row *row, const struct summary_undriven *undriven,
-                               int64_t key, struct error *error)
+/* ---- main lines that were not driven ---- */
+
+/* By case and tier. */
+static int compare_undriven(const struct summary_undriven *x, const char *scenario_hash,
+                            const char *planner, enum tier tier)
 {
-    struct summary_part *part = find_part(row, undriven->planner, undriven->tier);
-    TRY(memory_check(part, error, "summary: out of memory"));
-    rate_add(&part->rate, key, key, NAN);
-    part->lacking[undriven->lack]++;
-    return STATUS_OK;
+    int order = strcmp(x->scenario_hash, scenario_hash);
+    order = order != 0 ? order : strcmp(x->planner, planner);
+    return order != 0 ? order : (int)x->tier - (int)tier;
 }
 
 static int by_case(const void *a, const void *b)
 {
     const struct summary_undriven *x = *(const struct summary_undriven *const *)a;
     const struct summary_undriven *y = *(const struct summary_undriven *const *)b;
-    int order = strcmp(x->scenario_hash, y->scenario_hash);
-    order = order != 0 ? order : strcmp(x->planner, y->planner);
+    int order = compare_undriven(x, y->scenario_hash, y->planner, y->tier);
     return order != 0 ? order : (x > y) - (x < y);
 }
 
-static enum status add_ordered(struct summary *summary,
-                               const struct summary_undriven *const *ordered, struct error *error)
+enum status summary_order_undriven(struct summary *summary, struct error *error)
 {
-    uint32_t count = summary->outcome_count;
-    int64_t key = count > 0 ? summary->order[count - 1].case_key : 0;
-    for (uint32_t i = 0; i < summary->undriven_count; i++) {
-        const struct summary_undriven *at = ordered[i];
-        const struct summary_undriven *last = i > 0 ? ordered[i - 1] : NULL;
-        key += last == NULL || strcmp(at->scenario_hash, last->scenario_hash) != 0 ||
-               strcmp(at->planner, last->planner) != 0;
-        TRY(add_lacking(&summary->total, at, key, error));
-        for (uint32_t k = 0; k < summary->row_count; k++) {
-            struct summary_row *row = &summary->rows[k];
-            bool of_tier =
-                strcmp(row->group, "tier") == 0 && strcmp(row->value, tier_names[at->tier]) == 0;
-            bool of_planner =
-                strcmp(row->group, "planner") == 0 && strcmp(row->value, at->planner) == 0;
-            TRY(of_tier || of_planner ? add_lacking(row, at, key, error) : STATUS_OK);
-        }
+    uint32_t count = summary->undriven_count;
+    summary->undriven_order = calloc((size_t)count + 1, sizeof *summary->undriven_order);
+    TRY(memory_check(summary->undriven_order, error, "summary: out of memory"));
+    for (uint32_t i = 0; i < count; i++) {
+        summary->undriven_order[i] = &summary->undriven[i];
+    }
+    qsort(summary->undriven_order, count, sizeof *summary->undriven_order, by_case);
+    return STATUS_OK;
+}
+
+static enum status add_lacking(struct summary_row *row, const struct summary_undriven *undriven,
+                               const struct summary_place *place, struct error *error)
+{
+    struct summary_part *part = find_part(row, undriven->planner, undriven->tier);
+    TRY(memory_check(part, error, "summary: out of memory"));
+    rate_add(&part->rate, place->logical_key, place->case_key, NAN);
+    part->lacking[undriven->lack]++;
+    return STATUS_OK;
+}
+
+/* To the whole, its tier and its planner. */
+static enum status add_undriven(struct summary *summary, struct summary_undriven *undriven,
+                                const struct summary_place *place, struct error *error)
+{
+    undriven->counted = true;
+    TRY(add_lacking(&summary->total, undriven, place, error));
+    for (uint32_t k = 0; k < summary->row_count; k++) {
+        struct summary_row *row = &summary->rows[k];
+        bool of_tier =
+            strcmp(row->group, "tier") == 0 && strcmp(row->value, tier_names[undriven->tier]) == 0;
+        bool of_planner =
+            strcmp(row->group, "planner") == 0 && strcmp(row->value, undriven->planner) == 0;
+        TRY(of_tier || of_planner ? add_lacking(row, undriven, place, error) : STATUS_OK);
+    }
+    return STATUS_OK;
+}
+
+enum status summary_add_beside(struct summary *summary, const struct summary_place *place,
+                               struct error *error)
+{
+    const struct kept_outcome *outcome = &summary->outcomes[place->index];
+    struct summary_undriven **ordered = summary->undriven_order;
+    const uint32_t count = summary->undriven_count;
+    uint32_t low = 0;
+    uint32_t high = outcome->branch_id[0] == '\0' ? count : 0;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        bool before = compare_undriven(ordered[middle], outcome->scenario_hash, outcome->planner,
+                                       outcome->tier) < 0;
+        *(before ? &low : &high) = before ? middle + 1 : middle;
+    }
+    for (; low < count && outcome->branch_id[0] == '\0' && !ordered[low]->counted &&
+           compare_undriven(ordered[low], outcome->scenario_hash, outcome->planner,
+                            outcome->tier) == 0;
+         low++) {
+        TRY(add_undriven(summary, ordered[low], place, error));
     }
     return STATUS_OK;
 }
 
 enum status summary_add_undriven(struct summary *summary, struct error *error)
 {
-    const struct summary_undriven **ordered =
-        calloc((size_t)summary->undriven_count + 1, sizeof(const struct summary_undriven *));
-    TRY(memory_check(ordered, error, "summary: out of memory"));
+    uint32_t count = summary->outcome_count;
+    struct summary_place place = {.case_key = count > 0 ? summary->order[count - 1].case_key : 0};
+    const struct summary_undriven *last = NULL;
     for (uint32_t i = 0; i < summary->undriven_count; i++) {
-        ordered[i] = &summary->undriven[i];
+        struct summary_undriven *at = summary->undriven_order[i];
+        if (!at->counted) {
+            place.case_key += last == NULL || compare_undriven(at, last->scenario_hash,
+                                                               last->planner, last->tier) != 0;
+            place.logical_key = place.case_key;
+            last = at;
+            TRY(add_undriven(summary, at, &place, error));
+        }
     }
-    qsort(ordered, summary->undriven_count, sizeof(const struct summary_undriven *), by_case);
-    enum status status = add_ordered(summary, ordered, error);
-    free(ordered);
-    return status;
+    return STATUS_OK;
 }
 
 bool summary_is_repeat(const struct summary *summary, uint32_t index)

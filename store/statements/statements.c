@@ -82,7 +82,7 @@
     " CROSS JOIN jobs j ON j.id = " job " CROSS JOIN job_specs s ON s.job = " job " CROSS JOIN contexts c ON c.id = o.context"
 #define MAIN_LINES " AND length(o.branch_id) < 1 AND j.audit = 0 AND j.shadow IS NULL"
 /* Main lines that have no outcome, of jobs `j`. */
-#define LACKING(verdict, from, where) " UNION ALL SELECT c.planner, c.tier, s.scenario_id, -s.scenario, " verdict " FROM " from "jobs j CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context" \
+#define LACKING(verdict, from, where) " UNION ALL SELECT c.planner, c.tier, s.scenario_id, s.scenario, " verdict " FROM " from "jobs j CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context" \
     " WHERE j.suite = ?1 AND " where " AND j.audit = 0 AND j.shadow IS NULL AND NOT EXISTS (SELECT 1 FROM outcomes o WHERE o.job = j.id AND length(o.branch_id) < 1)"
 #define JOBS_WHERE(condition) "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE " condition " AND j.suite = ?1 AND j.id > ?2 AND j.shadow IS NULL ORDER BY j.id LIMIT ?3"
 #define ENDED(verdict) " SUM(CASE verdict WHEN " verdict " THEN 1 ELSE 0 END),"

@@ -373,7 +373,10 @@ static void a_kept_outcome_is_whole(void)
                                         .at_ms = 18,
                                         .shadow = true,
                                         .freeze = 19,
-                                        .in_flight = true};
+                                        .in_flight = true,
+                                        .route_reason = ROUTE_REASON_PRICE,
+                                        .route_own = 21,
+                                        .route_other = 22};
     struct kept_texts texts = {.count = 0};
     struct error error;
     EXPECT(is_full(&full));
@@ -798,6 +801,36 @@ static void dead_jobs_are_in_the_range(void)
     EXPECT_NEAR(at.value, 1, 0);
     EXPECT_NEAR(at.worst, 0.5, 1e-12);
     EXPECT_INT(at.missing, 2);
+    summary_finish(&summary);
+}
+
+/* Of a scenario of three seeds one passed and two are dead: a third of it, not a scenario and a
+ * dead one; the same under another planner, or in another tier, is another case. */
+static void dead_seeds_are_their_scenarios(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    plain_outcome("a", 1, VERDICT_PASS);
+    made_dead_count = 3;
+    for (uint32_t i = 0; i < made_dead_count; i++) {
+        made_dead[i] = (struct store_job){
+            .id = 10 + i, .state = JOB_DEAD, .spec = {.tier = TIER_OBJECT, .seed = 2 + i}};
+        snprintf(made_dead[i].spec.scenario_hash, SHA256_HEX_BYTES, "%s", made[0].scenario_hash);
+        snprintf(made_dead[i].spec.planner, LIMIT_SPEC_BYTES, "%s", made[0].planner);
+    }
+    made_dead[2].spec.tier = TIER_STUDENT;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    made_dead_count = 0;
+    struct rate_estimate at =
+        rate_estimate(&summary_row_part(&summary.total, made[0].planner, TIER_OBJECT)->rate);
+    EXPECT_NEAR(at.value, 1, 0);
+    EXPECT_NEAR(at.worst, 1.0 / 3.0, 1e-12);
+    EXPECT_NEAR(at.best, 1, 0);
+    EXPECT_INT(at.missing, 2);
+    at = rate_estimate(&summary_row_part(&summary.total, made[0].planner, TIER_STUDENT)->rate);
+    EXPECT_NEAR(at.worst, 0, 0);
+    EXPECT_INT(at.missing, 1);
     summary_finish(&summary);
 }
 
@@ -1581,11 +1614,11 @@ int main(void)
         TEST(each_scenario_counts_once), TEST(a_planner_that_died_once_is_told_of),
         TEST(points_of_a_grid_are_one_draw), TEST(tiers_are_not_mixed),
         TEST(planners_are_not_mixed), TEST(dead_jobs_are_in_the_range),
-        TEST(what_never_began_is_counted), TEST(what_was_not_driven_is_in_the_range),
-        TEST(a_flagged_job_that_is_dead_counts_once), TEST(flagged_main_lines_give_a_range),
-        TEST(dead_jobs_are_named_up_to_ten), TEST(jobs_without_figures_are_counted),
-        TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),
-        TEST(drives_at_fault_stand_beside_their_rate),
+        TEST(dead_seeds_are_their_scenarios), TEST(what_never_began_is_counted),
+        TEST(what_was_not_driven_is_in_the_range), TEST(a_flagged_job_that_is_dead_counts_once),
+        TEST(flagged_main_lines_give_a_range), TEST(dead_jobs_are_named_up_to_ten),
+        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
+        TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),
         TEST(extended_scores_are_means_of_those_that_have_one),
         TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
         TEST(an_error_is_told_once), TEST(flags_lead_to_who_answered),
