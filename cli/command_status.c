@@ -169,9 +169,8 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
                         json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
     json_object_set_new(json, "billed_usd",
                         json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
-    json_object_set_new(json, "budget_uusd", json_integer((json_int_t)status->budget_uusd));
+    summary_budget_json(status, json);
     json_object_set_new(json, "class", json_string(suite_class_names[status->of_class]));
-    json_object_set_new(json, "stopped_by_budget", json_boolean(status->stopped_by_budget));
     return json;
 }
 

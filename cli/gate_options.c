@@ -410,7 +410,7 @@ static void judge_all(const struct gate_options *options, const struct summary *
     if (!low && missing == 0) {
         return;
     }
-    if (options->rate > 0) {
+    if (options->rate > 0 && low) {
         snprintf(text, sizeof text, "%.1f%% of main lines passed, %.1f%% wanted%s", 100 * rate,
                  100 * options->rate,
                  lowest != NULL ? planner_text(&summary->total, lowest, planner) : "");
@@ -422,8 +422,9 @@ static void judge_all(const struct gate_options *options, const struct summary *
                  summary_lacking_text(lacking, names));
         if (lowest != NULL) {
             used = strlen(text);
-            snprintf(text + used, sizeof text - used, ", %.1f%% had they failed",
-                     100 * rate_estimate(&lowest->rate).worst);
+            snprintf(text + used, sizeof text - used, ", %.1f%% had they failed%s",
+                     100 * rate_estimate(&lowest->rate).worst,
+                     low ? "" : ", and no gate is met with any");
         }
     }
     name_lost(summary, text, sizeof text);

@@ -106,7 +106,7 @@ enum { SEEDS_NOT_GIVEN = -1 };
          .number = &(options).weight},                                                             \
         {"--class", "NAME",                                                                        \
          "whom the tenant's other suites give way to: interactive, regression or mining "          \
-         "(regression)",                                                                           \
+         "(as it was, at first regression)",                                                       \
          .text = &(options).of_class},                                                             \
         {"--trust", "FILE",                                                                        \
          "policy by which slices whose audits disagree go to the teacher (docs/trust.md)",         \

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/budget/market.h"
 #include "report/summary.h"
 
 #include <inttypes.h>
@@ -126,28 +127,6 @@ static double mean_ns(const struct forecast *forecast, const struct part *part, 
     return ticks > 0 ? ns / ticks : -1;
 }
 
-/* Micro-dollars that a nanosecond costs from now on where the tier has been driven in the pool;
- * negative: nowhere. */
-static enum status read_rate(struct forecast *forecast, const struct part *part, double *rate,
-                             struct error *error)
-{
-    double ns = 0;
-    double uusd = 0;
-    for (uint32_t i = 0; i < forecast->row_count; i++) {
-        const struct store_ledger_row *row = &forecast->rows[i];
-        int64_t price = 0;
-        if (row->tier == part->tier && strcmp(row->pool, part->pool) == 0 &&
-            row->totals.device_ns > 0) {
-            TRY(forecast->store->ops->price_get(forecast->store, row->pool, row->device, &price,
-                                                error));
-            ns += (double)row->totals.device_ns;
-            uusd += (double)row->totals.device_ns * (double)price / (double)NS_PER_HOUR;
-        }
-    }
-    *rate = ns > 0 ? uusd / ns : -1;
-    return STATUS_OK;
-}
-
 static enum status measure_part(struct forecast *forecast, struct part *part, struct error *error)
 {
     double rate = -1;
@@ -156,7 +135,8 @@ static enum status measure_part(struct forecast *forecast, struct part *part, st
     tick_ns = part->others ? mean_ns(forecast, part, NULL) : tick_ns;
     part->tick_uusd = -1;
     if (tick_ns >= 0) {
-        TRY(read_rate(forecast, part, &rate, error));
+        TRY(market_rate(forecast->store, forecast->rows, forecast->row_count, part->tier,
+                        part->pool, &rate, error));
         part->tick_uusd = rate < 0 ? -1 : tick_ns * rate;
     }
     return STATUS_OK;

@@ -1,10 +1,12 @@
 /*
  * Cost of the tiers that could answer alike, and the time that who asks them waits. See market.h.
  *
- * Device time of a tick is that of the newest rollouts, as demand says it; its price is what the
- * ledger has charged for the time of its tier and pool so far.
+ * Device time of a tick is that of the newest rollouts, as demand says it; its price is the one in
+ * force on the devices that have driven its tier in its pool.
  */
 #include "cli/budget/market.h"
+
+#include "base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,19 +15,22 @@ enum { LEDGER_ROWS = 1024 };
 
 #define PUSD_PER_UUSD 1e6
 
-/* Micro-dollars of a nanosecond in a tier and pool; 0: none was charged. */
-static double ns_uusd(const struct store_ledger_row *rows, uint32_t count,
-                      const struct store_demand *of)
+enum status market_rate(struct store *store, const struct store_ledger_row *rows, uint32_t count,
+                        enum tier tier, const char *pool, double *rate, struct error *error)
 {
     double ns = 0;
     double uusd = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (rows[i].tier == of->tier && strcmp(rows[i].pool, of->pool) == 0) {
-            ns += (double)rows[i].totals.device_ns;
-            uusd += (double)rows[i].totals.cost_uusd;
+        const struct store_ledger_row *row = &rows[i];
+        int64_t price = 0;
+        if (row->tier == tier && strcmp(row->pool, pool) == 0 && row->totals.device_ns > 0) {
+            TRY(store->ops->price_get(store, row->pool, row->device, &price, error));
+            ns += (double)row->totals.device_ns;
+            uusd += (double)row->totals.device_ns * (double)price / (double)NS_PER_HOUR;
         }
     }
-    return ns > 0 ? uusd / ns : 0;
+    *rate = ns > 0 ? uusd / ns : -1;
+    return STATUS_OK;
 }
 
 /* Whether it is the pool in which scheduler/route.c has a tier answer. */
@@ -34,14 +39,19 @@ static bool is_pool_of(enum tier tier, const char *pool)
     return strcmp(pool, tier == TIER_TEACHER ? "teacher" : "bulk") == 0;
 }
 
-static void note(struct route_market *market, const struct store_demand *demand, uint32_t count,
-                 const struct store_ledger_row *ledger, uint32_t ledger_count)
+static enum status note(struct store *store, struct route_market *market,
+                        const struct store_demand *demand, uint32_t count,
+                        const struct store_ledger_row *ledger, uint32_t ledger_count,
+                        struct error *error)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct store_demand *row = &demand[i];
-        double pusd = (double)row->tick_ns * ns_uusd(ledger, ledger_count, row) * PUSD_PER_UUSD;
+        double rate = -1;
+        TRY(market_rate(store, ledger, ledger_count, row->tier, row->pool, &rate, error));
+        double pusd = (double)row->tick_ns * rate * PUSD_PER_UUSD;
         if ((row->tier == TIER_STUDENT || row->tier == TIER_TEACHER) &&
-            is_pool_of(row->tier, row->pool) && row->rollouts_seen > 0 && pusd > 0 && pusd < 1e15) {
+            is_pool_of(row->tier, row->pool) && row->rollouts_seen > 0 && rate >= 0 &&
+            pusd < 1e15) {
             market->tick_ns[row->tier] = row->tick_ns;
             market->tick_pusd[row->tier] = pusd > 1 ? (int64_t)pusd : 1;
         }
@@ -55,6 +65,7 @@ static void note(struct route_market *market, const struct store_demand *demand,
             market->wait_ns[tier] += own ? row->ticks_queued * row->tick_ns / workers : 0;
         }
     }
+    return STATUS_OK;
 }
 
 enum status market_read(struct store *store, struct route_market *market, struct error *error)
@@ -70,9 +81,7 @@ enum status market_read(struct store *store, struct route_market *market, struct
         memory_check(demand != NULL ? rows : NULL, error, "out of memory for what tiers cost");
     THEN(status, store->ops->demand(store, demand, STORE_DEMAND_ROWS_MAX, &count, error));
     THEN(status, store->ops->ledger(store, NULL, rows, LEDGER_ROWS, &ledger_count, error));
-    if (status == STATUS_OK) {
-        note(market, demand, count, rows, ledger_count);
-    }
+    THEN(status, note(store, market, demand, count, rows, ledger_count, error));
     free(demand);
     free(rows);
     return status;

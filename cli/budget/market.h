@@ -7,6 +7,11 @@
 
 #include "worker/submission/submission.h"
 
+/* Micro-dollars that a nanosecond costs from now on in a tier and pool, by the store's ledger
+ * `rows` [count] and the prices in force; negative: it was never driven there. */
+enum status market_rate(struct store *store, const struct store_ledger_row *rows, uint32_t count,
+                        enum tier tier, const char *pool, double *rate, struct error *error);
+
 /* Prices and backlogs of the student and the teacher as the store has measured them; zeros where it
  * has not. `urgent` and `contrary` stay. */
 enum status market_read(struct store *store, struct route_market *market, struct error *error);

@@ -708,9 +708,9 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
     says err "the forecast exceeds the budget"
     holds 'd["budget_usd"] == 0.01 and d["stopped_by_budget"] and d["cancelled_jobs"] > 0' out
     code 0 "$swerve" status --store budget.db --json
-    holds 'd["suites"][0]["budget_uusd"] == 10000 and d["suites"][0]["stopped_by_budget"]' out
+    holds 'd["suites"][0]["budget_usd"] == 0.01 and d["suites"][0]["stopped_by_budget"]' out
     holds 'd["suites"][0]["cancelled"] > 0 and d["suites"][0]["queued"] + d["suites"][0]["leased"] == 0' out
-    holds 'd["suites"][1]["budget_uusd"] == 25000000' out
+    holds 'd["suites"][1]["budget_usd"] == 25' out
     code 0 "$swerve" status --store budget.db
     says out "budget of \$0.01 spent"
     code 0 "$swerve" report --store budget.db -o b.html

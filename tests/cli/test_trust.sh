@@ -51,7 +51,7 @@ what_is_trusted_is_driven_and_said() {
     code 0 "$swerve" submit long.json --store clip.db --horizon clip --audit off
     says out "1 scenario longer than the model's trusted horizon: driven as far as the model is trusted"
 }
-# Two tiers that could answer alike: by what the ledger has charged for a tick of each. A suite that was sent stays as it was
+# Two tiers that could answer alike: by what a tick of each costs at the price in force. A suite that was sent stays as it was
 # sent, whatever prices do meanwhile.
 the_cheaper_of_two_that_answer_alike() {
     echo '{"rate": 1, "safety_critical_rate": 1}' >every.json
@@ -69,6 +69,8 @@ the_cheaper_of_two_that_answer_alike() {
     code 0 "$swerve" price set bulk cpu 0 --store market.db
     code 0 "$swerve" submit short.json --store market.db --audit every.json --seeds 2 --json
     holds '[r["tier"] for r in d["routes"]] == ["teacher"]' out
+    code 0 "$swerve" submit short.json --store market.db --audit every.json --seeds 3 --json # a suite that is new, at the new price
+    holds '[r["tier"] for r in d["routes"]] == ["student", "teacher"] and d["routes"][0]["route_reason"] == "price"' out
     code 0 "$swerve" submit short.json --store market.db --audit every.json --seeds 2 --world student
     says err "2 jobs in the student world: its submitter named it"
     code 0 "$swerve" show 1 --store market.db
