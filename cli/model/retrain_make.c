@@ -404,7 +404,7 @@ static const char *precision_of(const struct retrain *self)
     return retrain_plan_made(&self->plan, RETRAIN_CHOOSE, "precision");
 }
 
-/* What a trainer that ended well was to write: a student's weights. */
+/* Weights that a trainer which ended well was to write: those of a student. */
 static enum status check_weights(const struct retrain *self, struct error *error)
 {
     const struct model_loader *loader = &model_loader_engine;

@@ -453,7 +453,7 @@ static void bounds_of_the_store_judge_weights_of_the_directory(void)
     EXPECT_OK(file_replace(path, loose, strlen(loose), 0600, &error), error);
     shelf.bounds = NULL;
     EXPECT(!bounds_seen(&shelf, "", hash, true).calibrated);
-    /* What the store does not have is judged by what is here. */
+    /* Weights that the store does not have are judged by what is here. */
     shelf.other = true;
     bounds = bounds_seen(&shelf, "", hash, false);
     EXPECT(health_bounds_same(&bounds, &beside));
