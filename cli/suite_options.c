@@ -81,23 +81,21 @@ static enum status lend_worlds(const struct suite_options *options, struct model
     return world_source_lend(world, options->audit_world, &how, models, error);
 }
 
-/* A store that is there already may point to versions of its own; a directory that is named
- * decides for itself. */
+/* A store that is there already has bounds of its versions, and may point to some; a directory that
+ * is named decides for itself who answers. The store is to stay open as long as the models. */
 static enum status ask_pointers(const struct suite_options *options, struct models *models,
-                                struct error *error)
+                                struct store **store, struct error *error)
 {
-    struct store *store = NULL;
-    if ((options->models != NULL && options->version == NULL) ||
-        cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) != STATUS_OK) {
+    if (cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) != STATUS_OK) {
         return STATUS_OK;
     }
-    TRY(cli_store_open(options->store_url, &store, error));
-    enum status status = versions_point(store, models, error);
-    if (status == STATUS_OK && options->version != NULL) {
-        status = versions_answer(store, options->version, models, error);
+    TRY(cli_store_open(options->store_url, store, error));
+    versions_fetch_from(*store, models, NULL); /* without a place for them bounds alone */
+    if (options->version != NULL || options->models == NULL) {
+        TRY(versions_point(*store, models, error));
     }
-    store->ops->close(store);
-    return status;
+    return options->version != NULL ? versions_answer(*store, options->version, models, error)
+                                    : STATUS_OK;
 }
 
 /* No submission audits less than that: where it audits nothing, it does now. */
@@ -176,7 +174,7 @@ static enum status read_skip_steps(const char *text, uint32_t *out, struct error
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */
 static enum status prepare_models(const struct suite_options *options,
                                   struct submission_options *build, struct audit_policy *audit,
-                                  struct models **models, struct error *error)
+                                  struct models **models, struct store **store, struct error *error)
 {
     enum status status = models_parse_conditioning(options->layout, &build->conditioning, error);
     build->precision = NN_BF16;
@@ -207,7 +205,7 @@ static enum status prepare_models(const struct suite_options *options,
         return status;
     }
     status = models_open(options->models, NULL, models, error);
-    THEN(status, ask_pointers(options, *models, error));
+    THEN(status, ask_pointers(options, *models, store, error));
     THEN(status, lend_worlds(options, *models, error));
     THEN(status, choose_precision(options, *models, error));
     THEN(status, ask_controls(options, *models, build, error));
@@ -426,10 +424,9 @@ static enum status ask_policy(const struct suite_options *options, struct store 
 
 /* A store that is not there yet has neither audits nor drives. */
 static enum status ask_store(const struct suite_options *options,
-                             const struct submission_options *build, struct advice *out,
-                             struct error *error)
+                             const struct submission_options *build, struct store *store,
+                             struct advice *out, struct error *error)
 {
-    struct store *store = NULL;
     struct drives_student student;
     struct trust_policy *policy = malloc(sizeof *policy);
     enum status status = memory_check(policy, error, "--trust: out of memory");
@@ -439,18 +436,14 @@ static enum status ask_store(const struct suite_options *options,
     if (status == STATUS_OK && options->trust != NULL) {
         raise_floor(out, policy->audit_floor, policy->audit_floor_safety_critical);
     }
-    bool asked =
-        status == STATUS_OK && build->policy.student_available && options->makes == NULL &&
-        cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) == STATUS_OK;
-    if (asked) {
+    bool asked = status == STATUS_OK && build->policy.student_available && options->makes == NULL;
+    if (asked && store != NULL) {
         status = find_student(build, &student, error);
-        THEN(status, cli_store_open(options->store_url, &store, error));
         if (status == STATUS_OK && options->trust != NULL) {
             status = ask_policy(options, store, &student, policy, out, error);
         }
         THEN(status, ask_decisions(store, &student, out, error));
     }
-    cli_store_close(store);
     free(policy);
     if (status != STATUS_OK) {
         free(out->frozen);
@@ -462,10 +455,11 @@ static enum status ask_store(const struct suite_options *options,
 /* Verdict of the store, and of the policy on its audits, on this submission. */
 static enum status follow_store(const struct suite_options *options,
                                 struct submission_options *build, struct audit_policy *audit,
-                                struct trust_slice **frozen, struct error *error)
+                                struct store *store, struct trust_slice **frozen,
+                                struct error *error)
 {
     struct advice advice = {0};
-    TRY(ask_store(options, build, &advice, error));
+    TRY(ask_store(options, build, store, &advice, error));
     *frozen = advice.frozen;
     build->frozen = advice.frozen;
     build->frozen_count = advice.frozen_count;
@@ -538,6 +532,12 @@ static void name_untried(struct models *models, const struct submission_options 
                        moved && !model->bounds.calibrated ? "; " : "",
                        moved ? "promoted in its directory, without an evaluation" : "");
         }
+        if (model->overruled) {
+            text_print(
+                stderr,
+                "swerve: %s %s (%.12s): the store's health bounds judge it, not those in %s\n",
+                tier_names[tier], model->name, model->hash, models_registry(models)->directory);
+        }
     }
 }
 
@@ -591,20 +591,18 @@ static enum status read_class(const char *name, enum suite_class *out, struct er
 /* Scenarios that two tiers could answer alike go to whom the store's measures name. Nobody asks for
  * them where a world is named, for evidence of the student's, or in rounds of a search. */
 static enum status build_by_market(const struct suite_options *options, const struct suite *suite,
-                                   struct submission_options *build, struct submission *submission,
-                                   struct error *error)
+                                   struct store *store, struct submission_options *build,
+                                   struct submission *submission, struct error *error)
 {
-    struct store *store = NULL;
     build->policy.market.urgent = build->of_class == SUITE_INTERACTIVE;
-    if (build->policy.choice == WORLD_AUTO && build->policy.student_available &&
-        build->policy.teacher_available && !options->evaluation && options->makes == NULL &&
-        cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) == STATUS_OK) {
-        TRY(cli_store_open(options->store_url, &store, error));
+    if (build->policy.choice != WORLD_AUTO || !build->policy.student_available ||
+        !build->policy.teacher_available || options->evaluation || options->makes != NULL) {
+        store = NULL;
+    }
+    if (store != NULL) {
         market_read(store, &build->policy.market, &(struct error){0}); /* or not measured */
     }
-    enum status status = market_build(suite, build, store, submission, error);
-    cli_store_close(store);
-    return status;
+    return market_build(suite, build, store, submission, error);
 }
 
 /* The jobs of `suite`, or where that is NULL of the one at `path`, which is then in *loaded. */
@@ -629,11 +627,12 @@ static enum status build_jobs(const struct suite_options *options, const struct 
     THEN(status, read_class(options->of_class, &build.of_class, error));
     THEN(status, choose_guardian(options, planner, error));
     THEN(status, cli_world_choice(options->world, &build.policy.choice, error));
+    struct store *store = NULL;
     struct models *models = NULL;
     struct audit_policy audit;
     struct trust_slice *frozen = NULL;
-    THEN(status, prepare_models(options, &build, &audit, &models, error));
-    THEN(status, follow_store(options, &build, &audit, &frozen, error));
+    THEN(status, prepare_models(options, &build, &audit, &models, &store, error));
+    THEN(status, follow_store(options, &build, &audit, store, &frozen, error));
     if (status == STATUS_OK) {
         status = choose_backend(options, &build, &device, error);
         build.backend = device.backend;
@@ -645,7 +644,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
     if (status == STATUS_OK && loaded != NULL && options->rig != NULL) {
         status = set_rig(*loaded, options->rig, error);
     }
-    THEN(status, loaded != NULL ? build_by_market(options, suite, &build, submission, error)
+    THEN(status, loaded != NULL ? build_by_market(options, suite, store, &build, submission, error)
                                 : submission_build(suite, &build, submission, error));
     THEN(status, check_evaluation(options, submission, error));
     if (status == STATUS_OK && (check_degraded(options, &build, submission, error) != STATUS_OK ||
@@ -657,6 +656,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
         name_untried(models, &build, submission);
     }
     models_close(models); /* jobs name them by hash */
+    cli_store_close(store);
     free(frozen);
     return status;
 }

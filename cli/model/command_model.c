@@ -519,6 +519,8 @@ static int run_command(struct model_command *model, struct model_store_command *
             .flag = &(stored).force                                                              \
     }
 
+static const char default_precision[] = "bf16";
+
 /* A retraining, with the options that it shares with the other verbs. */
 static int retrain(struct retrain_options *options, const struct model_command *model,
                    const struct model_store_command *stored)
@@ -541,13 +543,21 @@ static int retrain(struct retrain_options *options, const struct model_command *
                   "model retrain: expected --store URL, whose student is retrained");
         return cli_fail(&error);
     }
+    if (model->precision != default_precision) {
+        error_set(&error, STATUS_USAGE,
+                  "model retrain: expected no --precision, found %.64s: a retrained student has "
+                  "that of the promoted one",
+                  model->precision);
+        return cli_fail(&error);
+    }
     return model_retrain(options);
 }
 
 int command_model(int argc, char **argv)
 {
-    struct model_command model = {
-        .planner = "builtin:reference", .precision = "bf16", .frames = PRECISION_FRAMES_LEAST};
+    struct model_command model = {.planner = "builtin:reference",
+                                  .precision = default_precision,
+                                  .frames = PRECISION_FRAMES_LEAST};
     struct model_store_command stored = {MODEL_STORE_DEFAULTS};
     struct retrain_options retraining = {RETRAIN_DEFAULTS};
     const struct cli_option rows[] = {

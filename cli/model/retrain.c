@@ -16,6 +16,10 @@
 #include "cli/model/retrain_choose.h"
 #include "cli/model/retrain_make.h"
 #include "cli/model/retrain_plan.h"
+#include "cli/pool.h"
+#include "scheduler/trust.h"
+#include "worker/planner/planner_trial.h"
+#include "worker/versions/versions.h"
 
 #include <errno.h>
 #include <math.h>
@@ -25,7 +29,13 @@
 #include <unistd.h>
 
 #define HOURS_MAX 8760.0
-enum { CLIPS_MAX = 100000, FRAMES_MAX = 600, SECONDS_MAX = 30 * 86400, HEALTHY_MAX = 100 };
+enum {
+    CLIPS_MAX = 100000,
+    FRAMES_MAX = 600,
+    SECONDS_MAX = 30 * 86400,
+    HEALTHY_MAX = 100,
+    DAYS_MAX = 3650
+};
 
 /* ---- what stages are made from ---- */
 
@@ -119,6 +129,79 @@ static enum status inputs_of(struct retrain *self, json_t **out, struct error *e
     return STATUS_OK;
 }
 
+/* ---- what can be known before the first stage ---- */
+
+/* A name for the new version: one that a store takes. */
+static enum status check_name(const char *name, struct error *error)
+{
+    struct model_version asked = {.tier = TIER_STUDENT, .precision = "bf16", .sampler = "/bf16"};
+    if (strlen(name) >= sizeof asked.name) {
+        return error_set(error, STATUS_USAGE, "--name: expected at most %zu bytes",
+                         sizeof asked.name - 1);
+    }
+    snprintf(asked.name, sizeof asked.name, "%s", name);
+    memset(asked.hash, '0', sizeof asked.hash - 1);
+    return model_version_check(&asked, error);
+}
+
+static enum status check_free(const struct retrain *self, struct error *error)
+{
+    struct store *store = NULL;
+    struct model_version taken;
+    const char *name = self->options->name;
+    TRY(cli_store_open(self->store_url, &store, error));
+    enum status status = versions_named(store, name, &taken, error);
+    cli_store_close(store);
+    return status == STATUS_NOT_FOUND ? STATUS_OK
+           : status != STATUS_OK
+               ? status
+               : error_set(error, STATUS_CONFLICT,
+                           "--name: expected one that is free, found \"%s\", which the store has "
+                           "(%.12s)",
+                           name, taken.hash);
+}
+
+static enum status check_models(const char *directory, struct error *error)
+{
+    struct models *models = NULL;
+    TRY(directory != NULL ? models_open(directory, NULL, &models, error) : STATUS_OK);
+    models_close(models);
+    return STATUS_OK;
+}
+
+static enum status check_policy(const char *path, struct error *error)
+{
+    struct trust_policy *policy = malloc(sizeof *policy);
+    TRY(memory_check(policy, error, "retrain: out of memory"));
+    enum status status = path != NULL ? trust_policy_load(path, policy, error) : STATUS_OK;
+    free(policy);
+    return status;
+}
+
+static bool is_done(const struct retrain *self, enum retrain_stage stage)
+{
+    return retrain_plan_state(&self->plan, stage) == RETRAIN_DONE;
+}
+
+/* Everything that a later stage would refuse after hours, of stages that are still to come. */
+static enum status check_ahead(struct retrain *self, struct error *error)
+{
+    const struct retrain_options *o = self->options;
+    char hash[SHA256_HEX_BYTES];
+    if (o->name != NULL && retrain_plan_state(&self->plan, RETRAIN_ADD) == RETRAIN_OPEN) {
+        TRY(check_free(self, error));
+    }
+    if (!is_done(self, RETRAIN_CALIBRATE)) {
+        TRY(suite_digest(retrain_calibration(o), hash, error));
+    }
+    if (!is_done(self, RETRAIN_EVALUATE)) {
+        TRY(check_models(o->models, error));
+        TRY(check_policy(o->policy, error));
+        TRY(planner_try(o->planner, NULL, NULL, false, PLANNER_TRY_MS, NULL, error));
+    }
+    return is_done(self, RETRAIN_TRAIN) ? STATUS_OK : retrain_check_trainer(self, error);
+}
+
 /* ---- one stage ---- */
 
 /* Whether what the plan says of the stage still holds. OK: it does; CONFLICT: something else. */
@@ -179,7 +262,10 @@ static enum status run_stage(struct retrain *self, struct error *error)
     if (retrain_plan_state(&self->plan, self->stage) != RETRAIN_OPEN) {
         status = holds(self, inputs, error);
         if (status == STATUS_CONFLICT && self->options->again) {
-            status = retrain_plan_reset(&self->plan, self->stage, error);
+            status = self->options->name != NULL && self->stage <= RETRAIN_ADD
+                         ? check_free(self, error)
+                         : STATUS_OK;
+            THEN(status, retrain_plan_reset(&self->plan, self->stage, error));
         }
     }
     enum retrain_state state = retrain_plan_state(&self->plan, self->stage);
@@ -200,9 +286,7 @@ static enum status verdict(const struct retrain *self, struct error *error)
 
 static enum status run_stages(struct retrain *self, struct error *error)
 {
-    enum status status = retrain_plan_state(&self->plan, RETRAIN_TRAIN) != RETRAIN_DONE
-                             ? retrain_check_trainer(self, error)
-                             : STATUS_OK;
+    enum status status = check_ahead(self, error);
     for (int i = 0; status == STATUS_OK && i < RETRAIN_STAGES; i++) {
         self->stage = (enum retrain_stage)i;
         status = run_stage(self, error);
@@ -234,10 +318,12 @@ static void tell(const struct retrain *self, enum status status)
 static enum status settle(struct retrain *self, struct error *error)
 {
     const struct retrain_options *o = self->options;
+    const int64_t share = o->percent == MODEL_SHARE_DEFAULT ? 0 : o->percent;
     const struct cli_bounds bounds[] = {
         {"--clips", o->clips, 1, CLIPS_MAX},       {"--clip-frames", o->clip_frames, 2, FRAMES_MAX},
         {"--seconds", o->seconds, 1, SECONDS_MAX}, {"--healthy", o->healthy, 0, HEALTHY_MAX},
-        {"--jobs", o->jobs, 1, INT64_MAX},
+        {"--jobs", o->jobs, 1, INT64_MAX},         {"--workers", o->workers, 1, POOL_WORKERS_MAX},
+        {"--days", o->days, 1, DAYS_MAX},          {"--share", share, 0, 100},
     };
     TRY(cli_bounds_check(bounds, COUNT_OF(bounds), error));
     TRY(cli_parse_share("--held-out", o->held_out, &self->held_out, error));
@@ -245,6 +331,7 @@ static enum status settle(struct retrain *self, struct error *error)
         return error_set(error, STATUS_USAGE, "--hours: expected a number up to %.0f, found \"%s\"",
                          HOURS_MAX, o->hours);
     }
+    TRY(o->name != NULL ? check_name(o->name, error) : STATUS_OK);
     return o->work != NULL ? retrain_find_trainer(self, error)
                            : error_set(error, STATUS_USAGE,
                                        "model retrain: expected --work DIR, where the same "

@@ -134,11 +134,10 @@ enum status retrain_child_run(const struct retrain_child *child, int *code, stru
         return status;
     }
     TRY(status);
-    if (!WIFEXITED(how)) {
-        return error_set(error, STATUS_IO, "%.200s was ended by signal %d (%s)", child->words[0],
-                         WTERMSIG(how), strsignal(WTERMSIG(how)));
+    if (!WIFEXITED(how) && atomic_load(child->interrupted) != 0) { /* it got the signal, too */
+        return error_set(error, STATUS_CANCELLED, "interrupted");
     }
-    *code = WEXITSTATUS(how);
+    *code = WIFEXITED(how) ? WEXITSTATUS(how) : RETRAIN_CHILD_SIGNAL + WTERMSIG(how);
     return STATUS_OK;
 }
 

@@ -21,8 +21,10 @@ struct retrain_child {
     void *context;
 };
 
-/* *code: its exit code. TIMEOUT, CANCELLED: it was stopped (SIGTERM, ten seconds later SIGKILL).
- * NOT_FOUND: no such program. IO: it cannot be started, or a signal ended it. */
+enum { RETRAIN_CHILD_SIGNAL = 128 };
+/* *code: its exit code, or RETRAIN_CHILD_SIGNAL and the signal that ended it, as shells say it.
+ * TIMEOUT, CANCELLED: it was stopped (SIGTERM, ten seconds later SIGKILL). NOT_FOUND: no such
+ * program. IO: it cannot be started. */
 enum status retrain_child_run(const struct retrain_child *child, int *code, struct error *error);
 
 /* The last line of a log, without "swerve: " in front; "": there is none. */

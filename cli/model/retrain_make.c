@@ -11,7 +11,7 @@
 #include "cli/model/model_store.h"
 #include "cli/model/retrain_child.h"
 #include "schemas/json_read.h"
-#include "worker/models/health.h"
+#include "worker/models/models.h"
 #include "worker/versions/versions.h"
 
 #include <dirent.h>
@@ -139,11 +139,21 @@ static enum status status_of(int code)
     return code >= 0 && (size_t)code < COUNT_OF(statuses) ? statuses[code] : STATUS_STORE;
 }
 
-static enum status failed(const char *name, int code, const char *log, struct error *error)
+static enum status failed(const char *name, enum status status, int code, const char *log,
+                          struct error *error)
 {
     char words[RETRAIN_WORDS_BYTES];
-    return error_set(error, status_of(code), "%s: %s (exit code %d; all of it is in %.200s)", name,
-                     retrain_child_last_words(log, words), code, log);
+    char how[64];
+    const bool said = retrain_child_last_words(log, words)[0] != '\0';
+    if (code > RETRAIN_CHILD_SIGNAL) {
+        snprintf(how, sizeof how, "ended by signal %d, %.30s", code - RETRAIN_CHILD_SIGNAL,
+                 strsignal(code - RETRAIN_CHILD_SIGNAL));
+    } else {
+        snprintf(how, sizeof how, "exit code %d", code);
+    }
+    return error_set(error, status, "%s: %s (%s; %s %.200s)", name,
+                     said ? words : "it failed without a word on stderr", how,
+                     said ? "all of it is in" : "nothing is in", log);
 }
 
 /* This program with these words, which is to succeed. */
@@ -153,7 +163,7 @@ static enum status run_swerve(struct retrain *self, const struct words *words, c
     char log[LIMIT_PATH_BYTES];
     int code = 0;
     TRY(run(self, words->list, name, true, &code, log, error));
-    return code == 0 ? STATUS_OK : failed(name, code, log, error);
+    return code == 0 ? STATUS_OK : failed(name, status_of(code), code, log, error);
 }
 
 static struct words *words_new(const char *first, const char *second)
@@ -389,6 +399,31 @@ static double training_s(const struct retrain *self)
     return floor(fmin(fmax(wanted_s, 1.0), 0.5 * retrain_left_s(self)));
 }
 
+static const char *precision_of(const struct retrain *self)
+{
+    return retrain_plan_made(&self->plan, RETRAIN_CHOOSE, "precision");
+}
+
+/* Weights that a trainer which ended well was to write: those of a student. */
+static enum status check_weights(const struct retrain *self, struct error *error)
+{
+    const struct model_loader *loader = &model_loader_engine;
+    enum nn_precision precision = NN_BF16;
+    char path[LIMIT_PATH_BYTES];
+    struct model *model = NULL;
+    TRY(retrain_plan_path(&self->plan, "train/weights.safetensors", path, error));
+    if (access(path, R_OK) != 0) {
+        return error_set(error, STATUS_DEVICE, "expected weights in %s, found none", path);
+    }
+    TRY(models_parse_precision(precision_of(self), &precision, error));
+    TRY(loader->open(path, precision, &model, error));
+    bool student = loader->config(model)->tier == TIER_STUDENT;
+    loader->close(model);
+    return student
+               ? STATUS_OK
+               : error_set(error, STATUS_DEVICE, "%s: expected a student, found a teacher", path);
+}
+
 static enum status train(struct retrain *self, json_t **made, struct error *error)
 {
     char log[LIMIT_PATH_BYTES];
@@ -424,13 +459,15 @@ static enum status train(struct retrain *self, json_t **made, struct error *erro
     free(words);
     TRY(status);
     if (code != 0) {
-        return failed("train", code == 5 ? 5 : 3, log, error);
+        return failed("train", STATUS_DEVICE, code, log, error);
     }
-    TRY(look_file(self, "train/weights.safetensors", "weights", &found, error));
-    status = read_training(self, found, error);
+    status = check_weights(self, error);
+    THEN(status, look_file(self, "train/weights.safetensors", "weights", &found, error));
+    THEN(status, read_training(self, found, error));
     if (status != STATUS_OK) {
         json_decref(found);
-        return status;
+        error->status = STATUS_DEVICE;
+        return error_prefix(error, "train: the trainer ended well, but what it made does not do");
     }
     *made = found;
     return STATUS_OK;
@@ -439,11 +476,6 @@ static enum status train(struct retrain *self, json_t **made, struct error *erro
 const char *retrain_calibration(const struct retrain_options *options)
 {
     return options->calibrate != NULL ? options->calibrate : "calibration";
-}
-
-static const char *precision_of(const struct retrain *self)
-{
-    return retrain_plan_made(&self->plan, RETRAIN_CHOOSE, "precision");
 }
 
 static enum status look_bounds(const struct retrain *self, json_t **made, struct error *error)
@@ -558,7 +590,7 @@ static enum status evaluate(struct retrain *self, json_t **made, struct error *e
     free(words);
     TRY(status);
     return code == 0 || code == 1 ? read_evaluation(self, log, made, error)
-                                  : failed("evaluate", code, log, error);
+                                  : failed("evaluate", status_of(code), code, log, error);
 }
 
 static enum status shadow(struct retrain *self, json_t **made, struct error *error)

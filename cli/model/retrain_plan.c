@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "schemas/json_read.h"
 
@@ -102,6 +103,7 @@ static enum status take_lock(struct retrain_plan *plan, struct error *error)
     char path[LIMIT_PATH_BYTES];
     TRY(retrain_plan_path(plan, ".lock", path, error));
     const int64_t until_ns = clock_now_ns(clock_system()) + WAIT_S * NS_PER_S;
+    bool told = false;
     plan->lock = open(path, O_RDWR | O_CREAT, 0666); /* children hold it too */
     if (plan->lock < 0) {
         return error_set(error, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
@@ -112,6 +114,13 @@ static enum status take_lock(struct retrain_plan *plan, struct error *error)
             close(plan->lock);
             return error_set(error, STATUS_BUSY, "%s: another swerve model retrain works there",
                              plan->folder);
+        }
+        if (!told) {
+            text_print(stderr,
+                       "swerve: %s: another swerve model retrain works there, or what is left of "
+                       "one: waiting for it, %d s at the most\n",
+                       plan->folder, WAIT_S);
+            told = true;
         }
         nanosleep(&pause, NULL);
     }

@@ -35,9 +35,9 @@ struct retrain_plan {
     int lock;
 };
 
-/* Makes the folder where there is none, waits ten seconds for children of who was killed there, and
- * reads plan.json. CONFLICT: it is of another store; BUSY: somebody works there; BAD_INPUT names
- * what is wrong with the file. Nothing is to be closed on failure. */
+/* Makes the folder where there is none, waits ten seconds for children of who was killed there,
+ * which it says, and reads plan.json. CONFLICT: it is of another store; BUSY: somebody works there;
+ * BAD_INPUT names what is wrong with the file. Nothing is to be closed on failure. */
 enum status retrain_plan_begin(const char *folder, const char *store_url, struct retrain_plan *plan,
                                struct error *error);
 void retrain_plan_end(struct retrain_plan *plan);

@@ -79,7 +79,7 @@ static enum status find_bounds(struct world_command *command, struct error *erro
     char name[LIMIT_ID_BYTES];
     const char *hash = world_source_hash(command->source);
     models_directory(command->models, directory);
-    return health_bounds_load(directory, registry_world_name(hash, name), hash, NN_BF16, NULL,
+    return health_bounds_load(directory, registry_world_name(hash, name), hash, NN_BF16,
                               &command->bounds, error);
 }
 

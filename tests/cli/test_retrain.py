@@ -306,6 +306,44 @@ def misuse_and_what_lacks_are_said_before_anything():
     assert done.returncode == 5 and "-m pip install --require-hashes -r" in done.stderr and "torch" in done.stderr, done
 
 
+def what_later_stages_refuse_is_refused_before_the_first():
+    store = fresh("ahead.db")
+    pathlib.Path("bad.json").write_text('{"format": "swerve-trust/1", "bandd": 1}')
+    pathlib.Path("sick.py").write_text("raise SystemExit('no planner today')")
+    for more, code, words_of in ((["--share", "200"], 2, "--share: expected 0 to 100, found 200"), (["--workers", "0"], 2, "--workers"),
+                                 (["--days", "0"], 2, "--days"), (["--name", "a b"], 3, "letters, digits"), (["--name", "n" * 99], 2, "--name"),
+                                 (["--precision", "int8"], 2, "found int8: a retrained student has that of the promoted one")):
+        said = retrain(store, *more, work="ahead", code=code).stderr
+        assert words_of in said and not pathlib.Path("ahead").exists(), (more, said)
+    for more, code, words_of in ((["--name", "one"], 4, 'expected one that is free, found "one"'), (["--suite", "nope"], 3, "nope"),
+                                 (["--planner", "foo"], 3, "foo"), (["--planner", "exec:python3 sick.py"], 6, "no planner today"),
+                                 (["--policy", "bad.json"], 3, "bandd"), (["--models", "nowhere"], 3, "nowhere"), (["--drive", "nope.json"], 3, "nope.json")):
+        done = retrain(store, *more, work="ahead", code=code)
+        assert words_of in done.stderr and "choose.." not in done.stdout and not plan("ahead")["stages"], (more, done)
+    retrain(store, "--name", "mine", work="ahead")
+    assert retrain(store, "--name", "mine", "--json", work="ahead").returncode == 0  # it is its own
+    before = plan("ahead")
+    assert "found \"mine\"" in retrain(store, "--name", "mine", "--seed", "2", "--again", work="ahead", code=4).stderr
+    assert plan("ahead") == before
+
+
+def a_trainer_that_fails_is_told():
+    store = fresh("fails.db")
+    said = retrain(store, "--trainer", "true", work="fails", code=5).stderr
+    assert "train: the trainer ended well, but what it made does not do: expected weights in fails/train/weights.safetensors, found none" in said, said
+    for text, words_of in (("sys.exit(3)", "train: it failed without a word on stderr (exit code 3; nothing is in fails/train.log)"),
+                           ("sys.exit('no room')", "train: no room (exit code 1; all of it is in fails/train.log)"),
+                           ("os.kill(os.getpid(), 9)", "ended by signal 9, Killed"),
+                           ("open(a['--out'], 'w').write('weights')", "what it made does not do: fails/train/weights.safetensors"),
+                           ("shutil.copy(a['--teacher'], a['--out'])", "expected a student, found a teacher"),
+                           ("shutil.copy(a['--base'], a['--out'])", "fails/train/report.json")):
+        pathlib.Path("fails.py").write_text("import os, shutil, sys\nif '--check' in sys.argv: sys.exit()\n"
+                                            "a = dict(zip(sys.argv[1::2], sys.argv[2::2]))\n" + text)
+        said = retrain(store, "--trainer", "python3 -S fails.py", "--again", work="fails", code=5).stderr
+        assert words_of in said, said
+    retrain(store, "--again", work="fails")
+
+
 def two_do_not_work_in_one_folder():
     store = fresh("busy.db")
     say(hang=True)
@@ -314,7 +352,9 @@ def two_do_not_work_in_one_folder():
     until = time.monotonic() + 60
     while not (path.exists() and path.read_text() == "4") and time.monotonic() < until:
         time.sleep(0.01)
-    assert "another swerve model retrain works there" in retrain(store, work="busy", code=7).stderr
+    said = retrain(store, work="busy", code=7).stderr.splitlines()
+    assert said[0] == ("swerve: busy: another swerve model retrain works there, or what is left of one: waiting for it, 10 s at the most"), said
+    assert said[1:] == ["swerve: busy: another swerve model retrain works there"], said
     child.send_signal(signal.SIGINT)
     assert child.wait(60) == 130 and "interrupted in train" in child.stderr.read()
     say()
@@ -325,7 +365,7 @@ def two_do_not_work_in_one_folder():
 TESTS = [the_whole_way, healthy_ones_are_of_the_same_slices_and_families_are_on_one_side, the_same_command_does_nothing_again,
          what_was_trained_on_judges_nothing, killed_after_each_stage_it_ends_the_same, killed_within_the_training_it_goes_on_there, what_changed_is_named,
          again_makes_it_and_what_follows, what_is_no_better_is_not_added, what_does_not_pass_is_a_candidate_and_slices_are_named,
-         a_budget_stops_it_and_more_goes_on, misuse_and_what_lacks_are_said_before_anything, two_do_not_work_in_one_folder]
+         a_budget_stops_it_and_more_goes_on, what_later_stages_refuse_is_refused_before_the_first, a_trainer_that_fails_is_told, misuse_and_what_lacks_are_said_before_anything, two_do_not_work_in_one_folder]
 
 
 def main():

@@ -369,25 +369,25 @@ static void calibrations_belong_to_their_model(void)
     make_scene(&s);
     calibrate(&s);
     saved = health_calibration_bounds(&calibration, hash, NN_BF16);
-    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_BF16, NULL, &loaded, &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_BF16, &loaded, &error), error);
     EXPECT(!loaded.calibrated);
     EXPECT_OK(health_calibration_save(&calibration, &saved, directory, "m", &error), error);
-    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_BF16, NULL, &loaded, &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_BF16, &loaded, &error), error);
     EXPECT(loaded.calibrated && memcmp(loaded.bound, saved.bound, sizeof saved.bound) == 0);
-    EXPECT_INT(health_bounds_load(directory, "m", other, NN_BF16, NULL, &loaded, &error),
+    EXPECT_INT(health_bounds_load(directory, "m", other, NN_BF16, &loaded, &error),
                STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "m.health.json");
     /* .. and to the precision that it was driven in, each in a file of its own. */
-    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_INT8, NULL, &loaded, &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_INT8, &loaded, &error), error);
     EXPECT(!loaded.calibrated);
     struct health_bounds integers = health_calibration_bounds(&calibration, hash, NN_INT8);
     integers.bound[CONDITIONING_AGENTS][MEASURE_LAYOUT] = 0.25;
     EXPECT_OK(health_calibration_save(&calibration, &integers, directory, "m", &error), error);
-    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_INT8, NULL, &loaded, &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_INT8, &loaded, &error), error);
     EXPECT(loaded.calibrated && loaded.bound[CONDITIONING_AGENTS][MEASURE_LAYOUT] == 0.25);
-    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_BF16, NULL, &loaded, &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_BF16, &loaded, &error), error);
     EXPECT(loaded.calibrated && memcmp(loaded.bound, saved.bound, sizeof saved.bound) == 0);
-    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_FP32, NULL, &loaded, &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_FP32, &loaded, &error), error);
     EXPECT(!loaded.calibrated);
     /* Bounds of one precision under the name of another are nobody's. */
     char from[LIMIT_PATH_BYTES];
@@ -395,7 +395,7 @@ static void calibrations_belong_to_their_model(void)
     snprintf(from, sizeof from, "%s/m.health.json", directory);
     snprintf(to, sizeof to, "%s/n.int8.health.json", directory);
     EXPECT_INT(rename(from, to), 0);
-    EXPECT_INT(health_bounds_load(directory, "n", hash, NN_INT8, NULL, &loaded, &error),
+    EXPECT_INT(health_bounds_load(directory, "n", hash, NN_INT8, &loaded, &error),
                STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "n.int8.health.json: expected bounds that were calibrated in int8, "
                                 "found those of bf16");
@@ -414,7 +414,7 @@ static void calibrations_belong_to_their_model(void)
         }
     }
     write_file("bad.health.json", "{\"format\": \"swerve-health/1\"}");
-    EXPECT(health_bounds_load(directory, "bad", hash, NN_BF16, NULL, &loaded, &error) != STATUS_OK);
+    EXPECT(health_bounds_load(directory, "bad", hash, NN_BF16, &loaded, &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, "bad.health.json");
     jobs_scenario_finish(&s);
 }

@@ -242,13 +242,13 @@ static enum status fetch_once(void *context, const char *hash, enum nn_precision
 }
 
 static enum status no_bounds(void *context, const char *hash, enum nn_precision precision,
-                             char bounds_hash[SHA256_HEX_BYTES], struct error *why)
+                             struct health_bounds *out, struct error *why)
 {
     (void)context;
     (void)hash;
     (void)precision;
     (void)why;
-    bounds_hash[0] = '\0';
+    *out = health_bounds_builtin();
     return STATUS_OK;
 }
 
@@ -341,18 +341,22 @@ static void bounds_text(const char *hash, bool loose, char *text, size_t bytes)
 
 struct shelf {
     const char *bounds; /* NULL: the version has none */
+    bool other;         /* there is no such version */
     int fetches;
 };
 
 static enum status bounds_of_shelf(void *context, const char *hash, enum nn_precision precision,
-                                   char bounds_hash[SHA256_HEX_BYTES], struct error *why)
+                                   struct health_bounds *out, struct error *why)
 {
     const struct shelf *shelf = context;
-    TRY(no_bounds(context, hash, precision, bounds_hash, why));
-    if (shelf->bounds != NULL) {
-        sha256_hex(shelf->bounds, strlen(shelf->bounds), bounds_hash);
+    if (shelf->other) {
+        return error_set(why, STATUS_NOT_FOUND, "no such version");
     }
-    return STATUS_OK;
+    *out = health_bounds_builtin();
+    return shelf->bounds == NULL
+               ? STATUS_OK
+               : health_bounds_parse("shelf", shelf->bounds, strlen(shelf->bounds), hash, precision,
+                                     true, out, why);
 }
 
 static enum status fetch_from_shelf(void *context, const char *hash, enum nn_precision precision,
@@ -364,16 +368,13 @@ static enum status fetch_from_shelf(void *context, const char *hash, enum nn_pre
     (void)precision;
     shelf->fetches++;
     EXPECT(snprintf(path, sizeof path, "%s/%s.safetensors", to, name) < (int)sizeof path);
-    TRY(file_replace(path, "student 8 100", 13, 0600, why));
-    if (shelf->bounds == NULL) {
-        return STATUS_OK;
-    }
-    EXPECT(snprintf(path, sizeof path, "%s/%s.health.json", to, name) < (int)sizeof path);
-    return file_replace(path, shelf->bounds, strlen(shelf->bounds), 0600, why);
+    return file_replace(path, "student 8 100", 13, 0600, why);
 }
 
-/* Opens the model of the shelf in a process of its own, as it were, and gives its bounds. */
-static struct health_bounds bounds_seen(struct shelf *shelf, const char *source, const char *hash)
+/* Opens the model of the shelf in a process of its own, as it were, and gives its bounds.
+ * `overruled`: what is expected of other bounds beside it. */
+static struct health_bounds bounds_seen(struct shelf *shelf, const char *source, const char *hash,
+                                        bool overruled)
 {
     static const struct models_supply supply = {fetch_from_shelf, bounds_of_shelf};
     struct models *models = NULL;
@@ -382,6 +383,7 @@ static struct health_bounds bounds_seen(struct shelf *shelf, const char *source,
     EXPECT_OK(models_set_source(models, source, &supply, shelf, &error), error);
     EXPECT_OK(models_find(models, hash, NN_BF16, &found, &error), error);
     struct health_bounds bounds = found->bounds;
+    EXPECT_INT(found->overruled, overruled);
     models_close(models);
     return bounds;
 }
@@ -390,36 +392,72 @@ static void bounds_that_the_store_does_not_name_are_not_believed(void)
 {
     static char good[1 << 14];
     static char loose[1 << 14];
-    const struct health_bounds builtin = health_bounds_builtin();
     struct shelf shelf = {.bounds = good};
     char source[80];
     char path[256];
     char hash[SHA256_HEX_BYTES];
+    struct health_bounds named;
     sha256_hex("student 8 100", 13, hash);
     bounds_text(hash, false, good, sizeof good);
     bounds_text(hash, true, loose, sizeof loose);
+    EXPECT_OK(health_bounds_parse("good", good, strlen(good), hash, NN_BF16, false, &named, &error),
+              error);
     snprintf(source, sizeof source, "%s/bounds", directory);
     snprintf(path, sizeof path, "%s/%.32s-bf16.health.json", source, hash);
     EXPECT_INT(mkdir(source, 0700), 0);
-    struct health_bounds bounds = bounds_seen(&shelf, source, hash);
-    EXPECT(memcmp(bounds.bound, builtin.bound, sizeof bounds.bound) == 0 && bounds.calibrated);
-    EXPECT(bounds_seen(&shelf, source, hash).calibrated);
-    EXPECT_INT(shelf.fetches, 1);
-    /* Planted, cut off and removed ones are brought anew. */
-    const char *const laid[] = {loose, "{", NULL};
-    for (int i = 0; i < 3; i++) {
-        EXPECT_INT(unlink(path), 0);
-        if (laid[i] != NULL) {
-            EXPECT_OK(file_replace(path, laid[i], strlen(laid[i]), 0600, &error), error);
-        }
-        bounds = bounds_seen(&shelf, source, hash);
-        EXPECT(memcmp(bounds.bound, builtin.bound, sizeof bounds.bound) == 0 && bounds.calibrated);
-        EXPECT_INT(shelf.fetches, 2 + i);
-    }
-    /* Of a version without bounds none are taken from there. */
-    shelf.bounds = NULL;
+    struct health_bounds bounds = bounds_seen(&shelf, source, hash, false);
+    EXPECT(health_bounds_same(&bounds, &named) && bounds.calibrated);
+    /* Those planted beside what was fetched are not even read. */
     EXPECT_OK(file_replace(path, loose, strlen(loose), 0600, &error), error);
-    EXPECT(!bounds_seen(&shelf, source, hash).calibrated);
+    bounds = bounds_seen(&shelf, source, hash, false);
+    EXPECT(health_bounds_same(&bounds, &named));
+    EXPECT_INT(shelf.fetches, 1);
+    /* Of a version without bounds none are taken from there, nor of one that is not known. */
+    shelf.bounds = NULL;
+    EXPECT(!bounds_seen(&shelf, source, hash, false).calibrated);
+    shelf.other = true;
+    EXPECT(!bounds_seen(&shelf, source, hash, false).calibrated);
+}
+
+static void bounds_of_the_store_judge_weights_of_the_directory(void)
+{
+    static char good[1 << 14];
+    static char loose[1 << 14];
+    struct shelf shelf = {.bounds = good};
+    char path[256];
+    char hash[SHA256_HEX_BYTES];
+    struct health_bounds named;
+    struct health_bounds beside;
+    sha256_hex("student 9 117", 13, hash);
+    bounds_text(hash, false, good, sizeof good);
+    bounds_text(hash, true, loose, sizeof loose);
+    EXPECT_OK(health_bounds_parse("good", good, strlen(good), hash, NN_BF16, false, &named, &error),
+              error);
+    EXPECT_OK(
+        health_bounds_parse("loose", loose, strlen(loose), hash, NN_BF16, false, &beside, &error),
+        error);
+    EXPECT(!health_bounds_same(&named, &beside));
+    snprintf(path, sizeof path, "%s/mine.safetensors", directory);
+    EXPECT_OK(file_replace(path, "student 9 117", 13, 0600, &error), error);
+    snprintf(path, sizeof path, "%s/mine.health.json", directory);
+    /* Without a second directory, too: nothing has to be fetched. */
+    struct health_bounds bounds = bounds_seen(&shelf, "", hash, false);
+    EXPECT(health_bounds_same(&bounds, &named));
+    const char *const laid[] = {good, loose, "{"};
+    for (int i = 0; i < 3; i++) {
+        EXPECT_OK(file_replace(path, laid[i], strlen(laid[i]), 0600, &error), error);
+        bounds = bounds_seen(&shelf, "", hash, i > 0);
+        EXPECT(health_bounds_same(&bounds, &named));
+    }
+    /* A version without bounds has the built-in ones. */
+    EXPECT_OK(file_replace(path, loose, strlen(loose), 0600, &error), error);
+    shelf.bounds = NULL;
+    EXPECT(!bounds_seen(&shelf, "", hash, true).calibrated);
+    /* Weights that the store does not have are judged by what is here. */
+    shelf.other = true;
+    bounds = bounds_seen(&shelf, "", hash, false);
+    EXPECT(health_bounds_same(&bounds, &beside));
+    EXPECT_INT(shelf.fetches, 0);
 }
 
 static void samplers_are_parsed(void)
@@ -456,7 +494,8 @@ int main(void)
         TEST(wrong_registries_are_refused), TEST(jobs_get_their_model_and_no_other),
         TEST(models_that_nobody_holds_make_room),
         TEST(one_process_brings_a_model_and_few_read_it_at_once),
-        TEST(bounds_that_the_store_does_not_name_are_not_believed), TEST(samplers_are_parsed));
+        TEST(bounds_that_the_store_does_not_name_are_not_believed),
+        TEST(bounds_of_the_store_judge_weights_of_the_directory), TEST(samplers_are_parsed));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }

@@ -302,29 +302,26 @@ enum status health_bounds_parse(const char *label, const char *text, size_t byte
     return status;
 }
 
+bool health_bounds_same(const struct health_bounds *a, const struct health_bounds *b)
+{
+    return a->calibrated == b->calibrated && memcmp(a->bound, b->bound, sizeof a->bound) == 0 &&
+           memcmp(a->pictures, b->pictures, sizeof a->pictures) == 0;
+}
+
 enum status health_bounds_load(const char *directory, const char *name, const char *hash,
-                               enum nn_precision precision, const char *file_hash,
-                               struct health_bounds *out, struct error *error)
+                               enum nn_precision precision, struct health_bounds *out,
+                               struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
-    char found[SHA256_HEX_BYTES];
     char *text = NULL;
     size_t bytes = 0;
-    TRY(registry_path(directory, name,
-                      health_bounds_extension(file_hash != NULL ? NN_BF16 : precision), path,
-                      error));
-    if (file_hash != NULL ? file_hash[0] == '\0' : access(path, F_OK) != 0) {
+    TRY(registry_path(directory, name, health_bounds_extension(precision), path, error));
+    if (access(path, F_OK) != 0) {
         *out = health_bounds_builtin();
         return STATUS_OK;
     }
     TRY(file_read(path, HEALTH_BYTES_MAX, &text, &bytes, error));
-    sha256_hex(text, bytes, found);
-    enum status status =
-        file_hash == NULL || strcmp(found, file_hash) == 0
-            ? health_bounds_parse(path, text, bytes, hash, precision, file_hash != NULL, out, error)
-            : error_set(error, STATUS_BAD_INPUT,
-                        "%s: expected the health bounds with hash %.12s, found %.12s", path,
-                        file_hash, found);
+    enum status status = health_bounds_parse(path, text, bytes, hash, precision, false, out, error);
     free(text);
     return status;
 }

@@ -49,13 +49,13 @@ struct health_bounds health_bounds_builtin(void);
 const char *health_bounds_extension(enum nn_precision precision);
 
 /* The model's file in the directory, or the built-in bounds where there is none, or for measures
- * that it does not have yet. `file_hash`: of the only file that is believed, of a folder that keeps
- * one precision to a name and calls it NAME.health.json; "": none is; NULL: any. BAD_INPUT: another
- * file, or it was made for another model than the one of `hash` or for another precision than its
- * name says (one that names none is of bf16). */
+ * that it does not have yet. BAD_INPUT: it was made for another model than the one of `hash` or for
+ * another precision than its name says (one that names none is of bf16). */
 enum status health_bounds_load(const char *directory, const char *name, const char *hash,
-                               enum nn_precision precision, const char *file_hash,
-                               struct health_bounds *out, struct error *error);
+                               enum nn_precision precision, struct health_bounds *out,
+                               struct error *error);
+/* Whether both judge alike: calibrated or not, the same bound of each measure. */
+bool health_bounds_same(const struct health_bounds *a, const struct health_bounds *b);
 
 /* The same of a file's text; `label` names it in errors. `any_precision`: bounds of another one are
  * as good as none, of a store that took them before that was refused. */

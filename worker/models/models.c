@@ -192,7 +192,7 @@ enum status models_lend(struct models *models, enum tier tier, const struct fore
     char name[LIMIT_ID_BYTES];
     enum status status =
         health_bounds_load(models->registry.directory, registry_world_name(hash, name), lent->hash,
-                           NN_BF16, NULL, &lent->view.bounds, error);
+                           NN_BF16, &lent->view.bounds, error);
     models->lent_count -= status != STATUS_OK; /* it stays its owner's */
     return status;
 }
@@ -298,8 +298,7 @@ bool models_available(const struct models *models, enum tier tier)
 
 /* ---- opening ---- */
 
-/* Whether a model's hash is the one that is asked for, whole or its first digits; "" asks for none.
- */
+/* Whether a model's hash is the one asked for, whole or its first digits; "" asks for none. */
 static bool begins(const char *hash, const char *asked)
 {
     return asked[0] != '\0' && strncmp(hash, asked, strlen(asked)) == 0;
@@ -372,11 +371,35 @@ void models_release(struct models *models, const struct models_model *model)
     }
 }
 
-/* Opens the file that has this name in the directory now, with the bounds of that hash (NULL: what
- * is there). */
+/* Health bounds of the weights: the supply's where it knows them, whatever lies beside them; else
+ * those of the first directory. */
+static enum status find_bounds(struct models *models, const char *directory,
+                               enum nn_precision precision, struct models_model *view,
+                               struct error *error)
+{
+    const bool first = directory != models->source; /* others may write into the second */
+    struct health_bounds beside = health_bounds_builtin();
+    struct error why;
+    enum status named = models->supply != NULL
+                            ? models->supply->bounds(models->supply_context, view->hash, precision,
+                                                     &view->bounds, error)
+                            : STATUS_NOT_FOUND;
+    const bool known = named != STATUS_NOT_FOUND;
+    enum status read = first ? health_bounds_load(directory, view->name, view->hash, precision,
+                                                  &beside, known ? &why : error)
+                             : STATUS_OK;
+    if (!known) {
+        view->bounds = beside;
+    }
+    view->overruled = known && (read != STATUS_OK ||
+                                (beside.calibrated && !health_bounds_same(&beside, &view->bounds)));
+    return known ? named : read;
+}
+
+/* Opens the file that has this name in the directory now. */
 static enum status open_entry(struct models *models, const char *directory, const char *name,
-                              enum nn_precision precision, const char *bounds_hash,
-                              const struct models_model **out, struct error *error)
+                              enum nn_precision precision, const struct models_model **out,
+                              struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
     TRY(registry_path(directory, name, MODELS_EXTENSION, path, error));
@@ -398,8 +421,7 @@ static enum status open_entry(struct models *models, const char *directory, cons
     entry->view.config = models->loader->config(entry->model);
     entry->view.hash = models->loader->hash(entry->model);
     snprintf(entry->view.name, sizeof entry->view.name, "%s", name);
-    status = health_bounds_load(directory, name, entry->view.hash, precision, bounds_hash,
-                                &entry->view.bounds, error);
+    status = find_bounds(models, directory, precision, &entry->view, error);
     if (status != STATUS_OK) {
         close_entry(models, entry);
         return status;
@@ -416,7 +438,7 @@ enum status models_named(struct models *models, const char *name, enum nn_precis
         *out = found;
         return STATUS_OK;
     }
-    return open_entry(models, models->registry.directory, name, precision, NULL, out, error);
+    return open_entry(models, models->registry.directory, name, precision, out, error);
 }
 
 enum status models_promoted(struct models *models, enum tier tier, enum nn_precision precision,
@@ -517,50 +539,29 @@ static void search_directory(const char *directory, const char *hash, char name[
     }
 }
 
-/* A model's file, found by its hash. */
-struct located {
-    const char *directory;
-    char name[LIMIT_ID_BYTES];
-    bool bounded; /* its health bounds are known: */
-    char bounds_hash[SHA256_HEX_BYTES];
-};
-
-/* Whether the second directory has these weights, and the bounds that belong to them. */
-static bool is_kept(const struct located *located, const char *hash)
+/* Whether the directory has these weights under the name. */
+static bool is_kept(const char *directory, const char *name, const char *hash)
 {
     char path[LIMIT_PATH_BYTES];
-    char bounds[LIMIT_PATH_BYTES];
-    return registry_path(located->directory, located->name, MODELS_EXTENSION, path, NULL) ==
-               STATUS_OK &&
-           registry_path(located->directory, located->name, ".health.json", bounds, NULL) ==
-               STATUS_OK &&
-           is_file_of(path, hash) &&
-           (!located->bounded || located->bounds_hash[0] == '\0' ||
-            is_file_of(bounds, located->bounds_hash));
+    return registry_path(directory, name, MODELS_EXTENSION, path, NULL) == STATUS_OK &&
+           is_file_of(path, hash);
 }
 
 /* The file in the second directory, brought there where somebody can. *found is false, and *why
  * says why, where it is not. */
 static enum status locate_source(struct models *models, const char *hash,
-                                 enum nn_precision precision, struct located *out, bool *found,
-                                 struct error *why, struct error *error)
+                                 enum nn_precision precision, char name[LIMIT_ID_BYTES],
+                                 bool *found, struct error *why, struct error *error)
 {
-    const struct models_supply *supply = models->supply;
-    out->directory = models->source;
-    snprintf(out->name, sizeof out->name, "%.32s-%s", hash, nn_precision_names[precision]);
-    if (supply != NULL) {
-        enum status status =
-            supply->bounds(models->supply_context, hash, precision, out->bounds_hash, error);
-        out->bounded = status == STATUS_OK;
-        TRY(status == STATUS_NOT_FOUND ? STATUS_OK : status);
-    }
-    *found = is_kept(out, hash);
-    if (!*found && supply != NULL) {
-        int turn = model_turns_take(out->directory, out->name, 1, MODEL_TURNS_WAIT_MS);
+    const char *directory = models->source;
+    snprintf(name, LIMIT_ID_BYTES, "%.32s-%s", hash, nn_precision_names[precision]);
+    *found = is_kept(directory, name, hash);
+    if (!*found && models->supply != NULL) {
+        int turn = model_turns_take(directory, name, 1, MODEL_TURNS_WAIT_MS);
         enum status status = STATUS_OK;
-        if (!is_kept(out, hash)) { /* another one's turn may have brought it */
-            status = supply->fetch(models->supply_context, hash, precision, out->directory,
-                                   out->name, why);
+        if (!is_kept(directory, name, hash)) { /* another one's turn may have brought it */
+            status = models->supply->fetch(models->supply_context, hash, precision, directory, name,
+                                           why);
         }
         model_turns_end(turn);
         *found = status == STATUS_OK;
@@ -610,14 +611,15 @@ static void name_damaged(const char *directory, const char *hash, struct error *
 
 /* The file of that hash in either directory. */
 static enum status locate(struct models *models, const char *hash, enum nn_precision precision,
-                          struct located *out, struct error *error)
+                          const char **directory, char name[LIMIT_ID_BYTES], struct error *error)
 {
     struct error why = {.text = ""};
-    *out = (struct located){.directory = models->registry.directory};
-    search_directory(out->directory, hash, out->name);
-    bool found = out->name[0] != '\0';
+    *directory = models->registry.directory;
+    search_directory(*directory, hash, name);
+    bool found = name[0] != '\0';
     if (!found && models->source[0] != '\0' && strlen(hash) == SHA256_HEX_BYTES - 1) {
-        TRY(locate_source(models, hash, precision, out, &found, &why, error));
+        *directory = models->source;
+        TRY(locate_source(models, hash, precision, name, &found, &why, error));
     }
     if (hash[0] == '\0' || !found) {
         struct error damaged = {.text = ""};
@@ -638,7 +640,8 @@ static enum status locate(struct models *models, const char *hash, enum nn_preci
 enum status models_find(struct models *models, const char *hash, enum nn_precision precision,
                         const struct models_model **out, struct error *error)
 {
-    struct located located;
+    char name[LIMIT_ID_BYTES];
+    const char *directory = NULL;
     const struct models_model *found = NULL;
     for (int tier = 0; tier < TIER_COUNT && found == NULL; tier++) {
         found = find_lent(models, (enum tier)tier, hash);
@@ -648,13 +651,12 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
         *out = found;
         return STATUS_OK;
     }
-    TRY(locate(models, hash, precision, &located, error));
+    TRY(locate(models, hash, precision, &directory, name, error));
     /* Not by name: the file may have been another one when the name was last asked for. */
-    TRY(open_entry(models, located.directory, located.name, precision,
-                   located.bounded ? located.bounds_hash : NULL, &found, error));
+    TRY(open_entry(models, directory, name, precision, &found, error));
     if (!begins(found->hash, hash)) {
         return error_set(error, STATUS_DEVICE, "model %s: its file changed while it was opened",
-                         located.name);
+                         name);
     }
     *out = found;
     return STATUS_OK;

@@ -41,6 +41,7 @@ struct models_model {
     const char *hash;
     char name[LIMIT_ID_BYTES]; /* NAME.safetensors, or as the world calls itself */
     struct health_bounds bounds;
+    bool overruled; /* other bounds lie beside its weights in the directory than the supply's */
 };
 
 /* Which directory: `given` (--models), else $SWERVE_MODELS, else engine/models in one of the
@@ -81,21 +82,22 @@ const struct models_origin *models_origin(struct models *models, const char *has
 
 const struct registry *models_registry(const struct models *models);
 const struct model_loader *models_loader(const struct models *models);
-/* Brings the weights of this hash to DIRECTORY/NAME.safetensors, with their health bounds for this
- * precision beside them. NOT_FOUND: there is no such model. */
+/* Brings the weights of this hash to DIRECTORY/NAME.safetensors. NOT_FOUND: there is no such model.
+ */
 typedef enum status models_fetch(void *context, const char *hash, enum nn_precision precision,
                                  const char *directory, const char *name, struct error *error);
-/* The hash of the health bounds of these weights, "": they have none. NOT_FOUND. */
+/* The health bounds of these weights in this precision, which judge them wherever the weights are:
+ * the built-in ones where they have none. NOT_FOUND: there is no such model. */
 typedef enum status models_bounds(void *context, const char *hash, enum nn_precision precision,
-                                  char bounds_hash[SHA256_HEX_BYTES], struct error *error);
+                                  struct health_bounds *out, struct error *error);
 struct models_supply {
     models_fetch *fetch;
     models_bounds *bounds;
 };
-/* A second directory, looked into after the first, and who fills it. Its files are called
- * HASH-PRECISION, with 32 digits of the hash; weights and bounds count there only if they are what
- * the supply says, for others may write into it. Supply and `context` are borrowed as long as
- * models are asked for. supply NULL: nobody. */
+/* A second directory, looked into after the first, and who fills it; "": there is none, and the
+ * supply knows bounds alone. Its weights are called HASH-PRECISION, with 32 digits of the hash, and
+ * are compared with it, for others may write into it; bounds are never read there. Supply and
+ * `context` are borrowed as long as models are asked for. supply NULL: nobody. */
 enum status models_set_source(struct models *models, const char *directory,
                               const struct models_supply *supply, void *context,
                               struct error *error);

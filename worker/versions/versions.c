@@ -108,19 +108,6 @@ static bool has_hash(const void *context, const struct model_version *version)
 
 /* ---- files ---- */
 
-static enum status bring(struct store *store, const char *hash, const char *directory,
-                         const char *name, const char *extension, struct error *error)
-{
-    char path[LIMIT_PATH_BYTES];
-    void *data = NULL;
-    size_t bytes = 0;
-    TRY(registry_path(directory, name, extension, path, error));
-    TRY(store->ops->artifact_get(store, hash, &data, &bytes, error));
-    enum status status = file_replace(path, data, bytes, 0644, error);
-    free(data);
-    return status;
-}
-
 static enum status find_weights(struct store *store, const char *hash, enum nn_precision precision,
                                 struct model_version *out, struct error *error)
 {
@@ -135,13 +122,40 @@ static enum status find_weights(struct store *store, const char *hash, enum nn_p
                              "it is not registered there with precision %s", weights.precision);
 }
 
-static enum status bounds_of(void *context, const char *hash, enum nn_precision precision,
-                             char bounds_hash[SHA256_HEX_BYTES], struct error *error)
+/* A version's health bounds: an artifact, which is small, so it is read anew each time. */
+static enum status read_bounds(struct store *store, const struct model_version *version,
+                               struct health_bounds *out, struct error *error)
 {
+    enum nn_precision precision = NN_BF16;
+    void *data = NULL;
+    size_t bytes = 0;
+    *out = health_bounds_builtin();
+    TRY(models_parse_precision(version->precision, &precision, error));
+    if (version->health_hash[0] == '\0') {
+        return STATUS_OK;
+    }
+    enum status status =
+        store->ops->artifact_get(store, version->health_hash, &data, &bytes, error);
+    if (status == STATUS_NOT_FOUND) { /* the version is there */
+        status = error->status = STATUS_DEVICE;
+        return error_prefix(error, "health bounds of model %s", version->name);
+    }
+    THEN(status, health_bounds_parse(version->name, data, bytes, version->hash, precision, true,
+                                     out, error));
+    free(data);
+    return status;
+}
+
+static enum status bounds_of(void *context, const char *hash, enum nn_precision precision,
+                             struct health_bounds *out, struct error *error)
+{
+    const struct weights weights = {hash, nn_precision_names[precision]};
     struct model_version version;
-    TRY(find_weights(context, hash, precision, &version, error));
-    memcpy(bounds_hash, version.health_hash, sizeof version.health_hash);
-    return STATUS_OK;
+    bool found = false;
+    TRY(find_version(context, has_weights, &weights, &version, &found, error));
+    return found ? read_bounds(context, &version, out, error)
+                 : error_set(error, STATUS_NOT_FOUND, "no version of %.12s in %s", hash,
+                             weights.precision);
 }
 
 static enum status fetch(void *context, const char *hash, enum nn_precision precision,
@@ -149,19 +163,24 @@ static enum status fetch(void *context, const char *hash, enum nn_precision prec
 {
     struct store *store = context;
     struct model_version version;
+    char path[LIMIT_PATH_BYTES];
+    void *data = NULL;
+    size_t bytes = 0;
     TRY(find_weights(store, hash, precision, &version, error));
     TRY(cache_path_make(directory, error));
-    if (version.health_hash[0] != '\0') { /* first: weights without them would be believed */
-        TRY(bring(store, version.health_hash, directory, name, ".health.json", error));
-    }
-    return bring(store, hash, directory, name, ".safetensors", error);
+    TRY(registry_path(directory, name, ".safetensors", path, error));
+    TRY(store->ops->artifact_get(store, hash, &data, &bytes, error));
+    enum status status = file_replace(path, data, bytes, 0644, error);
+    free(data);
+    return status;
 }
 
 enum status versions_fetch_from(struct store *store, struct models *models, struct error *error)
 {
     static const struct models_supply supply = {fetch, bounds_of};
-    char directory[LIMIT_PATH_BYTES];
+    char directory[LIMIT_PATH_BYTES] = "";
     struct error later; /* said when something is to be put there */
+    TRY(models_set_source(models, directory, &supply, store, error));
     TRY(cache_path_find("SWERVE_MODEL_CACHE", "models", directory, error));
     (void)cache_path_make(directory, &later);
     return models_set_source(models, directory, &supply, store, error);
@@ -172,15 +191,10 @@ enum status versions_answer(struct store *store, const struct model_version *ver
 {
     const struct models_model *model = NULL;
     enum nn_precision precision = NN_BF16;
-    char directory[LIMIT_PATH_BYTES];
     TRY(models_parse_precision(version->precision, &precision, error));
     TRY(versions_fetch_from(store, models, error));
     models_point(models, version->tier, version->hash, precision);
-    enum status status = models_promoted(models, version->tier, precision, &model, error);
-    /* The store is the caller's again. */
-    THEN(status, cache_path_find("SWERVE_MODEL_CACHE", "models", directory, error));
-    THEN(status, models_set_source(models, directory, NULL, NULL, error));
-    return status;
+    return models_promoted(models, version->tier, precision, &model, error);
 }
 
 enum status versions_point(struct store *store, struct models *models, struct error *error)
@@ -197,47 +211,57 @@ enum status versions_point(struct store *store, struct models *models, struct er
 
 /* ---- adding ---- */
 
-/* The health bounds beside NAME.safetensors, where there are some of this precision. */
-static enum status put_health(struct store *store, const char *file, enum nn_precision precision,
-                              struct model_version *version, struct error *error)
+/* The health bounds beside NAME.safetensors, which the caller frees; *data NULL, and the built-in
+ * ones, where there are none of this precision. */
+static enum status read_beside(const char *file, enum nn_precision precision, const char *hash,
+                               char **data, size_t *bytes, struct health_bounds *out,
+                               struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
     const char *tail = strrchr(file, '.');
-    char *data = NULL;
-    size_t bytes = 0;
-    struct health_bounds bounds;
     int length = snprintf(path, sizeof path, "%.*s%s",
                           (int)(tail != NULL ? tail - file : (long)strlen(file)), file,
                           health_bounds_extension(precision));
-    version->health_hash[0] = '\0';
+    *data = NULL;
+    *out = health_bounds_builtin();
     if (length < 0 || length >= (int)sizeof path || access(path, R_OK) != 0) {
         return STATUS_OK;
     }
-    TRY(file_read(path, HEALTH_BYTES_MAX, &data, &bytes, error));
+    TRY(file_read(path, HEALTH_BYTES_MAX, data, bytes, error));
     enum status status =
-        health_bounds_parse(path, data, bytes, version->hash, precision, false, &bounds, error);
-    if (status == STATUS_OK && bounds.calibrated) {
-        status = store->ops->artifact_put(store, data, bytes, version->health_hash, error);
+        health_bounds_parse(path, *data, *bytes, hash, precision, false, out, error);
+    if (status != STATUS_OK) {
+        free(*data);
+        *data = NULL;
     }
-    free(data);
     return status;
+}
+
+/* CONFLICT: the store has the weights in this precision, with other bounds. */
+static enum status check_bounds(struct store *store, const char *file,
+                                const struct model_version *version,
+                                const struct health_bounds *beside, struct error *error)
+{
+    const struct weights weights = {version->hash, version->precision};
+    struct model_version known;
+    struct health_bounds bounds;
+    bool found = false;
+    TRY(find_version(store, has_weights, &weights, &known, &found, error));
+    TRY(found ? read_bounds(store, &known, &bounds, error) : STATUS_OK);
+    return !found || health_bounds_same(&bounds, beside)
+               ? STATUS_OK
+               : error_set(error, STATUS_CONFLICT,
+                           "model \"%s\": the store has these weights in %s as \"%s\", with other "
+                           "health bounds than those beside %.300s; versions do not change, and "
+                           "the bounds of \"%s\" judge these weights on every machine",
+                           version->name, version->precision, known.name, file, known.name);
 }
 
 enum status versions_calibrated(struct store *store, const struct model_version *version, bool *out,
                                 struct error *error)
 {
-    struct health_bounds bounds = {.calibrated = false};
-    enum nn_precision precision = NN_BF16;
-    void *data = NULL;
-    size_t bytes = 0;
-    TRY(models_parse_precision(version->precision, &precision, error));
-    if (version->health_hash[0] != '\0') {
-        TRY(store->ops->artifact_get(store, version->health_hash, &data, &bytes, error));
-        enum status status = health_bounds_parse(version->name, data, bytes, version->hash,
-                                                 precision, true, &bounds, error);
-        free(data);
-        TRY(status);
-    }
+    struct health_bounds bounds;
+    TRY(read_bounds(store, version, &bounds, error));
     *out = bounds.calibrated;
     return STATUS_OK;
 }
@@ -276,7 +300,17 @@ enum status versions_add(struct store *store, struct models *models, const char 
     version->map_ticks = config->horizon_ticks[CONDITIONING_MAP];
     version->none_ticks = config->horizon_ticks[CONDITIONING_NONE];
     loader->close(model);
-    TRY(put_weights(store, file, version->hash, error));
-    TRY(put_health(store, file, precision, version, error));
-    return store->ops->model_add(store, version, error);
+    struct health_bounds bounds;
+    char *text = NULL;
+    size_t bytes = 0;
+    TRY(read_beside(file, precision, version->hash, &text, &bytes, &bounds, error));
+    enum status status = check_bounds(store, file, version, &bounds, error);
+    THEN(status, put_weights(store, file, version->hash, error));
+    version->health_hash[0] = '\0';
+    if (status == STATUS_OK && bounds.calibrated) {
+        status = store->ops->artifact_put(store, text, bytes, version->health_hash, error);
+    }
+    free(text);
+    THEN(status, store->ops->model_add(store, version, error));
+    return status;
 }
