@@ -152,9 +152,9 @@ static bool goes_with(const struct cli_option *option, const char *verb)
     return option->verbs == NULL;
 }
 
-/* Handles argv[*index], which starts with '-'; may consume the next word. Its bit in *given. */
+/* Handles argv[*index], which starts with '-'; may consume the next word. given[OPTIONS_MAX]. */
 static int take_option(const struct cli_command *command, int argc, char **argv, int *index,
-                       uint64_t *given)
+                       bool *given)
 {
     const char *word = argv[*index];
     const char *equals = strchr(word, '=');
@@ -163,7 +163,7 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
     if (option == NULL) {
         return unknown_option(command, word, bytes);
     }
-    *given |= UINT64_C(1) << (option - command->options);
+    given[option - command->options] = true;
     if (option->flag != NULL) {
         if (equals != NULL) {
             return usage_error(command, "takes no value: ", option->name);
@@ -205,7 +205,7 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
 {
     uint32_t count = 0;
     bool options = true;
-    uint64_t given = 0;
+    bool given[OPTIONS_MAX] = {false};
     CHECK(command->option_count <= OPTIONS_MAX);
     *help = false;
     for (int i = 1; i < argc; i++) {
@@ -216,7 +216,7 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
             *help = true;
             return 0;
         } else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
-            int code = take_option(command, argc, argv, &i, &given);
+            int code = take_option(command, argc, argv, &i, given);
             if (code != 0) {
                 return code;
             }
@@ -231,7 +231,7 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
     }
     for (uint32_t i = 0; i < command->option_count; i++) {
         const struct cli_option *option = &command->options[i];
-        if ((given >> i & 1) != 0 && !goes_with(option, count > 0 ? arguments[0] : "")) {
+        if (given[i] && !goes_with(option, count > 0 ? arguments[0] : "")) {
             char what[96];
             snprintf(what, sizeof what, "%.32s goes with %.40s alone", option->name, option->verbs);
             return usage_error(command, what, "");
