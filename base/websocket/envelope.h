@@ -25,7 +25,7 @@ enum {
 
 enum envelope_kind {
     ENVELOPE_ATTACH = 1, /* worker, session 0: who it is and what it has, in JSON */
-    ENVELOPE_OPEN,       /* relay: somebody wants a session */
+    ENVELOPE_OPEN,       /* relay: somebody wants a session; the text is the tenant, "": nobody's */
     ENVELOPE_SAY,        /* a message of a client, or an answer to one */
     ENVELOPE_SHOW,       /* worker: a frame */
     ENVELOPE_TAKEN,      /* worker: one more message of the client is obeyed */

@@ -117,8 +117,10 @@ static void *run_session(void *context)
 }
 
 /* With the lock held, on the wire's thread, whose signals are blocked. */
-static enum status begin_session(struct session_relay *relay, uint64_t session, struct error *error)
+static enum status begin_session(struct session_relay *relay, const struct envelope *open,
+                                 struct error *error)
 {
+    char *tenant = envelope_text(open);
     pthread_t thread;
     struct relayed *one = NULL;
     /* Those that are about to end count. */
@@ -130,11 +132,13 @@ static enum status begin_session(struct session_relay *relay, uint64_t session, 
         one = calloc(1, sizeof *one);
         status = memory_check(one, error, "session: out of memory");
     }
-    THEN(status, talk_create(relay->options.talk, &one->talk, error));
-    THEN(status, lane_open(relay->wire, session, &one->lane, error));
+    THEN(status, memory_check(tenant, error, "session: out of memory"));
+    THEN(status, talk_create(relay->options.talk, tenant, &one->talk, error));
+    THEN(status, lane_open(relay->wire, open->session, &one->lane, error));
+    free(tenant);
     if (status == STATUS_OK) {
         one->relay = relay;
-        one->session = session;
+        one->session = open->session;
         pthread_cond_init(&one->changed, NULL);
         one->next = relay->sessions;
         relay->sessions = one;
@@ -243,7 +247,7 @@ static enum status obey(struct session_relay *relay, const struct envelope *enve
     struct relayed *one = session_of(relay, envelope->session);
     if (envelope->kind == ENVELOPE_OPEN && one == NULL) {
         struct error why;
-        if (begin_session(relay, envelope->session, &why) != STATUS_OK) {
+        if (begin_session(relay, envelope, &why) != STATUS_OK) {
             say_once(relay, envelope->session, ENVELOPE_CLOSE, strdup(why.text));
         }
         return STATUS_OK;

@@ -194,7 +194,7 @@ static void client_begun(void *context, struct wire *wire)
     if (status == STATUS_OK) {
         client->worker = worker;
         worker->taken++;
-        wire_put(client->lane, ENVELOPE_OPEN, strdup(""));
+        wire_put(client->lane, ENVELOPE_OPEN, strdup(client->tenant));
     } else {
         say_error(wire, error.text);
         wire_stop(wire, WIRE_TRY_AGAIN);

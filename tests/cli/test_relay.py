@@ -223,6 +223,36 @@ def a_server_that_dies_is_attached_to_again():
             assert "(1001)" in str(error) or "has gone" in str(error), error
 
 
+def complaint(call, *arguments, **named):
+    """The sentence with which it is refused."""
+    try:
+        call(*arguments, **named)
+    except SessionError as error:
+        return str(error)
+    raise AssertionError((call, arguments))
+
+
+def a_kept_session_is_its_tenants_alone():
+    bob = token("bob", "driver", "--tenant", "be/ta")
+    with site() as here:
+        here.worker("--keep", "kept")
+        theirs = f"{here.url}/#{bob}"
+        own = {}
+        for who, place, folder in (("ann", here.place, "kept/acme"), ("bob", theirs, "kept/be%2fta"),
+                                   ("eve", f"{here.url}/#{token('eve', 'driver')}", "kept")):
+            with begun(place) as session:
+                own[who] = session.name
+                drive = session.back(0)
+                assert (pathlib.Path(folder) / f"{session.name}.session").exists(), (who, os.listdir("kept"))
+        with begun(theirs) as session:
+            strange = complaint(session.resume, own["ann"])
+            assert strange.replace(own["ann"], "0" * 32) == complaint(session.resume, "0" * 32) and "No such file" in strange, strange
+            assert "No such file" in complaint(session.resume, own["eve"])
+            assert session.resume(own["bob"], rate=0.25, deadline_ms=1000)["tick"] == drive["tick"]
+        with begun(here.place) as session:
+            assert session.resume(own["ann"], rate=0.25, deadline_ms=1000)["paused"] and session.name == own["ann"]
+
+
 def memory_kib(process):
     return int(next(line for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1])
 
@@ -412,7 +442,7 @@ def with_tls_too():
 
 
 TESTS = [frames_are_those_of_one_process, a_worker_that_dies_takes_its_own_sessions_alone, a_server_that_dies_is_attached_to_again,
-         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
+         a_kept_session_is_its_tenants_alone,         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
          a_worker_that_is_refused_says_why, who_breaks_the_rules_is_cut_off, with_tls_too]
 
 

@@ -416,7 +416,7 @@ static enum status sit(struct interactive *pool, const struct interactive_wish *
     TRY(check_wish(wish, error));
     TRY(find_least(pool, wish->steps_least, wish->model_alone, &least, error));
     if (wish->resume != NULL) {
-        TRY(interactive_open_kept(pool, wish->resume, &kept, error));
+        TRY(interactive_open_kept(pool, wish, &kept, error));
     }
     struct seat *seat = calloc(1, sizeof *seat);
     enum status status = memory_check(seat, error, "session: out of memory");
@@ -441,8 +441,7 @@ static enum status sit(struct interactive *pool, const struct interactive_wish *
     if (status != STATUS_OK) {
         interactive_leave(seat);
         stay(wish->instead);
-        return wish->resume != NULL ? error_prefix(error, "%s/%s.session", pool->keep, wish->resume)
-                                    : status;
+        return wish->resume != NULL ? error_prefix(error, "%s", kept.path) : status;
     }
     *out = seat;
     return STATUS_OK;

@@ -54,7 +54,9 @@ struct interactive_options {
     const char *world; /* "object" or "replay"; of a learned one the name of its tier */
     uint32_t seats;    /* at once, 1 to DEADLINE_SESSIONS_MAX */
     const struct clock *clock;
-    const char *keep; /* folder of logs, from which sessions go on in another pool; NULL: none */
+    /* Folder of logs, from which sessions go on in another pool; a tenant's lie in one of its own
+     * there. NULL: none. */
+    const char *keep;
     /* Of a learned world, on the CPU. */
     const struct models_model
         *model; /* of ours; borrowed, outlives the pool; NULL: another world */
@@ -144,6 +146,7 @@ struct interactive_wish {
     struct seat *instead; /* the holder's, which is left once this one is there; NULL: none */
     const char *resume;   /* name of a kept session, which goes on; NULL: a new drive. Scenario and
                              seed are those of its log then */
+    const char *tenant;   /* whose the session is, who alone takes it up; "" or NULL: nobody's */
 };
 
 enum { INTERACTIVE_NAME_BYTES = 33 };
