@@ -24,7 +24,7 @@ import urllib.parse
 
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
 _CLOSED = {1001: "it stops", 1002: "a frame was wrong", 1003: "expected text, found bytes", 1008: "too much was left unread",
-           1009: "a message was too long", 1012: "its worker has gone or has no place"}
+           1009: "a message was too long", 1012: "its worker has gone or has no place", 3000: "the token has expired or was revoked"}
 CAMERA_BYTES = 3 * 64 * 96 * 3
 
 

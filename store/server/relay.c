@@ -18,9 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MS = 1000 }; /* between looks at a token */
-
-/* A token that was shown, asked for again while its connection stands. */
+/* A token that was shown, asked for again while its connection stands; the wire's thread alone
+ * does. */
 struct shown {
     bool limited;
     char id[TOKEN_ID_BYTES];
@@ -81,15 +80,14 @@ static void remember(struct shown *token, const struct relay_guest *guest)
     token->looked_ns = clock_monotonic_ns();
 }
 
-/* Whether the token is live still; looked at once a second at most. */
+static const char gone_token[] = "the token has expired or was revoked";
+
+/* Whether the token is live still; one that is not is asked for again at once. */
 static bool holds(const struct relay *relay, struct shown *token)
 {
-    int64_t now_ns = clock_monotonic_ns();
-    if (!token->limited || now_ns - token->looked_ns < LOOK_MS * NS_PER_MS) {
-        return true;
-    }
-    token->looked_ns = now_ns;
-    return token_guard_holds(relay->options.guard, token->id);
+    bool live = !token->limited || token_guard_holds(relay->options.guard, token->id);
+    token->looked_ns = live ? clock_monotonic_ns() : 0;
+    return live;
 }
 
 /* ---- choosing, with the lock held ---- */
@@ -204,20 +202,38 @@ static void client_begun(void *context, struct wire *wire)
     pthread_mutex_unlock(&relay->lock);
 }
 
+/* Cuts off a driver whose token holds no more. */
+static bool client_holds(struct relayed_client *client)
+{
+    bool live = holds(client->relay, &client->token);
+    if (!live) {
+        say_error(client->wire, gone_token);
+        wire_stop(client->wire, WIRE_MAY_NOT);
+    }
+    return live;
+}
+
+static void client_look(void *context)
+{
+    client_holds(context);
+}
+
 /* Waits while the worker has too many: then nothing more of this client is read. */
 static void client_message(void *context, const char *text, size_t bytes)
 {
     struct relayed_client *client = context;
     struct relay *relay = client->relay;
+    /* A flood of messages leaves no look between them. */
+    bool looks = clock_monotonic_ns() - client->token.looked_ns >= WIRE_LOOK_MS * NS_PER_MS;
+    if (looks && !client_holds(client)) {
+        return;
+    }
     pthread_mutex_lock(&relay->lock);
     while (client->worker != NULL && client->ahead >= ENVELOPE_AHEAD && !relay->stopping) {
         pthread_cond_wait(&relay->changed, &relay->lock);
     }
     if (memchr(text, '\0', bytes) != NULL) {
         wire_stop(client->wire, WIRE_WRONG);
-    } else if (!holds(relay, &client->token)) {
-        say_error(client->wire, "the token has expired or was revoked");
-        wire_stop(client->wire, WIRE_UNREAD);
     } else if (client->worker != NULL && !relay->stopping) {
         client->ahead++;
         wire_say(client->lane, strndup(text, bytes));
@@ -350,11 +366,6 @@ static enum status pass_on(struct relayed_worker *worker, const struct envelope 
     if (client == NULL) { /* its client has gone meanwhile */
         return STATUS_OK;
     }
-    if (!holds(worker->relay, &client->token)) {
-        say_error(client->wire, "the token has expired or was revoked");
-        wire_stop(client->wire, WIRE_UNREAD);
-        return STATUS_OK;
-    }
     struct lane *lane = wire_lane(client->wire);
     if (envelope->kind == ENVELOPE_SHOW) {
         wire_show(lane, envelope_text(envelope), envelope->bytes, envelope->byte_count);
@@ -388,6 +399,13 @@ static enum status obey(struct relayed_worker *worker, const struct envelope *en
     }
 }
 
+static void cut_off(const struct relayed_worker *worker, enum wire_code code, const char *why)
+{
+    log_event(worker->relay->options.logger, LOG_ERROR, "worker %s for sessions is cut off: %s",
+              worker->name, why);
+    wire_stop(worker->wire, code);
+}
+
 static void worker_envelope(void *context, const char *data, size_t bytes)
 {
     struct relayed_worker *worker = context;
@@ -397,12 +415,17 @@ static void worker_envelope(void *context, const char *data, size_t bytes)
     pthread_mutex_lock(&relay->lock);
     enum status status = envelope_read(data, bytes, &envelope, &error);
     THEN(status, obey(worker, &envelope, &error));
-    bool live = holds(relay, &worker->token);
     pthread_mutex_unlock(&relay->lock);
-    if (status != STATUS_OK || !live) {
-        log_event(relay->options.logger, LOG_ERROR, "worker %s for sessions is cut off: %s",
-                  worker->name, live ? error.text : "its token has expired or was revoked");
-        wire_stop(worker->wire, live ? WIRE_WRONG : WIRE_UNREAD);
+    if (status != STATUS_OK) {
+        cut_off(worker, WIRE_WRONG, error.text);
+    }
+}
+
+static void worker_look(void *context)
+{
+    struct relayed_worker *worker = context;
+    if (!holds(worker->relay, &worker->token)) {
+        cut_off(worker, WIRE_MAY_NOT, gone_token);
     }
 }
 
@@ -461,7 +484,10 @@ static enum status accept_worker(struct relay *relay, const struct relay_guest *
     worker->relay = relay;
     remember(&worker->token, guest);
     *out = (struct http_socket_life){
-        .wire = {.message_max = ENVELOPE_BYTES_MAX, .envelope = worker_envelope, .context = worker},
+        .wire = {.message_max = ENVELOPE_BYTES_MAX,
+                 .envelope = worker_envelope,
+                 .look = worker_look,
+                 .context = worker},
         .begun = worker_begun,
         .ended = worker_ended,
     };
@@ -478,7 +504,10 @@ static enum status accept_client(struct relay *relay, const struct relay_guest *
     memcpy(client->tenant, guest->grant.tenant, sizeof client->tenant);
     memcpy(client->wanted, guest->worker, sizeof client->wanted);
     *out = (struct http_socket_life){
-        .wire = {.message_max = WIRE_MESSAGE_BYTES, .message = client_message, .context = client},
+        .wire = {.message_max = WIRE_MESSAGE_BYTES,
+                 .message = client_message,
+                 .look = client_look,
+                 .context = client},
         .begun = client_begun,
         .ended = client_ended,
     };

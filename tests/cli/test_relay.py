@@ -253,6 +253,30 @@ def a_kept_session_is_its_tenants_alone():
             assert session.resume(own["ann"], rate=0.25, deadline_ms=1000)["paused"] and session.name == own["ann"]
 
 
+def a_token_that_is_revoked_ends_its_sessions():
+    token("cid", "driver", "--tenant", "acme")
+    with site() as here:
+        worker, _ = here.worker("--sessions", "2")
+        place = f"{here.url}/#{token('cid', 'driver')}"
+        with begun(place) as idle, begun(place) as drives:
+            drives.go()
+            drives.frame()
+            subprocess.run([SWERVE, "token", "revoke", "cid", "--store", "jobs.db"], check=True, stdout=subprocess.DEVNULL)
+            here.wait(lambda: [row["taken"] for row in here.workers()] == [0], AT_ONCE_S)  # though neither says a word
+            for session in (idle, drives):
+                said = complaint(lambda one=session: [one.frame() for _ in range(100)])
+                assert said == "the token has expired or was revoked", said
+                assert closed(session.socket) == 3000
+        with begun(here.place) as other:
+            assert other.pause()["tick"] == 0
+        subprocess.run([SWERVE, "token", "revoke", "w", "--store", "jobs.db"], check=True, stdout=subprocess.DEVNULL)
+        assert worker.wait(AT_ONCE_S) == 4, worker.returncode  # nothing passed either
+        here.processes.remove(worker)
+        assert "HTTP 401" in pathlib.Path("worker.log").read_text()
+    for name in ("cid", "w"):
+        pathlib.Path(f"{name}.token").unlink()
+
+
 def memory_kib(process):
     return int(next(line for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1])
 
@@ -442,7 +466,7 @@ def with_tls_too():
 
 
 TESTS = [frames_are_those_of_one_process, a_worker_that_dies_takes_its_own_sessions_alone, a_server_that_dies_is_attached_to_again,
-         a_kept_session_is_its_tenants_alone,         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
+         a_kept_session_is_its_tenants_alone, a_token_that_is_revoked_ends_its_sessions,         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
          a_worker_that_is_refused_says_why, who_breaks_the_rules_is_cut_off, with_tls_too]
 
 

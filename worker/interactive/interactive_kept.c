@@ -68,7 +68,7 @@ static void describe(const struct interactive *pool, const struct seat *seat,
     }
 }
 
-/* Where sessions of a tenant lie: a step of the path for each, whatever characters its name has. */
+/* Folder of a tenant's sessions: one step below the pool's, whatever characters its name has. */
 static enum status folder_of(const struct interactive *pool, const char *tenant,
                              char folder[LIMIT_PATH_BYTES], struct error *error)
 {
