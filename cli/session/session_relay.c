@@ -51,6 +51,7 @@ struct session_relay {
     struct wire *wire; /* NULL: it is not attached */
     struct relayed *sessions;
     uint32_t session_count;
+    uint32_t room; /* that the relay was told of; the wire's thread alone looks */
     bool announced;
     bool stopping, refused;
     struct error why; /* it is refused */
@@ -344,6 +345,20 @@ static void announce(struct session_relay *relay)
               relay->name);
 }
 
+/* Tells the relay, when it has changed, how many sessions there is time for: it sends people to
+ * workers that have some. */
+static void tell_room(void *context)
+{
+    struct session_relay *relay = context;
+    const struct interactive_counts counts = interactive_counts(relay->options.talk->pool);
+    char text[16];
+    if (counts.seated + counts.room != relay->room) {
+        relay->room = counts.seated + counts.room;
+        snprintf(text, sizeof text, "%" PRIu32, relay->room);
+        say_once(relay, 0, ENVELOPE_SAY, strdup(text));
+    }
+}
+
 /* Attached until the connection ends. */
 static enum status serve_once(struct session_relay *relay, struct error *error)
 {
@@ -353,6 +368,7 @@ static enum status serve_once(struct session_relay *relay, struct error *error)
         /* Of the relay: a client's message, or a scenario's id. */
         .message_max = ENVELOPE_HEAD_BYTES + WIRE_MESSAGE_BYTES,
         .envelope = take_envelope,
+        .look = tell_room,
         .context = relay,
     };
     TRY(http_dial_open(relay->transport, "/v1/sessions/worker", &dial, error));
@@ -361,6 +377,7 @@ static enum status serve_once(struct session_relay *relay, struct error *error)
     if (status == STATUS_OK) {
         set_wire(relay, wire);
         say_once(relay, 0, ENVELOPE_ATTACH, describe(relay));
+        relay->room = relay->options.places; /* as one is taken to have who says nothing */
         announce(relay);
         wire_run(wire);
         end_sessions(relay);

@@ -177,8 +177,10 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
 {
     int64_t seed = 0;
     int64_t least = 0;
-    struct interactive_wish wish = {
-        .rate = 1.0, .limit_ms = 100.0, .instead = talk->seat, .tenant = talk->tenant};
+    struct interactive_wish wish = {.rate = INTERACTIVE_RATE,
+                                    .limit_ms = INTERACTIVE_LIMIT_MS,
+                                    .instead = talk->seat,
+                                    .tenant = talk->tenant};
     const struct interactive_listener listener = {show_frame, show_failure, talk};
     char name[INTERACTIVE_NAME_BYTES];
     struct json_cursor resume = json_cursor_member(message, "resume");

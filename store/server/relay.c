@@ -33,6 +33,7 @@ struct relayed_worker {
     char name[LIMIT_ID_BYTES];
     json_t *attached; /* what it said of itself; NULL: nothing yet */
     uint32_t places, taken;
+    uint32_t room; /* sessions that it has time for in all, at most its places */
     struct relayed_worker *next;
 };
 
@@ -104,8 +105,15 @@ static bool has_scenario(const struct relayed_worker *worker, const char *scenar
     return false;
 }
 
-/* The attached worker with the most free places, of that name unless it is "". NULL: none has any.
- */
+/* Places that nobody has and for which there is time; below 0: for less than is taken. */
+static int64_t free_room(const struct relayed_worker *worker)
+{
+    return (int64_t)worker->room - (int64_t)worker->taken;
+}
+
+/* The attached worker with a free place that has room for the most, of that name unless it is "".
+ * One without room too, since who asks for less than real time may be let in. NULL: none has a
+ * place. */
 static struct relayed_worker *choose(const struct relay *relay, const char *name, bool *known)
 {
     struct relayed_worker *best = NULL;
@@ -115,8 +123,7 @@ static struct relayed_worker *choose(const struct relay *relay, const char *name
             continue;
         }
         *known = true;
-        if (each->taken < each->places &&
-            (best == NULL || each->places - each->taken > best->places - best->taken)) {
+        if (each->taken < each->places && (best == NULL || free_room(each) > free_room(best))) {
             best = each;
         }
     }
@@ -293,6 +300,7 @@ static enum status read_worker(const struct json_cursor *root, struct relayed_wo
     TRY(json_array_begin(&list, 0, RELAY_PLACES_MAX, &tiers, error));
     TRY(read_scenarios(root, error));
     worker->places = (uint32_t)places;
+    worker->room = (uint32_t)places;
     return STATUS_OK;
 }
 
@@ -380,6 +388,27 @@ static enum status pass_on(struct relayed_worker *worker, const struct envelope 
     return STATUS_OK;
 }
 
+/* With the lock held. */
+static enum status take_room(struct relayed_worker *worker, const struct envelope *envelope,
+                             struct error *error)
+{
+    uint32_t room = 0;
+    size_t digits = 0;
+    while (digits < envelope->text_bytes && digits < 3 && envelope->text[digits] >= '0' &&
+           envelope->text[digits] <= '9') {
+        room = 10 * room + (uint32_t)(envelope->text[digits++] - '0');
+    }
+    if (digits == 0 || digits < envelope->text_bytes || room > worker->places) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "room: expected 0 to the %" PRIu32 " places of the worker, found \"%.*s\"",
+                         worker->places,
+                         (int)(envelope->text_bytes < 16 ? envelope->text_bytes : 16),
+                         envelope->text);
+    }
+    worker->room = room;
+    return STATUS_OK;
+}
+
 static enum status obey(struct relayed_worker *worker, const struct envelope *envelope,
                         struct error *error)
 {
@@ -387,6 +416,9 @@ static enum status obey(struct relayed_worker *worker, const struct envelope *en
     case ENVELOPE_ATTACH:
         return attach(worker, envelope, error);
     case ENVELOPE_SAY:
+        if (envelope->session == 0) {
+            return take_room(worker, envelope, error);
+        }
         return answer(worker, envelope) ? STATUS_OK : pass_on(worker, envelope, error);
     case ENVELOPE_SHOW:
     case ENVELOPE_TAKEN:
@@ -621,6 +653,7 @@ json_t *relay_list(struct relay *relay)
         if (each->attached != NULL) {
             json_t *row = json_deep_copy(each->attached);
             json_object_set_new(row, "taken", json_integer(each->taken));
+            json_object_set_new(row, "room", json_integer(each->room));
             json_array_append_new(list, row);
         }
     }

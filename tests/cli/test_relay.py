@@ -389,6 +389,45 @@ def envelope(session, kind, text=b"", more=b""):
     return struct.pack("<QII", session, kind, len(text)) + text + more
 
 
+def attach(here):
+    """A worker's connection, of which nothing is said yet."""
+    place = urllib.parse.urlsplit(here.url)
+    made = _Socket.__new__(_Socket)
+    made.socket = socket.create_connection((place.hostname, place.port), 20)
+    made.left = b""
+    made.socket.sendall((f"GET /v1/sessions/worker HTTP/1.1\r\nHost: {place.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                         f"Authorization: Bearer {token('w', 'worker')}\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                         "Sec-WebSocket-Version: 13\r\n\r\n").encode())
+    while b"\r\n\r\n" not in made.left:
+        made._more()
+    made.left = made.left.split(b"\r\n\r\n", 1)[1]
+    return made
+
+
+def who_comes_goes_where_there_is_time():
+    """A worker of many places that says how many it has time for: it is offered by that."""
+    with site() as here:
+        _, small = here.worker("--sessions", "2")
+        large = attach(here)
+        large.send(BINARY, envelope(0, 1, json.dumps({"worker": "large", "places": 64, "world": "object", "model": "", "tiers": [],
+                                                      "scenarios": ["wall"]}).encode()))
+        large.send(BINARY, envelope(0, 3, b"0"))
+        here.wait(lambda: {row["worker"]: row["room"] for row in here.workers()} == {small: 2, "large": 0})
+        with begun(here.place):
+            assert {row["worker"]: row["taken"] for row in here.workers()} == {small: 1, "large": 0}
+            with begun(here.place):  # a place is a place: the one that has time first
+                place = urllib.parse.urlsplit(here.place)
+                assert dial(here.url, f"/v1/sessions?key={place.fragment}") == 101  # who goes slowly may be let in
+        large.send(BINARY, envelope(0, 3, b"64"))
+        here.wait(lambda: {row["worker"]: row["room"] for row in here.workers()}["large"] == 64)
+        for wrong in (b"65", b"-1", b"", b"1 ", b"0001"):
+            again = attach(here)
+            again.send(BINARY, envelope(0, 1, json.dumps({"worker": "other", "places": 64, "world": "w", "model": "", "tiers": [],
+                                                          "scenarios": ["wall"]}).encode()))
+            again.send(BINARY, envelope(0, 3, wrong))
+            assert closed(again) == 1002, wrong
+
+
 def who_breaks_the_rules_is_cut_off():
     with site() as here:
         here.worker()
@@ -396,35 +435,21 @@ def who_breaks_the_rules_is_cut_off():
             with Session(here.place) as session:
                 session.socket.send(opcode, data)
                 assert closed(session.socket) == code, (data[:8], opcode)
-        place = urllib.parse.urlsplit(here.url)
         own = {"worker": "mine", "places": 1, "world": "w", "model": "", "tiers": [], "scenarios": ["wall"]}
         good = envelope(0, 1, json.dumps(own).encode())
-
-        def attach():
-            made = _Socket.__new__(_Socket)
-            made.socket = socket.create_connection((place.hostname, place.port), 20)
-            made.left = b""
-            made.socket.sendall((f"GET /v1/sessions/worker HTTP/1.1\r\nHost: {place.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                                 f"Authorization: Bearer {token('w', 'worker')}\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-                                 "Sec-WebSocket-Version: 13\r\n\r\n").encode())
-            while b"\r\n\r\n" not in made.left:
-                made._more()
-            made.left = made.left.split(b"\r\n\r\n", 1)[1]
-            return made
-
         for wrong in (b"", b"x" * 15, envelope(0, 0), envelope(0, 8), envelope(0, 1, b"{}"), envelope(0, 1, b"[]"), envelope(0, 2),
                       envelope(1, 1, json.dumps(own).encode()), envelope(0, 1, json.dumps({**own, "places": 65}).encode()),
                       envelope(0, 1, json.dumps({**own, "scenarios": [1]}).encode()), envelope(0, 3, b"\xff"), envelope(0, 3, b"a", b"b"),
                       struct.pack("<QII", 0, 3, 1 << 31)):
-            one = attach()
+            one = attach(here)
             one.send(BINARY, wrong)
             assert closed(one) == 1002, wrong[:40]
-        one = attach()
+        one = attach(here)
         one.send(BINARY, good)
         one.send(BINARY, envelope(77, 4, b"{}", b"pictures of nobody"))  # its client may have gone
         one.send(BINARY, good)
         assert closed(one) == 1002
-        one = attach()
+        one = attach(here)
         one.send(TEXT, b"{}")
         assert closed(one) == 1003
         with begun(here.place) as session:
@@ -467,7 +492,7 @@ def with_tls_too():
 
 TESTS = [frames_are_those_of_one_process, a_worker_that_dies_takes_its_own_sessions_alone, a_server_that_dies_is_attached_to_again,
          a_kept_session_is_its_tenants_alone, a_token_that_is_revoked_ends_its_sessions,         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
-         a_worker_that_is_refused_says_why, who_breaks_the_rules_is_cut_off, with_tls_too]
+         a_worker_that_is_refused_says_why, who_comes_goes_where_there_is_time, who_breaks_the_rules_is_cut_off, with_tls_too]
 
 
 def main():

@@ -27,6 +27,10 @@
 #include "worker/interactive/tick_histogram.h"
 #include "worker/models/models.h"
 
+/* What whoever asks for nothing else is given: real time, and a deadline of one tick. */
+#define INTERACTIVE_RATE 1.0
+#define INTERACTIVE_LIMIT_MS 100.0
+
 enum { WINDSCREEN_WIDTH = 640, WINDSCREEN_HEIGHT = 360 };
 
 /* Way in which a frame of a learned world is made. */
@@ -110,6 +114,7 @@ struct interactive_counts {
     uint64_t sessions, refused; /* begun, and whoever was not let in, whatever the reason */
     uint64_t ticks, lates;
     uint32_t seated;
+    uint32_t room; /* for so many more, in real time, who ask for nothing else */
     double load; /* share of the thread that its sessions need */
     bool known;  /* what ticks cost, so that sessions may be refused by it */
 };
