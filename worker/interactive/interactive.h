@@ -115,8 +115,8 @@ struct interactive_counts {
     uint64_t ticks, lates;
     uint32_t seated;
     uint32_t room; /* for so many more, in real time, who ask for nothing else */
-    double load; /* share of the thread that its sessions need */
-    bool known;  /* what ticks cost, so that sessions may be refused by it */
+    double load;   /* share of the thread that its sessions need */
+    bool known;    /* what ticks cost, so that sessions may be refused by it */
 };
 
 enum status interactive_open(const struct interactive_options *options, struct interactive **out,
