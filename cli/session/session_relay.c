@@ -107,7 +107,7 @@ static void *run_session(void *context)
         pthread_mutex_unlock(&relay->lock);
         lane_hold(one->lane, true);
         talk_message(one->talk, text, strlen(text));
-        wire_put(one->lane, ENVELOPE_TAKEN, strdup(""));
+        wire_put(one->lane, ENVELOPE_TAKEN, strdup(talk_kept(one->talk)));
         lane_hold(one->lane, false);
         free(text);
         pthread_mutex_lock(&relay->lock);

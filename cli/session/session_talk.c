@@ -188,6 +188,8 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
         TRY(json_value_text(&resume, name, sizeof name, error));
         TRY(refuse_beside_resume(message, error));
         wish.resume = name;
+    } else if (json_cursor_member(message, "scenario").value == NULL) {
+        return json_fail(message, error, "expected \"scenario\" or \"resume\", found neither");
     } else {
         TRY(scenario_of(talk, message, &wish.scenario, error));
     }
@@ -458,6 +460,11 @@ void talk_message(void *context, const char *text, size_t bytes)
         say_error(talk, error.text);
     }
     json_decref(message);
+}
+
+const char *talk_kept(const struct talk *talk)
+{
+    return talk->seat != NULL ? interactive_name(talk->seat) : "";
 }
 
 enum status talk_create(const struct talk_options *options, const char *tenant, struct talk **out,

@@ -26,6 +26,8 @@ enum status talk_create(const struct talk_options *options, const char *tenant, 
                         struct error *error);
 void talk_attach(struct talk *talk, struct lane *lane); /* and greets the client */
 wire_message talk_message;
+/* Name under which its session is kept, borrowed until the next message; "": it is not. */
+const char *talk_kept(const struct talk *talk);
 void talk_destroy(struct talk *talk); /* accepts NULL */
 
 #endif

@@ -15,11 +15,11 @@
 #include "schemas/json_record.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A token that was shown, asked for again while its connection stands; the wire's thread alone
- * does. */
+/* A token that was shown, which the wire's thread alone asks for again while that runs. */
 struct shown {
     bool limited;
     char id[TOKEN_ID_BYTES];
@@ -47,6 +47,7 @@ struct relayed_client {
     struct relayed_worker *worker; /* NULL: it has none, or it has gone */
     struct lane *lane;             /* of the worker's wire */
     uint32_t ahead;                /* messages that the worker has not taken */
+    char kept[LIMIT_ID_BYTES];     /* name under which it keeps the session; "": it does not */
     struct relayed_client *next;
 };
 
@@ -111,9 +112,8 @@ static int64_t free_room(const struct relayed_worker *worker)
     return (int64_t)worker->room - (int64_t)worker->taken;
 }
 
-/* The attached worker with a free place that has room for the most, of that name unless it is "".
- * One without room too, since who asks for less than real time may be let in. NULL: none has a
- * place. */
+/* The attached worker with a free place that has room for the most, or for none: who goes slowly
+ * may be let in there too; of that name unless it is "". NULL: none has a place. */
 static struct relayed_worker *choose(const struct relay *relay, const char *name, bool *known)
 {
     struct relayed_worker *best = NULL;
@@ -140,9 +140,8 @@ static enum status find_place(const struct relay *relay, const char *tenant, con
     }
     if (own >= relay->options.sessions_tenant) {
         *code = 429;
-        return error_set(error, STATUS_BUSY,
-                         "%s%s has %" PRIu32 " sessions at once, as many as it may",
-                         tenant[0] != '\0' ? "tenant " : "nobody's tenant", tenant, own);
+        return error_set(error, STATUS_BUSY, "%s%s: %" PRIu32 " sessions at once, no more may be",
+                         tenant[0] != '\0' ? "tenant " : "drivers of no tenant", tenant, own);
     }
     *out = choose(relay, wanted, &known);
     if (*out == NULL && !known && wanted[0] != '\0') {
@@ -383,6 +382,8 @@ static enum status pass_on(struct relayed_worker *worker, const struct envelope 
         end_client(client, envelope);
     } else {
         client->ahead -= client->ahead > 0;
+        snprintf(client->kept, sizeof client->kept, "%.*s", (int)envelope->text_bytes,
+                 envelope->text);
         pthread_cond_broadcast(&worker->relay->changed);
     }
     return STATUS_OK;
@@ -392,21 +393,14 @@ static enum status pass_on(struct relayed_worker *worker, const struct envelope 
 static enum status take_room(struct relayed_worker *worker, const struct envelope *envelope,
                              struct error *error)
 {
-    uint32_t room = 0;
-    size_t digits = 0;
-    while (digits < envelope->text_bytes && digits < 3 && envelope->text[digits] >= '0' &&
-           envelope->text[digits] <= '9') {
-        room = 10 * room + (uint32_t)(envelope->text[digits++] - '0');
-    }
-    if (digits == 0 || digits < envelope->text_bytes || room > worker->places) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "room: expected 0 to the %" PRIu32 " places of the worker, found \"%.*s\"",
-                         worker->places,
-                         (int)(envelope->text_bytes < 16 ? envelope->text_bytes : 16),
-                         envelope->text);
-    }
-    worker->room = room;
-    return STATUS_OK;
+    json_t *root = NULL;
+    int64_t room = 0;
+    TRY(json_read_text("room", envelope->text, envelope->text_bytes, &root, error));
+    const struct json_cursor cursor = json_cursor_root("room", root);
+    enum status status = json_value_integer(&cursor, 0, worker->places, &room, error);
+    worker->room = status == STATUS_OK ? (uint32_t)room : worker->room;
+    json_decref(root);
+    return status;
 }
 
 static enum status obey(struct relayed_worker *worker, const struct envelope *envelope,
@@ -416,15 +410,13 @@ static enum status obey(struct relayed_worker *worker, const struct envelope *en
     case ENVELOPE_ATTACH:
         return attach(worker, envelope, error);
     case ENVELOPE_SAY:
-        if (envelope->session == 0) {
-            return take_room(worker, envelope, error);
-        }
-        return answer(worker, envelope) ? STATUS_OK : pass_on(worker, envelope, error);
+    case ENVELOPE_CLOSE:
+        return envelope->session == 0     ? take_room(worker, envelope, error)
+               : answer(worker, envelope) ? STATUS_OK
+                                          : pass_on(worker, envelope, error);
     case ENVELOPE_SHOW:
     case ENVELOPE_TAKEN:
         return pass_on(worker, envelope, error);
-    case ENVELOPE_CLOSE:
-        return answer(worker, envelope) ? STATUS_OK : pass_on(worker, envelope, error);
     default:
         return error_set(error, STATUS_BAD_INPUT, "expected no envelope of kind %d",
                          (int)envelope->kind);
@@ -473,6 +465,16 @@ static void worker_begun(void *context, struct wire *wire)
     pthread_mutex_unlock(&relay->lock);
 }
 
+static void say_gone(const struct relayed_client *client)
+{
+    char text[256];
+    bool kept = client->kept[0] != '\0';
+    snprintf(text, sizeof text, "the worker of this session has gone, and %s%s%s",
+             kept ? "kept it: \"begin\" with \"resume\": \"" : "did not keep it: begin again",
+             client->kept, kept ? "\" goes on at one that sees its folder" : "");
+    say_error(client->wire, text);
+}
+
 /* Its clients are told, and whoever waits for it waits no more. */
 static void worker_ended(void *context)
 {
@@ -490,7 +492,7 @@ static void worker_ended(void *context)
         if (each->worker == worker) {
             each->worker = NULL;
             each->lane = NULL; /* it ends with its wire */
-            say_error(each->wire, "the worker of this session has gone: begin again");
+            say_gone(each);
             wire_stop(each->wire, WIRE_TRY_AGAIN);
         }
     }

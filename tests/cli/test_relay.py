@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -182,7 +183,7 @@ def a_worker_that_dies_takes_its_own_sessions_alone():
                 while True:
                     lost.frame()
             except SessionError as error:
-                assert "worker of this session has gone" in str(error), error
+                assert "worker of this session has gone, and did not keep it: begin again" in str(error), error
             took_s = time.monotonic() - begin
             assert took_s < AT_ONCE_S, took_s
             try:
@@ -277,6 +278,71 @@ def a_token_that_is_revoked_ends_its_sessions():
         pathlib.Path(f"{name}.token").unlink()
 
 
+class Proxy:
+    """In front of a server, with a path before its own: `url` has it."""
+
+    def __init__(self, url):
+        self.behind = urllib.parse.urlsplit(url)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}/sites/one"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                front, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.carry, args=(front,), daemon=True).start()
+
+    def carry(self, front):
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += front.recv(1 << 16)
+        assert head.startswith(b"GET /sites/one/v1/"), head
+        back = socket.create_connection((self.behind.hostname, self.behind.port))
+        back.sendall(head.replace(b"/sites/one", b"", 1))
+        threading.Thread(target=self.pipe, args=(back, front), daemon=True).start()
+        self.pipe(front, back)
+
+    @staticmethod
+    def pipe(one, other):
+        try:
+            while data := one.recv(1 << 16):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def a_proxy_may_put_a_path_in_front():
+    with site() as here:
+        proxy = Proxy(here.url)
+        key = here.place.split("#")[1]
+        here.url, direct = proxy.url, here.url
+        process = subprocess.Popen([SWERVE, "session", "serve", "wall.json", "--relay", f"{proxy.url}/"], text=True, env=here.env,
+                                   stdout=subprocess.PIPE, stderr=open("worker.log", "a"))
+        here.processes.append(process)
+        here.url = direct
+        here.wait(lambda: len(here.workers()) == 1, 5)
+        with begun(f"{proxy.url}/#{key}") as session:
+            assert session.pause()["tick"] == 0
+        proxy.listener.close()
+
+
+def a_worker_that_dies_says_how_its_session_goes_on():
+    with site() as here:
+        first, _ = here.worker("--keep", "kept")
+        with begun(here.place) as lost:
+            name = lost.name
+            first.kill()
+            said = complaint(lambda: [lost.frame() for _ in range(100)])
+            assert f'"resume": "{name}"' in said, said
+        here.worker("--keep", "kept")
+        with begun(here.place) as again:
+            assert again.resume(name, deadline_ms=1000, rate=0.25)["tick"] == 0
+
+
 def memory_kib(process):
     return int(next(line for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1])
 
@@ -336,9 +402,13 @@ def dial(url, path, headers=()):
 
 
 def nobody_gets_in_who_may_not():
+    made = subprocess.run([SWERVE, "token", "add", "dan", "--role", "driver", "--tenant", "acme", "--store", "jobs.db"], text=True,
+                          capture_output=True, check=True)
+    assert " for dan (driver, tenant acme) added to " in made.stderr and made.stderr.endswith("; it is not shown again\n"), made.stderr
     with site("--sessions", "2") as here:
         driver = token("ann", "driver")
         assert dial(here.url, f"/v1/sessions?key={driver}") == 503  # nobody is attached
+        assert complaint(Session, here.place) == f"{here.listen}: no worker for sessions is attached, try again later"
         here.worker("--sessions", "3")
         assert dial(here.url, f"/v1/sessions?key={driver}") == 101
         assert dial(here.url, "/v1/sessions") == 401
@@ -356,11 +426,16 @@ def nobody_gets_in_who_may_not():
         here.wait(lambda: [row["taken"] for row in here.workers()] == [0])
         with begun(here.place), begun(here.place):
             assert dial(here.url, f"/v1/sessions?key={driver}") == 429  # of the tenant
+            assert complaint(Session, here.place) == f"{here.listen}: tenant acme: 2 sessions at once, no more may be"
             other = token("bob", "driver", "--tenant", "beta")
             with begun(f"{here.url}/#{other}"):
                 assert dial(here.url, f"/v1/sessions?key={token('eve', 'driver')}") == 503  # every place is taken
     done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--relay", "jobs.db"], text=True, capture_output=True)
     assert done.returncode == 2 and "expected the http(s):// address" in done.stderr, done.stderr
+    for other in (("--listen", "127.0.0.1:0"), ("--allow-remote",)):
+        done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--relay", "http://127.0.0.1:1", *other], text=True,
+                              capture_output=True, timeout=20)
+        assert done.returncode == 2 and f"expected --relay or {other[0]}, found both" in done.stderr, done.stderr
 
 
 def a_worker_that_is_refused_says_why():
@@ -420,7 +495,7 @@ def who_comes_goes_where_there_is_time():
                 assert dial(here.url, f"/v1/sessions?key={place.fragment}") == 101  # who goes slowly may be let in
         large.send(BINARY, envelope(0, 3, b"64"))
         here.wait(lambda: {row["worker"]: row["room"] for row in here.workers()}["large"] == 64)
-        for wrong in (b"65", b"-1", b"", b"1 ", b"0001"):
+        for wrong in (b"65", b"-1", b"", b"1.0", b"0001", b"{}"):
             again = attach(here)
             again.send(BINARY, envelope(0, 1, json.dumps({"worker": "other", "places": 64, "world": "w", "model": "", "tiers": [],
                                                           "scenarios": ["wall"]}).encode()))
@@ -491,7 +566,8 @@ def with_tls_too():
 
 
 TESTS = [frames_are_those_of_one_process, a_worker_that_dies_takes_its_own_sessions_alone, a_server_that_dies_is_attached_to_again,
-         a_kept_session_is_its_tenants_alone, a_token_that_is_revoked_ends_its_sessions,         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
+         a_kept_session_is_its_tenants_alone, a_proxy_may_put_a_path_in_front,
+         a_worker_that_dies_says_how_its_session_goes_on, a_token_that_is_revoked_ends_its_sessions,         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
          a_worker_that_is_refused_says_why, who_comes_goes_where_there_is_time, who_breaks_the_rules_is_cut_off, with_tls_too]
 
 

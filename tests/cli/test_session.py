@@ -435,7 +435,7 @@ def wrong_messages_change_nothing():
                 (send("begin", scenario="nowhere"), '$.scenario: expected the id of a scenario of the suite, as "hello" lists them, '
                                                     'found "nowhere"'),
                 (send("begin", scenario=5), "$.scenario: expected text, found an integer"),
-                (send("begin"), "$.scenario: expected text, found nothing"),
+                (send("begin"), 'expected "scenario" or "resume", found neither'),
                 (send("begin", scenario="wall", rate=2), "$.rate: expected a number from 0.1 to 1, found 2"),
                 (send("begin", scenario="wall", deadline_ms=0), "$.deadline_ms: expected a number from 1 to 1000, found 0"),
                 (send("begin", scenario="wall", seed=1.5), "$.seed: expected an integer, found"),

@@ -320,8 +320,8 @@ static enum status find_least(const struct interactive *pool, uint32_t steps, bo
     return STATUS_OK;
 }
 
-/* Where all sessions would need too much: how much, since when a tick takes so long, and the
- * fastest rate at which there is room. */
+/* Refuses since all sessions would need too much: how much, what a tick takes, and the fastest rate
+ * at which there is room. */
 static enum status refuse_laden(const struct deadline_pool *deadlines,
                                 const struct deadline_session *sessions, uint32_t count,
                                 const struct deadline_session *more, struct error *error)

@@ -27,7 +27,7 @@
 #include "worker/interactive/tick_histogram.h"
 #include "worker/models/models.h"
 
-/* What whoever asks for nothing else is given: real time, and a deadline of one tick. */
+/* Session of whoever asks for nothing else: real time, and a deadline of one tick. */
 #define INTERACTIVE_RATE 1.0
 #define INTERACTIVE_LIMIT_MS 100.0
 
