@@ -490,7 +490,7 @@ def a_control_that_is_not_given_holds():
         session.act(accel=0.25)
         assert driven() == [0.25, 0]
         session.act(steer=0.05)
-        session.back(1)
+        assert session.back()["tick"] == 0  # all the way
         session.act(accel=0.5)
         assert driven() == [0.5, 0]  # who goes back lets go, as does who takes a session up
         name = session.name
