@@ -118,9 +118,10 @@ static enum status add_token(const char *path, const struct token_options *optio
         }
         return status;
     }
-    text_print(stderr, "token %s for %s (%s%s%s) added to %s; it is not shown again\n", token.id,
-               token.name, token_role_names[token.role], token.pool[0] != '\0' ? ", pool " : "",
-               token.pool, path);
+    text_print(stderr, "token %s for %s (%s%s%s%s%s) added to %s%s\n", token.id, token.name,
+               token_role_names[token.role], token.pool[0] != '\0' ? ", pool " : "", token.pool,
+               token.tenant[0] != '\0' ? ", tenant " : "", token.tenant, path,
+               options->output == NULL ? "; it is not shown again" : "");
     return write_secret(options->output, fd, text, error);
 }
 

@@ -94,25 +94,24 @@ double deadline_load(const struct deadline_pool *pool, const struct deadline_ses
     return load;
 }
 
-const char *deadline_refusal(const struct deadline_pool *pool,
-                             const struct deadline_session *sessions, uint32_t count,
-                             const struct deadline_session *more)
+enum deadline_refusal deadline_refusal(const struct deadline_pool *pool,
+                                       const struct deadline_session *sessions, uint32_t count,
+                                       const struct deadline_session *more)
 {
     if (count >= DEADLINE_SESSIONS_MAX) {
-        return "there are as many sessions as a pool may have";
+        return DEADLINE_FULL;
     }
     if (!is_known(pool, more->least)) {
-        return NULL;
+        return DEADLINE_LET_IN;
     }
     if (cost_ns(pool, more->least) > more->limit_ns) {
-        return "its lowest tier takes longer than its deadline";
+        return DEADLINE_SLOW;
     }
     if (pool->closed) {
-        return "more than one tick in a hundred was late in the last minute";
+        return DEADLINE_LATE;
     }
-    return deadline_load(pool, sessions, count, more) > DEADLINE_LOAD_MAX
-               ? "sessions would need more than four fifths of the executor at their lowest tiers"
-               : NULL;
+    return deadline_load(pool, sessions, count, more) > DEADLINE_LOAD_MAX ? DEADLINE_LADEN
+                                                                          : DEADLINE_LET_IN;
 }
 
 /* ---- who is next ---- */

@@ -105,10 +105,17 @@ double deadline_cost_ms(const struct deadline_pool *pool, uint32_t tier);
 double deadline_load(const struct deadline_pool *pool, const struct deadline_session *sessions,
                      uint32_t count, const struct deadline_session *more);
 
-/* Why a session is refused: a terminated sentence without an end. NULL: it is let in. */
-const char *deadline_refusal(const struct deadline_pool *pool,
-                             const struct deadline_session *sessions, uint32_t count,
-                             const struct deadline_session *more);
+enum deadline_refusal {
+    DEADLINE_LET_IN = 0,
+    DEADLINE_FULL,  /* there are as many sessions as a pool may have */
+    DEADLINE_SLOW,  /* its lowest tier takes longer than its deadline */
+    DEADLINE_LATE,  /* more than DEADLINE_LATE_MAX of the last minute's ticks were late */
+    DEADLINE_LADEN, /* all sessions would need more than DEADLINE_LOAD_MAX at their lowest tiers */
+};
+/* Why a session is refused. */
+enum deadline_refusal deadline_refusal(const struct deadline_pool *pool,
+                                       const struct deadline_session *sessions, uint32_t count,
+                                       const struct deadline_session *more);
 
 /* The tick to serve next, at most DEADLINE_SESSIONS_MAX sessions. */
 struct deadline_choice deadline_pick(const struct deadline_pool *pool,

@@ -21,6 +21,7 @@
   const colours = new Proxy({}, { get: (_, name) => style.getPropertyValue(`--p-${String(name)}`).trim() || "#888" });
 
   let socket = null;
+  let refusal = ""; // the last message, where it was an error: it may say why the connection ends
   let scene = null;   // of SwerveScene, once the scenario's map is here
   let track = null;   // what was driven, as the player's tracks are
   let ghost = null;   // the line that was left last
@@ -299,6 +300,7 @@
   const onMessage = (event) => {
     if (typeof event.data !== "string") { drawPictures(new Uint8Array(event.data)); return; }
     const message = JSON.parse(event.data);
+    refusal = message.type === "error" ? message.text : "";
     if (message.type === "hello") onHello(message);
     else if (message.type === "begun") onBegun(message);
     else if (message.type === "frame") onFrame(message);
@@ -313,7 +315,8 @@
     socket.onmessage = onMessage;
     socket.onclose = () => {
       byId("link").textContent = "";
-      tell(begun ? "The connection has ended. Load the page again." : "The server does not let this page in: open the address that it printed.", "bad");
+      const why = begun ? "The connection has ended. Load the page again." : "The server does not let this page in: open the address that it printed.";
+      tell(refusal ? `${refusal}. The connection has ended.` : why, "bad");
     };
   };
 

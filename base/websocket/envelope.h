@@ -25,10 +25,12 @@ enum {
 
 enum envelope_kind {
     ENVELOPE_ATTACH = 1, /* worker, session 0: who it is and what it has, in JSON */
-    ENVELOPE_OPEN,       /* relay: somebody wants a session */
-    ENVELOPE_SAY,        /* a message of a client, or an answer to one */
+    ENVELOPE_OPEN,       /* relay: somebody wants a session; the text is the tenant, "": nobody's */
+    ENVELOPE_SAY,        /* a message of a client, or an answer to one; worker, session 0: how many
+                            sessions it has time for in all, in digits */
     ENVELOPE_SHOW,       /* worker: a frame */
-    ENVELOPE_TAKEN,      /* worker: one more message of the client is obeyed */
+    ENVELOPE_TAKEN,      /* worker: one more message of the client is obeyed; the text is the name
+                            under which its session is kept, "": it is not */
     ENVELOPE_ASK,        /* relay: the document of that scenario, for ENVELOPE_SAY .. */
     ENVELOPE_CLOSE, /* .. or this with why not; worker: nor is there room; relay: it has gone */
     ENVELOPE_KINDS

@@ -56,6 +56,7 @@ struct wire {
     size_t begin_taken;
     int64_t heard_ns;
     int64_t pinged_ns;
+    int64_t looked_ns;
     size_t out_first, out_end; /* of `out`, on their way */
     size_t round_bytes;        /* read since the last look */
     bool more;                 /* may be there beyond these */
@@ -506,6 +507,15 @@ static bool listens(struct wire *wire)
     return silent_ns < WIRE_SILENCE_MS * NS_PER_MS;
 }
 
+static void look(struct wire *wire)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    if (wire->options.look != NULL && now_ns - wire->looked_ns >= WIRE_LOOK_MS * NS_PER_MS) {
+        wire->looked_ns = now_ns;
+        wire->options.look(wire->options.context);
+    }
+}
+
 /* Until that moment waits for the socket. False: it is over. */
 static bool wait_until(const struct wire *wire, short events, int64_t end_ns)
 {
@@ -558,7 +568,8 @@ static bool go_on(struct wire *wire, uint16_t *code)
         {wire->bell, POLLIN, 0},
     };
     bool waiting = wire->begin_taken < wire->options.begin_bytes || wire->more;
-    if (poll(fds, COUNT_OF(fds), waiting ? 0 : WIRE_PING_MS) < 0 && errno != EINTR) {
+    int wait_ms = wire->options.look != NULL ? WIRE_LOOK_MS : WIRE_PING_MS;
+    if (poll(fds, COUNT_OF(fds), waiting ? 0 : wait_ms) < 0 && errno != EINTR) {
         return false;
     }
     bool readable = reads && (waiting || (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0);
@@ -576,6 +587,7 @@ void wire_run(struct wire *wire)
     uint16_t code = 0;
     bool goes_on = true;
     while (goes_on && !wire->broken) {
+        look(wire);
         code = queue_what_is_new(wire);
         code = code == 0 && !listens(wire) ? WSLAY_CODE_POLICY_VIOLATION : code;
         goes_on = code == 0 && go_on(wire, &code);

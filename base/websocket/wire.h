@@ -23,16 +23,18 @@ enum {
     WIRE_TEXTS_MAX = 32,
     WIRE_PING_MS = 10000,
     WIRE_SILENCE_MS = 30000, /* after which somebody who answers no ping is gone */
+    WIRE_LOOK_MS = 1000,     /* between looks of whoever asked for them */
 };
 
 /* Close codes of a wire that is stopped. */
 enum wire_code {
     WIRE_GOES_AWAY = 1001,
     WIRE_WRONG = 1002,  /* what was sent breaks the protocol */
-    WIRE_UNREAD = 1008, /* answers that nobody takes, or somebody who may not be here */
+    WIRE_UNREAD = 1008, /* answers that nobody takes */
     WIRE_TOO_LONG = 1009,
     WIRE_FAILED = 1011,
     WIRE_TRY_AGAIN = 1012, /* who was behind this side has gone; another may be there */
+    WIRE_MAY_NOT = 3000,   /* somebody who may not be here any more (IANA: unauthorized) */
 };
 
 struct wire;
@@ -53,6 +55,8 @@ struct wire_options {
     size_t message_max;     /* bytes of a message that is taken */
     wire_message *message;  /* a text; NULL: the wire has envelopes .. */
     wire_message *envelope; /* .. whose bytes come here */
+    /* Called by the thread that runs it every WIRE_LOOK_MS, whatever passes; NULL: it is not. */
+    void (*look)(void *context);
     void *context;
 };
 

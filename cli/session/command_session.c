@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LISTEN "127.0.0.1:8090"
+
 enum { SEATS = 16, PAUSE_MS = 100, THREADS_MOST = 64 };
 
 struct session_command {
@@ -46,7 +48,7 @@ struct session_command {
 static enum status listen_at(const struct session_command *command, int *fd,
                              struct tcp_place *place, struct error *error)
 {
-    TRY(tcp_listen(command->listen, fd, place, error));
+    TRY(tcp_listen(command->listen != NULL ? command->listen : LISTEN, fd, place, error));
     if (place->loopback || command->allow_remote) {
         return STATUS_OK;
     }
@@ -55,6 +57,20 @@ static enum status listen_at(const struct session_command *command, int *fd,
                      "--listen %s: other machines could reach it, in the clear; --allow-remote "
                      "lets them",
                      place->text);
+}
+
+static enum status check_place(const struct session_command *command, struct error *error)
+{
+    const char *other = command->listen != NULL ? "--listen"
+                        : command->allow_remote ? "--allow-remote"
+                                                : NULL;
+    return command->relay == NULL || other == NULL
+               ? STATUS_OK
+               : error_set(
+                     error, STATUS_USAGE,
+                     "session: expected --relay or %s, found both: whom a server relays comes "
+                     "by a connection that this one opens",
+                     other);
 }
 
 static enum status announce(const struct tcp_place *place, const struct session_server *server,
@@ -376,7 +392,6 @@ static enum status serve(const struct session_command *command, const char *suit
 int command_session(int argc, char **argv)
 {
     struct session_command command = {
-        .listen = "127.0.0.1:8090",
         .world = "object",
         .folder = ".",
         .layout = conditioning_names[CONDITIONING_AGENTS],
@@ -385,7 +400,7 @@ int command_session(int argc, char **argv)
         .seats = SEATS,
     };
     const struct cli_option options[] = {
-        {"--listen", "ADDR:PORT", "where to serve; port 0 takes a free one (127.0.0.1:8090)",
+        {"--listen", "ADDR:PORT", "where to serve; port 0 takes a free one (" LISTEN ")",
          .text = &command.listen},
         {"--relay", "URL",
          "serve those whom the store's server at this address relays (swerve serve), under the "
@@ -438,6 +453,7 @@ int command_session(int argc, char **argv)
         return cli_fail(&error);
     }
     enum status status = check_number("--sessions", command.seats, DEADLINE_SESSIONS_MAX, &error);
+    THEN(status, check_place(&command, &error));
     THEN(status, check_number("--threads", command.threads, THREADS_MOST, &error));
     THEN(status, serve(&command, cli_suite_path(arguments[1], path), &error));
     return status == STATUS_OK ? 0 : cli_fail(&error);

@@ -51,6 +51,7 @@ struct session_relay {
     struct wire *wire; /* NULL: it is not attached */
     struct relayed *sessions;
     uint32_t session_count;
+    uint32_t room; /* that the relay was told of; the wire's thread alone looks */
     bool announced;
     bool stopping, refused;
     struct error why; /* it is refused */
@@ -106,7 +107,7 @@ static void *run_session(void *context)
         pthread_mutex_unlock(&relay->lock);
         lane_hold(one->lane, true);
         talk_message(one->talk, text, strlen(text));
-        wire_put(one->lane, ENVELOPE_TAKEN, strdup(""));
+        wire_put(one->lane, ENVELOPE_TAKEN, strdup(talk_kept(one->talk)));
         lane_hold(one->lane, false);
         free(text);
         pthread_mutex_lock(&relay->lock);
@@ -117,8 +118,10 @@ static void *run_session(void *context)
 }
 
 /* With the lock held, on the wire's thread, whose signals are blocked. */
-static enum status begin_session(struct session_relay *relay, uint64_t session, struct error *error)
+static enum status begin_session(struct session_relay *relay, const struct envelope *open,
+                                 struct error *error)
 {
+    char *tenant = envelope_text(open);
     pthread_t thread;
     struct relayed *one = NULL;
     /* Those that are about to end count. */
@@ -130,11 +133,13 @@ static enum status begin_session(struct session_relay *relay, uint64_t session, 
         one = calloc(1, sizeof *one);
         status = memory_check(one, error, "session: out of memory");
     }
-    THEN(status, talk_create(relay->options.talk, &one->talk, error));
-    THEN(status, lane_open(relay->wire, session, &one->lane, error));
+    THEN(status, memory_check(tenant, error, "session: out of memory"));
+    THEN(status, talk_create(relay->options.talk, tenant, &one->talk, error));
+    THEN(status, lane_open(relay->wire, open->session, &one->lane, error));
+    free(tenant);
     if (status == STATUS_OK) {
         one->relay = relay;
-        one->session = session;
+        one->session = open->session;
         pthread_cond_init(&one->changed, NULL);
         one->next = relay->sessions;
         relay->sessions = one;
@@ -243,7 +248,7 @@ static enum status obey(struct session_relay *relay, const struct envelope *enve
     struct relayed *one = session_of(relay, envelope->session);
     if (envelope->kind == ENVELOPE_OPEN && one == NULL) {
         struct error why;
-        if (begin_session(relay, envelope->session, &why) != STATUS_OK) {
+        if (begin_session(relay, envelope, &why) != STATUS_OK) {
             say_once(relay, envelope->session, ENVELOPE_CLOSE, strdup(why.text));
         }
         return STATUS_OK;
@@ -340,6 +345,20 @@ static void announce(struct session_relay *relay)
               relay->name);
 }
 
+/* Tells the relay, when it has changed, how many sessions there is time for: it sends people to
+ * workers that have some. */
+static void tell_room(void *context)
+{
+    struct session_relay *relay = context;
+    const struct interactive_counts counts = interactive_counts(relay->options.talk->pool);
+    char text[16];
+    if (counts.seated + counts.room != relay->room) {
+        relay->room = counts.seated + counts.room;
+        snprintf(text, sizeof text, "%" PRIu32, relay->room);
+        say_once(relay, 0, ENVELOPE_SAY, strdup(text));
+    }
+}
+
 /* Attached until the connection ends. */
 static enum status serve_once(struct session_relay *relay, struct error *error)
 {
@@ -349,6 +368,7 @@ static enum status serve_once(struct session_relay *relay, struct error *error)
         /* Of the relay: a client's message, or a scenario's id. */
         .message_max = ENVELOPE_HEAD_BYTES + WIRE_MESSAGE_BYTES,
         .envelope = take_envelope,
+        .look = tell_room,
         .context = relay,
     };
     TRY(http_dial_open(relay->transport, "/v1/sessions/worker", &dial, error));
@@ -357,6 +377,7 @@ static enum status serve_once(struct session_relay *relay, struct error *error)
     if (status == STATUS_OK) {
         set_wire(relay, wire);
         say_once(relay, 0, ENVELOPE_ATTACH, describe(relay));
+        relay->room = relay->options.places; /* as one is taken to have who says nothing */
         announce(relay);
         wire_run(wire);
         end_sessions(relay);

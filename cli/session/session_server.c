@@ -53,7 +53,7 @@ static enum status accept_talk(void *owner, void *request, struct http_socket_li
     const struct session_server *server = owner;
     struct talk *talk = NULL;
     (void)request;
-    TRY(talk_create(&server->talk, &talk, error));
+    TRY(talk_create(&server->talk, "", &talk, error));
     *out = (struct http_socket_life){
         .wire = {.message_max = WIRE_MESSAGE_BYTES, .message = talk_message, .context = talk},
         .begun = begin_talk,

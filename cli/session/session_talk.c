@@ -30,6 +30,7 @@ struct talk {
     struct lane *lane;
     struct seat *seat; /* NULL: no session yet */
     uint64_t seed;
+    char tenant[LIMIT_ID_BYTES];
     uint8_t pictures[SWERVE_ENV_CAMERA_BYTES + JPEG_BYTES];
 };
 
@@ -176,7 +177,10 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
 {
     int64_t seed = 0;
     int64_t least = 0;
-    struct interactive_wish wish = {.rate = 1.0, .limit_ms = 100.0, .instead = talk->seat};
+    struct interactive_wish wish = {.rate = INTERACTIVE_RATE,
+                                    .limit_ms = INTERACTIVE_LIMIT_MS,
+                                    .instead = talk->seat,
+                                    .tenant = talk->tenant};
     const struct interactive_listener listener = {show_frame, show_failure, talk};
     char name[INTERACTIVE_NAME_BYTES];
     struct json_cursor resume = json_cursor_member(message, "resume");
@@ -184,6 +188,8 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
         TRY(json_value_text(&resume, name, sizeof name, error));
         TRY(refuse_beside_resume(message, error));
         wish.resume = name;
+    } else if (json_cursor_member(message, "scenario").value == NULL) {
+        return json_fail(message, error, "expected \"scenario\" or \"resume\", found neither");
     } else {
         TRY(scenario_of(talk, message, &wish.scenario, error));
     }
@@ -456,11 +462,23 @@ void talk_message(void *context, const char *text, size_t bytes)
     json_decref(message);
 }
 
-enum status talk_create(const struct talk_options *options, struct talk **out, struct error *error)
+const char *talk_kept(const struct talk *talk)
 {
+    return talk->seat != NULL ? interactive_name(talk->seat) : "";
+}
+
+enum status talk_create(const struct talk_options *options, const char *tenant, struct talk **out,
+                        struct error *error)
+{
+    if (strlen(tenant) >= LIMIT_ID_BYTES) {
+        return error_set(error, STATUS_LIMIT,
+                         "session: expected a tenant of at most %d bytes, found %zu",
+                         LIMIT_ID_BYTES - 1, strlen(tenant));
+    }
     struct talk *talk = calloc(1, sizeof *talk);
     TRY(memory_check(talk, error, "session: out of memory"));
     talk->options = *options;
+    strcpy(talk->tenant, tenant);
     *out = talk;
     return STATUS_OK;
 }

@@ -20,10 +20,14 @@ struct talk_options {
 };
 
 /* Messages of a client are to be given to talk_message() with the talk as context, one at a time,
- * once it is attached to a lane, which it is destroyed before. */
-enum status talk_create(const struct talk_options *options, struct talk **out, struct error *error);
+ * once it is attached to a lane, which it is destroyed before. tenant: whose the client is, of at
+ * most LIMIT_ID_BYTES - 1 bytes; copied; "": nobody's. LIMIT. */
+enum status talk_create(const struct talk_options *options, const char *tenant, struct talk **out,
+                        struct error *error);
 void talk_attach(struct talk *talk, struct lane *lane); /* and greets the client */
 wire_message talk_message;
+/* Name under which its session is kept, borrowed until the next message; "": it is not. */
+const char *talk_kept(const struct talk *talk);
 void talk_destroy(struct talk *talk); /* accepts NULL */
 
 #endif

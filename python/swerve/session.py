@@ -1,4 +1,4 @@
-"""A session at the wheel from a program: real time, or as fast as its deadline allows.
+"""A session at the wheel from a program, in real time or slower.
 
     from swerve.session import Session
 
@@ -24,7 +24,7 @@ import urllib.parse
 
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
 _CLOSED = {1001: "it stops", 1002: "a frame was wrong", 1003: "expected text, found bytes", 1008: "too much was left unread",
-           1009: "a message was too long", 1012: "its worker has gone or has no place"}
+           1009: "a message was too long", 1012: "its worker has gone or has no place", 3000: "the token has expired or was revoked"}
 CAMERA_BYTES = 3 * 64 * 96 * 3
 
 
@@ -49,7 +49,16 @@ class _Socket:
             self._more()
         head, self.left = self.left.split(b"\r\n\r\n", 1)
         if b" 101 " not in head.split(b"\r\n")[0]:
-            raise SessionError(f"{host}:{port}: {(self.left or head.splitlines()[0]).decode(errors='replace').strip()}")
+            raise SessionError(f"{host}:{port}: {self._refusal(head)}")
+
+    def _refusal(self, head):
+        """The sentence of an answer that is no upgrade: a store's server has it in JSON."""
+        length = next((int(line.split(b":")[1]) for line in head.splitlines() if line.lower().startswith(b"content-length:")), 0)
+        text = self._take(length).decode(errors="replace").strip()
+        try:
+            return json.loads(text)["error"]["text"]
+        except (ValueError, LookupError, TypeError):
+            return text or head.splitlines()[0].decode(errors="replace")
 
     def _more(self):
         data = self.socket.recv(1 << 16)
@@ -103,8 +112,8 @@ class Session:
     def __init__(self, url, timeout_s=30, worker=None):
         place = urllib.parse.urlsplit(url)
         if place.scheme not in ("http", "https") or place.port is None or not place.fragment:
-            raise ValueError(f"expected http(s)://ADDR:PORT/#KEY, found {url!r}")
-        path = f"/v1/sessions?key={place.fragment}" + (f"&worker={urllib.parse.quote(worker, safe='')}" if worker else "")
+            raise ValueError(f"expected http(s)://ADDR:PORT/#KEY, with a proxy's path before # where there is one, found {url!r}")
+        path = f"{place.path.rstrip('/')}/v1/sessions?key={place.fragment}" + (f"&worker={urllib.parse.quote(worker, safe='')}" if worker else "")
         self.socket = _Socket(place.hostname, place.port, path, timeout_s, place.scheme == "https")
         self.cameras = self.windscreen = b""
         self.name = ""
@@ -144,7 +153,7 @@ class Session:
                 return message
 
     def begin(self, scenario, seed=0, rate=1.0, deadline_ms=100, steps_least=0, model_alone=False, hardware=False):
-        """A new drive, paused at its first frame, which is returned. steps_least: of a learned world's sampler, that
+        """A new drive, paused at its first frame, which is returned. rate: of time, 0.1 to 1; steps_least: of a learned world's sampler, that
         each frame is to be made by; 0: one that is drawn will do. model_alone: none by the previous model, nor drawn.
         hardware: refused, unless the verdicts of every tier that is accepted are known to be those of all steps."""
         self.send("begin", scenario=scenario, seed=seed, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least,
@@ -185,9 +194,10 @@ class Session:
             frame = self.frame()
         return frame
 
-    def back(self, ticks, keep=False):
-        """Goes back, paused; with `keep` the line that is left stays. Returns the frame there."""
-        self.send("back", ticks=ticks, keep=keep)
+    def back(self, ticks=None, keep=False):
+        """Goes back so many ticks, None: to the start, paused; with `keep` the line that is left stays. Returns the frame
+        there."""
+        self.send("back", keep=keep, **({} if ticks is None else {"ticks": ticks}))
         return self._paused()
 
     def outcome(self):

@@ -140,17 +140,19 @@ static enum status check_reply(struct http_dial *dial, const char *path, const c
     return STATUS_OK;
 }
 
-static enum status upgrade(struct http_dial *dial, const char *host, const char *path,
+/* `place` is the server's host, and what a proxy puts in front of its paths. */
+static enum status upgrade(struct http_dial *dial, const char *place, const char *path,
                            const char *authorization, struct error *error)
 {
+    int host = (int)strcspn(place, "/");
     char key[HANDSHAKE_KEY_BYTES];
     char request[2048];
     int64_t end_ns = clock_monotonic_ns() + HTTP_CONNECT_MS * NS_PER_MS;
     handshake_key(key);
     int bytes = snprintf(request, sizeof request,
-                         "GET %s HTTP/1.1\r\nHost: %s\r\n%sUpgrade: websocket\r\nConnection: "
+                         "GET %s%s HTTP/1.1\r\nHost: %.*s\r\n%sUpgrade: websocket\r\nConnection: "
                          "Upgrade\r\nSec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n\r\n",
-                         path, host, authorization, key);
+                         place + host, path, host, place, authorization, key);
     enum status status = bytes < (int)sizeof request
                              ? STATUS_OK
                              : error_set(error, STATUS_LIMIT, "the request is too long");

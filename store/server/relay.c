@@ -15,12 +15,11 @@
 #include "schemas/json_record.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MS = 1000 }; /* between looks at a token */
-
-/* A token that was shown, asked for again while its connection stands. */
+/* A token that was shown, which the wire's thread alone asks for again while that runs. */
 struct shown {
     bool limited;
     char id[TOKEN_ID_BYTES];
@@ -34,6 +33,7 @@ struct relayed_worker {
     char name[LIMIT_ID_BYTES];
     json_t *attached; /* what it said of itself; NULL: nothing yet */
     uint32_t places, taken;
+    uint32_t room; /* sessions that it has time for in all, at most its places */
     struct relayed_worker *next;
 };
 
@@ -47,6 +47,7 @@ struct relayed_client {
     struct relayed_worker *worker; /* NULL: it has none, or it has gone */
     struct lane *lane;             /* of the worker's wire */
     uint32_t ahead;                /* messages that the worker has not taken */
+    char kept[LIMIT_ID_BYTES];     /* name under which it keeps the session; "": it does not */
     struct relayed_client *next;
 };
 
@@ -81,15 +82,14 @@ static void remember(struct shown *token, const struct relay_guest *guest)
     token->looked_ns = clock_monotonic_ns();
 }
 
-/* Whether the token is live still; looked at once a second at most. */
+static const char gone_token[] = "the token has expired or was revoked";
+
+/* Whether the token is live still; one that is not is asked for again at once. */
 static bool holds(const struct relay *relay, struct shown *token)
 {
-    int64_t now_ns = clock_monotonic_ns();
-    if (!token->limited || now_ns - token->looked_ns < LOOK_MS * NS_PER_MS) {
-        return true;
-    }
-    token->looked_ns = now_ns;
-    return token_guard_holds(relay->options.guard, token->id);
+    bool live = !token->limited || token_guard_holds(relay->options.guard, token->id);
+    token->looked_ns = live ? clock_monotonic_ns() : 0;
+    return live;
 }
 
 /* ---- choosing, with the lock held ---- */
@@ -106,8 +106,14 @@ static bool has_scenario(const struct relayed_worker *worker, const char *scenar
     return false;
 }
 
-/* The attached worker with the most free places, of that name unless it is "". NULL: none has any.
- */
+/* Places that nobody has and for which there is time; below 0: for less than is taken. */
+static int64_t free_room(const struct relayed_worker *worker)
+{
+    return (int64_t)worker->room - (int64_t)worker->taken;
+}
+
+/* The attached worker with a free place that has room for the most, or for none: who goes slowly
+ * may be let in there too; of that name unless it is "". NULL: none has a place. */
 static struct relayed_worker *choose(const struct relay *relay, const char *name, bool *known)
 {
     struct relayed_worker *best = NULL;
@@ -117,8 +123,7 @@ static struct relayed_worker *choose(const struct relay *relay, const char *name
             continue;
         }
         *known = true;
-        if (each->taken < each->places &&
-            (best == NULL || each->places - each->taken > best->places - best->taken)) {
+        if (each->taken < each->places && (best == NULL || free_room(each) > free_room(best))) {
             best = each;
         }
     }
@@ -135,9 +140,8 @@ static enum status find_place(const struct relay *relay, const char *tenant, con
     }
     if (own >= relay->options.sessions_tenant) {
         *code = 429;
-        return error_set(error, STATUS_BUSY,
-                         "%s%s has %" PRIu32 " sessions at once, as many as it may",
-                         tenant[0] != '\0' ? "tenant " : "nobody's tenant", tenant, own);
+        return error_set(error, STATUS_BUSY, "%s%s: %" PRIu32 " sessions at once, no more may be",
+                         tenant[0] != '\0' ? "tenant " : "drivers of no tenant", tenant, own);
     }
     *out = choose(relay, wanted, &known);
     if (*out == NULL && !known && wanted[0] != '\0') {
@@ -194,7 +198,7 @@ static void client_begun(void *context, struct wire *wire)
     if (status == STATUS_OK) {
         client->worker = worker;
         worker->taken++;
-        wire_put(client->lane, ENVELOPE_OPEN, strdup(""));
+        wire_put(client->lane, ENVELOPE_OPEN, strdup(client->tenant));
     } else {
         say_error(wire, error.text);
         wire_stop(wire, WIRE_TRY_AGAIN);
@@ -204,20 +208,38 @@ static void client_begun(void *context, struct wire *wire)
     pthread_mutex_unlock(&relay->lock);
 }
 
+/* Cuts off a driver whose token holds no more. */
+static bool client_holds(struct relayed_client *client)
+{
+    bool live = holds(client->relay, &client->token);
+    if (!live) {
+        say_error(client->wire, gone_token);
+        wire_stop(client->wire, WIRE_MAY_NOT);
+    }
+    return live;
+}
+
+static void client_look(void *context)
+{
+    client_holds(context);
+}
+
 /* Waits while the worker has too many: then nothing more of this client is read. */
 static void client_message(void *context, const char *text, size_t bytes)
 {
     struct relayed_client *client = context;
     struct relay *relay = client->relay;
+    /* A flood of messages leaves no look between them. */
+    bool looks = clock_monotonic_ns() - client->token.looked_ns >= WIRE_LOOK_MS * NS_PER_MS;
+    if (looks && !client_holds(client)) {
+        return;
+    }
     pthread_mutex_lock(&relay->lock);
     while (client->worker != NULL && client->ahead >= ENVELOPE_AHEAD && !relay->stopping) {
         pthread_cond_wait(&relay->changed, &relay->lock);
     }
     if (memchr(text, '\0', bytes) != NULL) {
         wire_stop(client->wire, WIRE_WRONG);
-    } else if (!holds(relay, &client->token)) {
-        say_error(client->wire, "the token has expired or was revoked");
-        wire_stop(client->wire, WIRE_UNREAD);
     } else if (client->worker != NULL && !relay->stopping) {
         client->ahead++;
         wire_say(client->lane, strndup(text, bytes));
@@ -277,6 +299,7 @@ static enum status read_worker(const struct json_cursor *root, struct relayed_wo
     TRY(json_array_begin(&list, 0, RELAY_PLACES_MAX, &tiers, error));
     TRY(read_scenarios(root, error));
     worker->places = (uint32_t)places;
+    worker->room = (uint32_t)places;
     return STATUS_OK;
 }
 
@@ -350,11 +373,6 @@ static enum status pass_on(struct relayed_worker *worker, const struct envelope 
     if (client == NULL) { /* its client has gone meanwhile */
         return STATUS_OK;
     }
-    if (!holds(worker->relay, &client->token)) {
-        say_error(client->wire, "the token has expired or was revoked");
-        wire_stop(client->wire, WIRE_UNREAD);
-        return STATUS_OK;
-    }
     struct lane *lane = wire_lane(client->wire);
     if (envelope->kind == ENVELOPE_SHOW) {
         wire_show(lane, envelope_text(envelope), envelope->bytes, envelope->byte_count);
@@ -364,9 +382,25 @@ static enum status pass_on(struct relayed_worker *worker, const struct envelope 
         end_client(client, envelope);
     } else {
         client->ahead -= client->ahead > 0;
+        snprintf(client->kept, sizeof client->kept, "%.*s", (int)envelope->text_bytes,
+                 envelope->text);
         pthread_cond_broadcast(&worker->relay->changed);
     }
     return STATUS_OK;
+}
+
+/* With the lock held. */
+static enum status take_room(struct relayed_worker *worker, const struct envelope *envelope,
+                             struct error *error)
+{
+    json_t *root = NULL;
+    int64_t room = 0;
+    TRY(json_read_text("room", envelope->text, envelope->text_bytes, &root, error));
+    const struct json_cursor cursor = json_cursor_root("room", root);
+    enum status status = json_value_integer(&cursor, 0, worker->places, &room, error);
+    worker->room = status == STATUS_OK ? (uint32_t)room : worker->room;
+    json_decref(root);
+    return status;
 }
 
 static enum status obey(struct relayed_worker *worker, const struct envelope *envelope,
@@ -376,16 +410,24 @@ static enum status obey(struct relayed_worker *worker, const struct envelope *en
     case ENVELOPE_ATTACH:
         return attach(worker, envelope, error);
     case ENVELOPE_SAY:
-        return answer(worker, envelope) ? STATUS_OK : pass_on(worker, envelope, error);
+    case ENVELOPE_CLOSE:
+        return envelope->session == 0     ? take_room(worker, envelope, error)
+               : answer(worker, envelope) ? STATUS_OK
+                                          : pass_on(worker, envelope, error);
     case ENVELOPE_SHOW:
     case ENVELOPE_TAKEN:
         return pass_on(worker, envelope, error);
-    case ENVELOPE_CLOSE:
-        return answer(worker, envelope) ? STATUS_OK : pass_on(worker, envelope, error);
     default:
         return error_set(error, STATUS_BAD_INPUT, "expected no envelope of kind %d",
                          (int)envelope->kind);
     }
+}
+
+static void cut_off(const struct relayed_worker *worker, enum wire_code code, const char *why)
+{
+    log_event(worker->relay->options.logger, LOG_ERROR, "worker %s for sessions is cut off: %s",
+              worker->name, why);
+    wire_stop(worker->wire, code);
 }
 
 static void worker_envelope(void *context, const char *data, size_t bytes)
@@ -397,12 +439,17 @@ static void worker_envelope(void *context, const char *data, size_t bytes)
     pthread_mutex_lock(&relay->lock);
     enum status status = envelope_read(data, bytes, &envelope, &error);
     THEN(status, obey(worker, &envelope, &error));
-    bool live = holds(relay, &worker->token);
     pthread_mutex_unlock(&relay->lock);
-    if (status != STATUS_OK || !live) {
-        log_event(relay->options.logger, LOG_ERROR, "worker %s for sessions is cut off: %s",
-                  worker->name, live ? error.text : "its token has expired or was revoked");
-        wire_stop(worker->wire, live ? WIRE_WRONG : WIRE_UNREAD);
+    if (status != STATUS_OK) {
+        cut_off(worker, WIRE_WRONG, error.text);
+    }
+}
+
+static void worker_look(void *context)
+{
+    struct relayed_worker *worker = context;
+    if (!holds(worker->relay, &worker->token)) {
+        cut_off(worker, WIRE_MAY_NOT, gone_token);
     }
 }
 
@@ -416,6 +463,16 @@ static void worker_begun(void *context, struct wire *wire)
     relay->workers = worker;
     relay->worker_count++;
     pthread_mutex_unlock(&relay->lock);
+}
+
+static void say_gone(const struct relayed_client *client)
+{
+    char text[256];
+    bool kept = client->kept[0] != '\0';
+    snprintf(text, sizeof text, "the worker of this session has gone, and %s%s%s",
+             kept ? "kept it: \"begin\" with \"resume\": \"" : "did not keep it: begin again",
+             client->kept, kept ? "\" goes on at one that sees its folder" : "");
+    say_error(client->wire, text);
 }
 
 /* Its clients are told, and whoever waits for it waits no more. */
@@ -435,7 +492,7 @@ static void worker_ended(void *context)
         if (each->worker == worker) {
             each->worker = NULL;
             each->lane = NULL; /* it ends with its wire */
-            say_error(each->wire, "the worker of this session has gone: begin again");
+            say_gone(each);
             wire_stop(each->wire, WIRE_TRY_AGAIN);
         }
     }
@@ -461,7 +518,10 @@ static enum status accept_worker(struct relay *relay, const struct relay_guest *
     worker->relay = relay;
     remember(&worker->token, guest);
     *out = (struct http_socket_life){
-        .wire = {.message_max = ENVELOPE_BYTES_MAX, .envelope = worker_envelope, .context = worker},
+        .wire = {.message_max = ENVELOPE_BYTES_MAX,
+                 .envelope = worker_envelope,
+                 .look = worker_look,
+                 .context = worker},
         .begun = worker_begun,
         .ended = worker_ended,
     };
@@ -478,7 +538,10 @@ static enum status accept_client(struct relay *relay, const struct relay_guest *
     memcpy(client->tenant, guest->grant.tenant, sizeof client->tenant);
     memcpy(client->wanted, guest->worker, sizeof client->wanted);
     *out = (struct http_socket_life){
-        .wire = {.message_max = WIRE_MESSAGE_BYTES, .message = client_message, .context = client},
+        .wire = {.message_max = WIRE_MESSAGE_BYTES,
+                 .message = client_message,
+                 .look = client_look,
+                 .context = client},
         .begun = client_begun,
         .ended = client_ended,
     };
@@ -592,6 +655,7 @@ json_t *relay_list(struct relay *relay)
         if (each->attached != NULL) {
             json_t *row = json_deep_copy(each->attached);
             json_object_set_new(row, "taken", json_integer(each->taken));
+            json_object_set_new(row, "room", json_integer(each->room));
             json_array_append_new(list, row);
         }
     }

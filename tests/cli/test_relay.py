@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -182,7 +183,7 @@ def a_worker_that_dies_takes_its_own_sessions_alone():
                 while True:
                     lost.frame()
             except SessionError as error:
-                assert "worker of this session has gone" in str(error), error
+                assert "worker of this session has gone, and did not keep it: begin again" in str(error), error
             took_s = time.monotonic() - begin
             assert took_s < AT_ONCE_S, took_s
             try:
@@ -221,6 +222,125 @@ def a_server_that_dies_is_attached_to_again():
                 last.frame()
         except SessionError as error:
             assert "(1001)" in str(error) or "has gone" in str(error), error
+
+
+def complaint(call, *arguments, **named):
+    """The sentence with which it is refused."""
+    try:
+        call(*arguments, **named)
+    except SessionError as error:
+        return str(error)
+    raise AssertionError((call, arguments))
+
+
+def a_kept_session_is_its_tenants_alone():
+    bob = token("bob", "driver", "--tenant", "be/ta")
+    with site() as here:
+        here.worker("--keep", "kept")
+        theirs = f"{here.url}/#{bob}"
+        own = {}
+        for who, place, folder in (("ann", here.place, "kept/acme"), ("bob", theirs, "kept/be%2fta"),
+                                   ("eve", f"{here.url}/#{token('eve', 'driver')}", "kept")):
+            with begun(place) as session:
+                own[who] = session.name
+                drive = session.back(0)
+                assert (pathlib.Path(folder) / f"{session.name}.session").exists(), (who, os.listdir("kept"))
+        with begun(theirs) as session:
+            strange = complaint(session.resume, own["ann"])
+            assert strange.replace(own["ann"], "0" * 32) == complaint(session.resume, "0" * 32) and "No such file" in strange, strange
+            assert "No such file" in complaint(session.resume, own["eve"])
+            assert session.resume(own["bob"], rate=0.25, deadline_ms=1000)["tick"] == drive["tick"]
+        with begun(here.place) as session:
+            assert session.resume(own["ann"], rate=0.25, deadline_ms=1000)["paused"] and session.name == own["ann"]
+
+
+def a_token_that_is_revoked_ends_its_sessions():
+    token("cid", "driver", "--tenant", "acme")
+    with site() as here:
+        worker, _ = here.worker("--sessions", "2")
+        place = f"{here.url}/#{token('cid', 'driver')}"
+        with begun(place) as idle, begun(place) as drives:
+            drives.go()
+            drives.frame()
+            subprocess.run([SWERVE, "token", "revoke", "cid", "--store", "jobs.db"], check=True, stdout=subprocess.DEVNULL)
+            here.wait(lambda: [row["taken"] for row in here.workers()] == [0], AT_ONCE_S)  # though neither says a word
+            for session in (idle, drives):
+                said = complaint(lambda one=session: [one.frame() for _ in range(100)])
+                assert said == "the token has expired or was revoked", said
+                assert closed(session.socket) == 3000
+        with begun(here.place) as other:
+            assert other.pause()["tick"] == 0
+        subprocess.run([SWERVE, "token", "revoke", "w", "--store", "jobs.db"], check=True, stdout=subprocess.DEVNULL)
+        assert worker.wait(AT_ONCE_S) == 4, worker.returncode  # nothing passed either
+        here.processes.remove(worker)
+        assert "HTTP 401" in pathlib.Path("worker.log").read_text()
+    for name in ("cid", "w"):
+        pathlib.Path(f"{name}.token").unlink()
+
+
+class Proxy:
+    """In front of a server, with a path before its own: `url` has it."""
+
+    def __init__(self, url):
+        self.behind = urllib.parse.urlsplit(url)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}/sites/one"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                front, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.carry, args=(front,), daemon=True).start()
+
+    def carry(self, front):
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += front.recv(1 << 16)
+        assert head.startswith(b"GET /sites/one/v1/"), head
+        back = socket.create_connection((self.behind.hostname, self.behind.port))
+        back.sendall(head.replace(b"/sites/one", b"", 1))
+        threading.Thread(target=self.pipe, args=(back, front), daemon=True).start()
+        self.pipe(front, back)
+
+    @staticmethod
+    def pipe(one, other):
+        try:
+            while data := one.recv(1 << 16):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def a_proxy_may_put_a_path_in_front():
+    with site() as here:
+        proxy = Proxy(here.url)
+        key = here.place.split("#")[1]
+        here.url, direct = proxy.url, here.url
+        process = subprocess.Popen([SWERVE, "session", "serve", "wall.json", "--relay", f"{proxy.url}/"], text=True, env=here.env,
+                                   stdout=subprocess.PIPE, stderr=open("worker.log", "a"))
+        here.processes.append(process)
+        here.url = direct
+        here.wait(lambda: len(here.workers()) == 1, 5)
+        with begun(f"{proxy.url}/#{key}") as session:
+            assert session.pause()["tick"] == 0
+        proxy.listener.close()
+
+
+def a_worker_that_dies_says_how_its_session_goes_on():
+    with site() as here:
+        first, _ = here.worker("--keep", "kept")
+        with begun(here.place) as lost:
+            name = lost.name
+            first.kill()
+            said = complaint(lambda: [lost.frame() for _ in range(100)])
+            assert f'"resume": "{name}"' in said, said
+        here.worker("--keep", "kept")
+        with begun(here.place) as again:
+            assert again.resume(name, deadline_ms=1000, rate=0.25)["tick"] == 0
 
 
 def memory_kib(process):
@@ -282,9 +402,13 @@ def dial(url, path, headers=()):
 
 
 def nobody_gets_in_who_may_not():
+    made = subprocess.run([SWERVE, "token", "add", "dan", "--role", "driver", "--tenant", "acme", "--store", "jobs.db"], text=True,
+                          capture_output=True, check=True)
+    assert " for dan (driver, tenant acme) added to " in made.stderr and made.stderr.endswith("; it is not shown again\n"), made.stderr
     with site("--sessions", "2") as here:
         driver = token("ann", "driver")
         assert dial(here.url, f"/v1/sessions?key={driver}") == 503  # nobody is attached
+        assert complaint(Session, here.place) == f"{here.listen}: no worker for sessions is attached, try again later"
         here.worker("--sessions", "3")
         assert dial(here.url, f"/v1/sessions?key={driver}") == 101
         assert dial(here.url, "/v1/sessions") == 401
@@ -302,11 +426,16 @@ def nobody_gets_in_who_may_not():
         here.wait(lambda: [row["taken"] for row in here.workers()] == [0])
         with begun(here.place), begun(here.place):
             assert dial(here.url, f"/v1/sessions?key={driver}") == 429  # of the tenant
+            assert complaint(Session, here.place) == f"{here.listen}: tenant acme: 2 sessions at once, no more may be"
             other = token("bob", "driver", "--tenant", "beta")
             with begun(f"{here.url}/#{other}"):
                 assert dial(here.url, f"/v1/sessions?key={token('eve', 'driver')}") == 503  # every place is taken
     done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--relay", "jobs.db"], text=True, capture_output=True)
     assert done.returncode == 2 and "expected the http(s):// address" in done.stderr, done.stderr
+    for other in (("--listen", "127.0.0.1:0"), ("--allow-remote",)):
+        done = subprocess.run([SWERVE, "session", "serve", "wall.json", "--relay", "http://127.0.0.1:1", *other], text=True,
+                              capture_output=True, timeout=20)
+        assert done.returncode == 2 and f"expected --relay or {other[0]}, found both" in done.stderr, done.stderr
 
 
 def a_worker_that_is_refused_says_why():
@@ -335,6 +464,45 @@ def envelope(session, kind, text=b"", more=b""):
     return struct.pack("<QII", session, kind, len(text)) + text + more
 
 
+def attach(here):
+    """A worker's connection, of which nothing is said yet."""
+    place = urllib.parse.urlsplit(here.url)
+    made = _Socket.__new__(_Socket)
+    made.socket = socket.create_connection((place.hostname, place.port), 20)
+    made.left = b""
+    made.socket.sendall((f"GET /v1/sessions/worker HTTP/1.1\r\nHost: {place.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                         f"Authorization: Bearer {token('w', 'worker')}\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                         "Sec-WebSocket-Version: 13\r\n\r\n").encode())
+    while b"\r\n\r\n" not in made.left:
+        made._more()
+    made.left = made.left.split(b"\r\n\r\n", 1)[1]
+    return made
+
+
+def who_comes_goes_where_there_is_time():
+    """A worker of many places that says how many it has time for: it is offered by that."""
+    with site() as here:
+        _, small = here.worker("--sessions", "2")
+        large = attach(here)
+        large.send(BINARY, envelope(0, 1, json.dumps({"worker": "large", "places": 64, "world": "object", "model": "", "tiers": [],
+                                                      "scenarios": ["wall"]}).encode()))
+        large.send(BINARY, envelope(0, 3, b"0"))
+        here.wait(lambda: {row["worker"]: row["room"] for row in here.workers()} == {small: 2, "large": 0})
+        with begun(here.place):
+            assert {row["worker"]: row["taken"] for row in here.workers()} == {small: 1, "large": 0}
+            with begun(here.place):  # a place is a place: the one that has time first
+                place = urllib.parse.urlsplit(here.place)
+                assert dial(here.url, f"/v1/sessions?key={place.fragment}") == 101  # who goes slowly may be let in
+        large.send(BINARY, envelope(0, 3, b"64"))
+        here.wait(lambda: {row["worker"]: row["room"] for row in here.workers()}["large"] == 64)
+        for wrong in (b"65", b"-1", b"", b"1.0", b"0001", b"{}"):
+            again = attach(here)
+            again.send(BINARY, envelope(0, 1, json.dumps({"worker": "other", "places": 64, "world": "w", "model": "", "tiers": [],
+                                                          "scenarios": ["wall"]}).encode()))
+            again.send(BINARY, envelope(0, 3, wrong))
+            assert closed(again) == 1002, wrong
+
+
 def who_breaks_the_rules_is_cut_off():
     with site() as here:
         here.worker()
@@ -342,35 +510,21 @@ def who_breaks_the_rules_is_cut_off():
             with Session(here.place) as session:
                 session.socket.send(opcode, data)
                 assert closed(session.socket) == code, (data[:8], opcode)
-        place = urllib.parse.urlsplit(here.url)
         own = {"worker": "mine", "places": 1, "world": "w", "model": "", "tiers": [], "scenarios": ["wall"]}
         good = envelope(0, 1, json.dumps(own).encode())
-
-        def attach():
-            made = _Socket.__new__(_Socket)
-            made.socket = socket.create_connection((place.hostname, place.port), 20)
-            made.left = b""
-            made.socket.sendall((f"GET /v1/sessions/worker HTTP/1.1\r\nHost: {place.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                                 f"Authorization: Bearer {token('w', 'worker')}\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-                                 "Sec-WebSocket-Version: 13\r\n\r\n").encode())
-            while b"\r\n\r\n" not in made.left:
-                made._more()
-            made.left = made.left.split(b"\r\n\r\n", 1)[1]
-            return made
-
         for wrong in (b"", b"x" * 15, envelope(0, 0), envelope(0, 8), envelope(0, 1, b"{}"), envelope(0, 1, b"[]"), envelope(0, 2),
                       envelope(1, 1, json.dumps(own).encode()), envelope(0, 1, json.dumps({**own, "places": 65}).encode()),
                       envelope(0, 1, json.dumps({**own, "scenarios": [1]}).encode()), envelope(0, 3, b"\xff"), envelope(0, 3, b"a", b"b"),
                       struct.pack("<QII", 0, 3, 1 << 31)):
-            one = attach()
+            one = attach(here)
             one.send(BINARY, wrong)
             assert closed(one) == 1002, wrong[:40]
-        one = attach()
+        one = attach(here)
         one.send(BINARY, good)
         one.send(BINARY, envelope(77, 4, b"{}", b"pictures of nobody"))  # its client may have gone
         one.send(BINARY, good)
         assert closed(one) == 1002
-        one = attach()
+        one = attach(here)
         one.send(TEXT, b"{}")
         assert closed(one) == 1003
         with begun(here.place) as session:
@@ -412,8 +566,9 @@ def with_tls_too():
 
 
 TESTS = [frames_are_those_of_one_process, a_worker_that_dies_takes_its_own_sessions_alone, a_server_that_dies_is_attached_to_again,
-         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
-         a_worker_that_is_refused_says_why, who_breaks_the_rules_is_cut_off, with_tls_too]
+         a_kept_session_is_its_tenants_alone, a_proxy_may_put_a_path_in_front,
+         a_worker_that_dies_says_how_its_session_goes_on, a_token_that_is_revoked_ends_its_sessions,         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
+         a_worker_that_is_refused_says_why, who_comes_goes_where_there_is_time, who_breaks_the_rules_is_cut_off, with_tls_too]
 
 
 def main():

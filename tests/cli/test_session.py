@@ -435,7 +435,7 @@ def wrong_messages_change_nothing():
                 (send("begin", scenario="nowhere"), '$.scenario: expected the id of a scenario of the suite, as "hello" lists them, '
                                                     'found "nowhere"'),
                 (send("begin", scenario=5), "$.scenario: expected text, found an integer"),
-                (send("begin"), "$.scenario: expected text, found nothing"),
+                (send("begin"), 'expected "scenario" or "resume", found neither'),
                 (send("begin", scenario="wall", rate=2), "$.rate: expected a number from 0.1 to 1, found 2"),
                 (send("begin", scenario="wall", deadline_ms=0), "$.deadline_ms: expected a number from 1 to 1000, found 0"),
                 (send("begin", scenario="wall", seed=1.5), "$.seed: expected an integer, found"),
@@ -490,7 +490,7 @@ def a_control_that_is_not_given_holds():
         session.act(accel=0.25)
         assert driven() == [0.25, 0]
         session.act(steer=0.05)
-        session.back(1)
+        assert session.back()["tick"] == 0  # all the way
         session.act(accel=0.5)
         assert driven() == [0.5, 0]  # who goes back lets go, as does who takes a session up
         name = session.name

@@ -163,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct error error;
     prepare();
     const struct talk_options options = {.pool = pool, .world = "object", .folder = folder};
-    CHECK(talk_create(&options, &talk, &error) == STATUS_OK);
+    CHECK(talk_create(&options, "", &talk, &error) == STATUS_OK);
     said = 0;
     talk_attach(talk, NULL);
     CHECK(said == 1);

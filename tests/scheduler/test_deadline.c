@@ -115,25 +115,26 @@ static void sessions_are_refused_before_ticks_are(void)
     struct deadline_session sessions[8];
     uint32_t count = 0;
     const struct deadline_session picky = {.period_ns = 100 * MS, .limit_ns = 100 * MS, .least = 0};
-    while (deadline_refusal(&pool, sessions, count, &picky) == NULL) {
+    while (deadline_refusal(&pool, sessions, count, &picky) == DEADLINE_LET_IN) {
         sessions[count++] = picky; /* 30 of 100 ms each */
     }
     EXPECT_INT(count, 2);
+    EXPECT_INT(deadline_refusal(&pool, sessions, count, &picky), DEADLINE_LADEN);
     EXPECT_NEAR(deadline_load(&pool, sessions, count, NULL), 0.6, 1e-9);
     struct deadline_session modest = picky;
     modest.least = 3;
-    EXPECT(deadline_refusal(&pool, sessions, count, &modest) == NULL);
+    EXPECT(deadline_refusal(&pool, sessions, count, &modest) == DEADLINE_LET_IN);
     modest.limit_ns = MS / 2;
-    EXPECT_CONTAINS(deadline_refusal(&pool, sessions, count, &modest), "longer than its deadline");
+    EXPECT_INT(deadline_refusal(&pool, sessions, count, &modest), DEADLINE_SLOW);
     modest.limit_ns = 100 * MS;
     for (int i = 0; i < 100; i++) {
         deadline_served(&pool, i * MS, i % 50 == 49);
     }
-    EXPECT_CONTAINS(deadline_refusal(&pool, sessions, 0, &modest), "late in the last minute");
+    EXPECT_INT(deadline_refusal(&pool, sessions, 0, &modest), DEADLINE_LATE);
     for (int i = 0; i < DEADLINE_GOOD_TICKS; i++) {
         deadline_served(&pool, (100 + i) * MS, false);
     }
-    EXPECT(deadline_refusal(&pool, sessions, 0, &modest) == NULL);
+    EXPECT(deadline_refusal(&pool, sessions, 0, &modest) == DEADLINE_LET_IN);
 }
 
 /* Goal: a pool that was slow when it was last used lets somebody in again; few measurements refuse
@@ -165,14 +166,14 @@ static void an_idle_pool_forgets(void)
 {
     struct deadline_pool pool = pool_of_four();
     const struct deadline_session wish = {.period_ns = 100 * MS, .limit_ns = 10 * MS, .least = 0};
-    EXPECT(deadline_refusal(&pool, NULL, 0, &wish) != NULL);
+    EXPECT(deadline_refusal(&pool, NULL, 0, &wish) != DEADLINE_LET_IN);
     deadline_forget(&pool);
-    EXPECT(deadline_refusal(&pool, NULL, 0, &wish) == NULL);
+    EXPECT(deadline_refusal(&pool, NULL, 0, &wish) == DEADLINE_LET_IN);
     for (int i = 0; i < DEADLINE_KNOWN; i++) {
-        EXPECT(deadline_refusal(&pool, NULL, 0, &wish) == NULL);
+        EXPECT(deadline_refusal(&pool, NULL, 0, &wish) == DEADLINE_LET_IN);
         deadline_observe(&pool, 0, DEADLINE_CONTEXT, 200);
     }
-    EXPECT(deadline_refusal(&pool, NULL, 0, &wish) != NULL);
+    EXPECT(deadline_refusal(&pool, NULL, 0, &wish) != DEADLINE_LET_IN);
 }
 
 /* ---- a simulated pool ---- */
@@ -315,7 +316,8 @@ static void let_in(struct fleet *fleet, double load)
             .least = hardware ? 2 : 3,
         };
         asked += deadline_cost_ms(&fleet->pool, 0) / PERIOD_MS;
-        if (deadline_refusal(&fleet->pool, fleet->sessions, fleet->count, &wish) == NULL) {
+        if (deadline_refusal(&fleet->pool, fleet->sessions, fleet->count, &wish) ==
+            DEADLINE_LET_IN) {
             fleet->due_ns[fleet->count] = (int64_t)(draw_uniform() * PERIOD_MS * MS);
             fleet->sessions[fleet->count++] = wish;
         }

@@ -596,7 +596,7 @@ static void costs_are_measured_before_anybody_sits(void)
         nanosleep(&pause, NULL);
     }
     EXPECT_INT(interactive_sit(pool, &wish, &listener, &seat, &error), STATUS_BUSY);
-    EXPECT_CONTAINS(error.text, "takes longer than its deadline");
+    EXPECT_CONTAINS(error.text, "longer than its deadline of 1.0 ms; ask for a longer one, or");
     wish.steps_least = STEPS + 1;
     EXPECT_INT(interactive_sit(pool, &wish, &listener, &seat, &error), STATUS_BAD_INPUT);
     wish = (struct interactive_wish){.rate = 0.1, .limit_ms = 1000};
@@ -612,6 +612,47 @@ static void costs_are_measured_before_anybody_sits(void)
     EXPECT_INT(interactive_sit(pool, &anew, &listener, &seat, &error), STATUS_BUSY);
     EXPECT(interactive_counts(pool).known);
     interactive_leave(seat);
+    interactive_close(pool);
+    pthread_cond_destroy(&seen.news);
+    pthread_mutex_destroy(&seen.lock);
+}
+
+/* Goal: whoever is refused is told by which numbers, and how there is room; whoever asks beforehand
+ * is told of room for as many as are let in. */
+static void a_refusal_has_numbers_and_a_way_out(void)
+{
+    static const double object_ms[INTERACTIVE_MODELS][DEADLINE_PARTS] = {{1, 0, 23}};
+    const struct interactive_options options = {.suite = road_path,
+                                                .world = "object",
+                                                .seats = 8,
+                                                .clock = clock_system(),
+                                                .planted_ms = object_ms};
+    struct interactive *pool = NULL;
+    struct seen seen = {.tick = 0};
+    struct seat *seats[4] = {NULL};
+    struct error error;
+    const struct interactive_listener listener = {see, fail, &seen};
+    struct interactive_wish wish = {.rate = INTERACTIVE_RATE, .limit_ms = INTERACTIVE_LIMIT_MS};
+    pthread_mutex_init(&seen.lock, NULL);
+    clock_condition_init(&seen.news);
+    EXPECT_OK(interactive_open(&options, &pool, &error), error);
+    for (uint32_t i = 0; i < 3; i++) { /* 24 of 100 ms each */
+        EXPECT_INT(interactive_counts(pool).room, 3 - i);
+        EXPECT_OK(interactive_sit(pool, &wish, &listener, &seats[i], &error), error);
+    }
+    EXPECT_INT(interactive_counts(pool).room, 0);
+    EXPECT_INT(interactive_sit(pool, &wish, &listener, &seats[3], &error), STATUS_BUSY);
+    EXPECT_TEXT(error.text,
+                "session: no room in this server's time: 3 others and this one would take 96% of "
+                "it, expected at most 80%; a tick takes 24.0 ms, with 23.0 ms to draw and send its "
+                "pictures (95th percentiles); at a rate of 0.33 there is");
+    wish.rate = 0.33;
+    EXPECT_OK(interactive_sit(pool, &wish, &listener, &seats[3], &error), error);
+    EXPECT_INT(interactive_sit(pool, &wish, &listener, &seats[0], &error), STATUS_BUSY);
+    EXPECT_CONTAINS(error.text, "nor is there at a lower rate; ask again when somebody has left");
+    for (int i = 0; i < 4; i++) {
+        interactive_leave(seats[i]);
+    }
     interactive_close(pool);
     pthread_cond_destroy(&seen.news);
     pthread_mutex_destroy(&seen.lock);
@@ -829,7 +870,7 @@ int main(void)
         TEST(costs_are_measured_before_anybody_sits), TEST(ways_that_there_are_not_are_refused),
         TEST(memory_stays_flat_over_many_sessions), TEST(bounds_belong_to_a_kept_session),
         TEST(samplers_are_called_after_their_steps), TEST(samplers_name_the_previous_model),
-        TEST(quantiles_are_bounds));
+        TEST(quantiles_are_bounds), TEST(a_refusal_has_numbers_and_a_way_out));
     close_models();
     return code;
 }

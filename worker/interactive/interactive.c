@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "schemas/rig/rig.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,24 @@ const struct scenario_document *interactive_document(const struct interactive *p
     return env_document(pool->env, scenario);
 }
 
+/* Room for sessions that ask for nothing, beside `count` others; sessions [seat_count] takes them
+ * in; `lock` is held. */
+static uint32_t room_beside(const struct interactive *pool, struct deadline_session *sessions,
+                            uint32_t count)
+{
+    uint32_t all = count;
+    const struct deadline_session plain = {
+        .period_ns = (int64_t)((double)TICK_NS / INTERACTIVE_RATE),
+        .limit_ns = (int64_t)(INTERACTIVE_LIMIT_MS * NS_PER_MS),
+        .least = pool->deadlines.tier_count - 1,
+    };
+    while (all < pool->seat_count &&
+           deadline_refusal(&pool->deadlines, sessions, all, &plain) == DEADLINE_LET_IN) {
+        sessions[all++] = plain;
+    }
+    return all - count;
+}
+
 struct interactive_counts interactive_counts(struct interactive *pool)
 {
     uint32_t places[DEADLINE_SESSIONS_MAX];
@@ -242,6 +261,7 @@ struct interactive_counts interactive_counts(struct interactive *pool)
     counts.seated = interactive_look(pool, places, sessions);
     counts.known = interactive_unknown_tier(pool) < 0;
     counts.load = deadline_load(&pool->deadlines, sessions, counts.seated, NULL);
+    counts.room = room_beside(pool, sessions, counts.seated);
     pthread_mutex_unlock(&pool->lock);
     return counts;
 }
@@ -300,6 +320,57 @@ static enum status find_least(const struct interactive *pool, uint32_t steps, bo
     return STATUS_OK;
 }
 
+/* Refuses since all sessions would need too much: how much, what a tick takes, and the fastest rate
+ * at which there is room. */
+static enum status refuse_laden(const struct deadline_pool *deadlines,
+                                const struct deadline_session *sessions, uint32_t count,
+                                const struct deadline_session *more, struct error *error)
+{
+    char way[96] = "nor is there at a lower rate; ask again when somebody has left";
+    double others = deadline_load(deadlines, sessions, count, NULL);
+    double all = deadline_load(deadlines, sessions, count, more);
+    double rate =
+        (DEADLINE_LOAD_MAX - others) / (all - others) * (double)TICK_NS / (double)more->period_ns;
+    if (rate >= RATE_MIN + 0.01) {
+        snprintf(way, sizeof way, "at a rate of %.2f there is", floor(100.0 * rate) / 100.0);
+    }
+    return error_set(
+        error, STATUS_BUSY,
+        "session: no room in this server's time: %u other%s and this one would take "
+        "%.0f%% of it, expected at most %.0f%%; a tick takes %.1f ms, with %.1f ms "
+        "to draw and send its pictures (95th percentiles); %s",
+        count, count == 1 ? "" : "s", 100.0 * all, 100.0 * DEADLINE_LOAD_MAX,
+        deadline_cost_ms(deadlines, more->least),
+        deadlines->costs[deadlines->tiers[more->least].model][DEADLINE_OVERHEAD].p95_ms, way);
+}
+
+static enum status refuse(const struct interactive *pool, enum deadline_refusal refusal,
+                          const struct deadline_session *sessions, uint32_t count,
+                          const struct deadline_session *more, struct error *error)
+{
+    const struct deadline_pool *deadlines = &pool->deadlines;
+    switch (refusal) {
+    case DEADLINE_SLOW:
+        return error_set(error, STATUS_BUSY,
+                         "session: a tick of what it accepts takes %.1f ms here (95th percentile), "
+                         "longer than its deadline of %.1f ms; ask for a longer one%s",
+                         deadline_cost_ms(deadlines, more->least),
+                         (double)more->limit_ns / NS_PER_MS,
+                         more->least + 1 < deadlines->tier_count ? ", or accept fewer steps" : "");
+    case DEADLINE_LATE:
+        return error_set(error, STATUS_BUSY,
+                         "session: more than one tick in a hundred was late in the last minute; "
+                         "ask again when %d in a row were on time, %u were so far",
+                         DEADLINE_GOOD_TICKS, deadlines->good_ticks);
+    case DEADLINE_LADEN:
+        return refuse_laden(deadlines, sessions, count, more, error);
+    default:
+        return error_set(error, STATUS_BUSY,
+                         "session: all %u seats are taken; ask again when somebody has left",
+                         pool->seat_count);
+    }
+}
+
 /* Whether one more may sit; `lock` is held. */
 static enum status admit(const struct interactive *pool, const struct seat *seat,
                          struct error *error)
@@ -309,13 +380,11 @@ static enum status admit(const struct interactive *pool, const struct seat *seat
     const struct deadline_session more = {
         .period_ns = seat->period_ns, .limit_ns = seat->limit_ns, .least = seat->least};
     uint32_t count = interactive_look(pool, places, sessions);
-    const char *refusal = count >= pool->seat_count
-                              ? "every seat is taken"
-                              : deadline_refusal(&pool->deadlines, sessions, count, &more);
-    if (refusal != NULL) {
-        return error_set(error, STATUS_BUSY, "session: %s", refusal);
-    }
-    return STATUS_OK;
+    enum deadline_refusal refusal =
+        count >= pool->seat_count ? DEADLINE_FULL
+                                  : deadline_refusal(&pool->deadlines, sessions, count, &more);
+    return refusal == DEADLINE_LET_IN ? STATUS_OK
+                                      : refuse(pool, refusal, sessions, count, &more, error);
 }
 
 /* Admits a seat as if `instead`, which stands still from now on, had left, and finds its place,
@@ -416,7 +485,7 @@ static enum status sit(struct interactive *pool, const struct interactive_wish *
     TRY(check_wish(wish, error));
     TRY(find_least(pool, wish->steps_least, wish->model_alone, &least, error));
     if (wish->resume != NULL) {
-        TRY(interactive_open_kept(pool, wish->resume, &kept, error));
+        TRY(interactive_open_kept(pool, wish, &kept, error));
     }
     struct seat *seat = calloc(1, sizeof *seat);
     enum status status = memory_check(seat, error, "session: out of memory");
@@ -441,8 +510,7 @@ static enum status sit(struct interactive *pool, const struct interactive_wish *
     if (status != STATUS_OK) {
         interactive_leave(seat);
         stay(wish->instead);
-        return wish->resume != NULL ? error_prefix(error, "%s/%s.session", pool->keep, wish->resume)
-                                    : status;
+        return wish->resume != NULL ? error_prefix(error, "%s", kept.path) : status;
     }
     *out = seat;
     return STATUS_OK;

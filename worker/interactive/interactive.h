@@ -27,6 +27,10 @@
 #include "worker/interactive/tick_histogram.h"
 #include "worker/models/models.h"
 
+/* Session of whoever asks for nothing else: real time, and a deadline of one tick. */
+#define INTERACTIVE_RATE 1.0
+#define INTERACTIVE_LIMIT_MS 100.0
+
 enum { WINDSCREEN_WIDTH = 640, WINDSCREEN_HEIGHT = 360 };
 
 /* Way in which a frame of a learned world is made. */
@@ -54,7 +58,9 @@ struct interactive_options {
     const char *world; /* "object" or "replay"; of a learned one the name of its tier */
     uint32_t seats;    /* at once, 1 to DEADLINE_SESSIONS_MAX */
     const struct clock *clock;
-    const char *keep; /* folder of logs, from which sessions go on in another pool; NULL: none */
+    /* Folder of logs, from which sessions go on in another pool; a tenant's lie in one of its own
+     * there. NULL: none. */
+    const char *keep;
     /* Of a learned world, on the CPU. */
     const struct models_model
         *model; /* of ours; borrowed, outlives the pool; NULL: another world */
@@ -108,8 +114,9 @@ struct interactive_counts {
     uint64_t sessions, refused; /* begun, and whoever was not let in, whatever the reason */
     uint64_t ticks, lates;
     uint32_t seated;
-    double load; /* share of the thread that its sessions need */
-    bool known;  /* what ticks cost, so that sessions may be refused by it */
+    uint32_t room; /* for so many more, in real time, who ask for nothing else */
+    double load;   /* share of the thread that its sessions need */
+    bool known;    /* what ticks cost, so that sessions may be refused by it */
 };
 
 enum status interactive_open(const struct interactive_options *options, struct interactive **out,
@@ -144,6 +151,7 @@ struct interactive_wish {
     struct seat *instead; /* the holder's, which is left once this one is there; NULL: none */
     const char *resume;   /* name of a kept session, which goes on; NULL: a new drive. Scenario and
                              seed are those of its log then */
+    const char *tenant;   /* whose the session is, who alone takes it up; "" or NULL: nobody's */
 };
 
 enum { INTERACTIVE_NAME_BYTES = 33 };

@@ -81,13 +81,15 @@ static inline int64_t interactive_now_ns(const struct interactive *pool)
 
 /* Log of a session that is to be taken up. */
 struct interactive_kept {
+    char path[LIMIT_PATH_BYTES];
     struct drive_log_head head;
     struct drive_log *log; /* NULL: none, or a session has it */
 };
 /* Reads and checks the whole file, which takes time: no lock is held. BUSY, NOT_FOUND, BAD_INPUT.
  */
-enum status interactive_open_kept(const struct interactive *pool, const char *name,
-                                  struct interactive_kept *out, struct error *error);
+enum status interactive_open_kept(const struct interactive *pool,
+                                  const struct interactive_wish *wish, struct interactive_kept *out,
+                                  struct error *error);
 void interactive_close_kept(struct interactive_kept *kept);
 
 /* The session of a seat, in its place: new, or out of its log, then with a way to drive again; kept

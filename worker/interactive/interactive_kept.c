@@ -1,15 +1,18 @@
 /*
- * Sessions of a pool that are kept in a folder, NAME.session each, and taken up again. See
- * interactive.h.
+ * Sessions of a pool that are kept in a folder, NAME.session each, and taken up again; those of a
+ * tenant in a folder of its own, so that others find none of that name. See interactive.h.
  */
 #include "worker/interactive/interactive_internal.h"
 
+#include "base/text.h"
 #include "worker/models/sampler.h"
 #include "worker/run/revision.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 const char *interactive_name(const struct seat *seat)
 {
@@ -65,9 +68,30 @@ static void describe(const struct interactive *pool, const struct seat *seat,
     }
 }
 
-static enum status path_of(const struct interactive *pool, const char *name,
+/* Folder of a tenant's sessions: one step below the pool's, whatever characters its name has. */
+static enum status folder_of(const struct interactive *pool, const char *tenant,
+                             char folder[LIMIT_PATH_BYTES], struct error *error)
+{
+    int bytes = snprintf(folder, LIMIT_PATH_BYTES, "%s", pool->keep);
+    if (tenant == NULL || tenant[0] == '\0') {
+        return STATUS_OK;
+    }
+    TRY(text_name_check("tenant", tenant, LIMIT_ID_BYTES, error));
+    bytes += snprintf(folder + bytes, (size_t)(LIMIT_PATH_BYTES - bytes), "/");
+    for (const char *at = tenant; *at != '\0' && bytes < LIMIT_PATH_BYTES; at++) {
+        const char *form = *at == '/' || *at == '%' ? "%%%02x" : "%c";
+        bytes +=
+            snprintf(folder + bytes, (size_t)(LIMIT_PATH_BYTES - bytes), form, (unsigned char)*at);
+    }
+    return bytes < LIMIT_PATH_BYTES
+               ? STATUS_OK
+               : error_set(error, STATUS_LIMIT, "session: the path of its log is too long");
+}
+
+static enum status path_of(const struct interactive *pool, const char *tenant, const char *name,
                            char path[LIMIT_PATH_BYTES], struct error *error)
 {
+    char folder[LIMIT_PATH_BYTES];
     static const char digits[] = "0123456789abcdef";
     if (pool->keep[0] == '\0') {
         return error_set(error, STATUS_BAD_INPUT,
@@ -80,7 +104,8 @@ static enum status path_of(const struct interactive *pool, const char *name,
                          "found \"%.40s\"",
                          INTERACTIVE_NAME_BYTES - 1, name);
     }
-    int bytes = snprintf(path, LIMIT_PATH_BYTES, "%s/%s.session", pool->keep, name);
+    TRY(folder_of(pool, tenant, folder, error));
+    int bytes = snprintf(path, LIMIT_PATH_BYTES, "%s/%s.session", folder, name);
     return bytes < LIMIT_PATH_BYTES
                ? STATUS_OK
                : error_set(error, STATUS_LIMIT, "session: the path of its log is too long");
@@ -123,12 +148,12 @@ static enum status find_drive(const struct interactive *pool, const struct drive
     return compare("health bounds", ours.bounds_hash, head->bounds_hash, error);
 }
 
-enum status interactive_open_kept(const struct interactive *pool, const char *name,
-                                  struct interactive_kept *out, struct error *error)
+enum status interactive_open_kept(const struct interactive *pool,
+                                  const struct interactive_wish *wish, struct interactive_kept *out,
+                                  struct error *error)
 {
-    char path[LIMIT_PATH_BYTES];
-    TRY(path_of(pool, name, path, error));
-    return drive_log_open(path, &out->head, &out->log, error);
+    TRY(path_of(pool, wish->tenant, wish->resume, out->path, error));
+    return drive_log_open(out->path, &out->head, &out->log, error);
 }
 
 void interactive_close_kept(struct interactive_kept *kept)
@@ -152,15 +177,17 @@ static enum status take_up(struct interactive *pool, const struct interactive_wi
     if (status != STATUS_OK) {
         session_destroy(seat->session);
         seat->session = NULL;
-        return error_prefix(error, "%s/%s.session", pool->keep, wish->resume);
+        return error_prefix(error, "%s", kept->path);
     }
     snprintf(seat->name, sizeof seat->name, "%s", wish->resume);
     return STATUS_OK;
 }
 
-static enum status begin_log(const struct interactive *pool, struct seat *seat, struct error *error)
+static enum status begin_log(const struct interactive *pool, const char *tenant, struct seat *seat,
+                             struct error *error)
 {
     uint64_t random[2];
+    char folder[LIMIT_PATH_BYTES];
     char path[LIMIT_PATH_BYTES];
     struct drive_log_head head;
     struct drive_log *log = NULL;
@@ -170,7 +197,12 @@ static enum status begin_log(const struct interactive *pool, struct seat *seat, 
     snprintf(seat->name, sizeof seat->name, "%016llx%016llx", (unsigned long long)random[0],
              (unsigned long long)random[1]);
     describe(pool, seat, &head);
-    TRY(path_of(pool, seat->name, path, error));
+    TRY(folder_of(pool, tenant, folder, error));
+    TRY(path_of(pool, tenant, seat->name, path, error));
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        return error_set(error, STATUS_IO, "session: its folder %s cannot be made: %s", folder,
+                         strerror(errno));
+    }
     TRY(drive_log_create(path, &head, &log, error));
     session_keep(seat->session, log);
     return STATUS_OK;
@@ -190,7 +222,7 @@ enum status interactive_make_session(struct interactive *pool, const struct inte
     if (pool->keep[0] == '\0') {
         return STATUS_OK;
     }
-    enum status status = begin_log(pool, seat, error);
+    enum status status = begin_log(pool, wish->tenant, seat, error);
     if (status != STATUS_OK) {
         session_destroy(seat->session);
         seat->session = NULL;
