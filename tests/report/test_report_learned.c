@@ -418,9 +418,8 @@ static void fanouts_show_generated_frames_and_money(void)
     EXPECT_HAS(plain, ": it cost $");
     EXPECT_HAS(plain, "sharing the past saved $");
     EXPECT_HAS(plain, " s of device time, $");
-    EXPECT_HAS(plain,
-               "student world (a question of perception, which needs learned sensors), model "
-               "<code>57d3c1f00d5e</code> agents/euler2/bf16");
+    EXPECT_HAS(plain, "student world (its submitter named it (--world)), model "
+                      "<code>57d3c1f00d5e</code> agents/euler2/bf16");
     EXPECT(html_expect_pictures(plain) > 20);
     /* Whom it is about is on the map, with a path, and named below. */
     const char *section = strstr(plain, "<h2 id=\"branches\">");
