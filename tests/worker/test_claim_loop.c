@@ -58,10 +58,11 @@ struct meddler {
 /* Whether this call is not answered. */
 static bool falls_silent(struct meddler *m, struct error *error)
 {
-    if (++m->calls == m->silent_from) {
+    bool begins = ++m->calls == m->silent_from;
+    if (begins) {
         atomic_store(&m->silent, true);
     }
-    if (atomic_load(&m->silent)) {
+    if (begins || atomic_load(&m->silent)) { /* a heartbeat may have come in between */
         error_set(error, STATUS_TIMEOUT, "no answer");
         return true;
     }
