@@ -60,7 +60,7 @@ class Site:
         self.serve()
 
     def serve(self):
-        # Where it is sanitized, what it has freed is kept for a while, and its memory is looked at.
+        # A sanitizer keeps what was freed for a while; here its memory is looked at.
         env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
         self.server = subprocess.Popen([SWERVE, "serve", "--store", "jobs.db", "--listen", self.listen, "--verbose", *self.options],
                                        text=True, env=env, stdout=subprocess.PIPE, stderr=open("server.log", "a"))
