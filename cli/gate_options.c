@@ -373,8 +373,7 @@ static void name_lost(const struct summary *summary, char *text, size_t capacity
     size_t used = strlen(text);
     for (uint32_t i = 0; i < summary->outcome_count && used < capacity; i++) {
         const struct kept_outcome *outcome = &summary->outcomes[i];
-        if (outcome->branch_id[0] != '\0' || outcome->verdict == VERDICT_PASS ||
-            (outcome->verdict == VERDICT_FLAGGED && !summary_lacks(summary, i))) {
+        if (outcome->verdict == VERDICT_PASS || !summary_names(summary, i)) {
             continue;
         }
         if (lost++ < NAMED_MAX) {

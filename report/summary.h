@@ -177,6 +177,9 @@ enum status summary_load_undriven(struct store *store, const char *suite_id,
 int64_t summary_lacking(const struct summary *summary, int64_t lacking[SUMMARY_LACK_COUNT]);
 /* Whether outcome `index` is one of them. */
 bool summary_lacks(const struct summary *summary, uint32_t index);
+/* Whether outcome `index` is a main line that lists name: all but a flagged one for which another
+ * job answers, or was to answer, which they name instead. */
+bool summary_names(const struct summary *summary, uint32_t index);
 
 /* One of them in words: "without an answer"; and all as "2 invalid, 1 flagged"; "": there are none.
  */

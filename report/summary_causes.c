@@ -122,6 +122,13 @@ bool summary_lacks(const struct summary *summary, uint32_t index)
     return outcome->branch_id[0] == '\0' && (flagged || outcome->verdict == VERDICT_INVALID);
 }
 
+bool summary_names(const struct summary *summary, uint32_t index)
+{
+    const struct kept_outcome *outcome = &summary->outcomes[index];
+    return outcome->branch_id[0] == '\0' &&
+           (outcome->verdict != VERDICT_FLAGGED || summary_lacks(summary, index));
+}
+
 int64_t summary_lacking(const struct summary *summary, int64_t lacking[SUMMARY_LACK_COUNT])
 {
     int64_t counts[SUMMARY_LACK_COUNT] = {0};

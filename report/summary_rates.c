@@ -232,14 +232,17 @@ enum status summary_add_beside(struct summary *summary, const struct summary_pla
     struct summary_undriven **ordered = summary->undriven_order;
     const uint32_t count = summary->undriven_count;
     uint32_t low = 0;
-    uint32_t high = outcome->branch_id[0] == '\0' ? count : 0;
+    uint32_t high = count;
+    if (outcome->branch_id[0] != '\0') {
+        return STATUS_OK;
+    }
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         bool before = compare_undriven(ordered[middle], outcome->scenario_hash, outcome->planner,
                                        outcome->tier) < 0;
         *(before ? &low : &high) = before ? middle + 1 : middle;
     }
-    for (; low < count && outcome->branch_id[0] == '\0' && !ordered[low]->counted &&
+    for (; low < count && !ordered[low]->counted &&
            compare_undriven(ordered[low], outcome->scenario_hash, outcome->planner,
                             outcome->tier) == 0;
          low++) {

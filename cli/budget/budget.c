@@ -353,26 +353,20 @@ enum status budget_tell(struct store *store, struct submission *submission, int6
         text_print(stderr, "the suite keeps its %s; --budget sets another\n",
                    summary_budget_text(&now, budget));
     }
-    if (now.stopped_by_budget) {
-        long long cancelled = (long long)now.jobs[JOB_CANCELLED];
-        *forecast_uusd = now.cost_uusd;
-        if (cancelled == 0) {
-            text_print(stderr, "no job waits, every answer is known; %s\n",
-                       summary_budget_text(&now, budget));
-            return STATUS_OK;
-        }
+    if (!now.stopped_by_budget && store_jobs_open(&now) > 0) {
+        return forecast_suite(store, submission, &now, at_once, forecast_uusd, error);
+    }
+    long long cancelled = now.stopped_by_budget ? (long long)now.jobs[JOB_CANCELLED] : 0;
+    *forecast_uusd = now.cost_uusd;
+    if (cancelled == 0) {
+        text_print(stderr, "no job waits, every answer is known; %s\n",
+                   summary_budget_text(&now, budget));
+    } else {
         text_print(stderr,
                    "swerve: warning: %s: %lld job%s cancelled, and a larger --budget queues "
                    "%s again\n",
                    summary_budget_text(&now, budget), cancelled, cancelled == 1 ? " is" : "s are",
                    cancelled == 1 ? "it" : "them");
-        return STATUS_OK;
     }
-    if (store_jobs_open(&now) == 0) {
-        *forecast_uusd = now.cost_uusd;
-        text_print(stderr, "no job waits, every answer is known; %s\n",
-                   summary_budget_text(&now, budget));
-        return STATUS_OK;
-    }
-    return forecast_suite(store, submission, &now, at_once, forecast_uusd, error);
+    return STATUS_OK;
 }

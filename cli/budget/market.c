@@ -47,11 +47,13 @@ static enum status note(struct store *store, struct route_market *market,
     for (uint32_t i = 0; i < count; i++) {
         const struct store_demand *row = &demand[i];
         double rate = -1;
+        if ((row->tier != TIER_STUDENT && row->tier != TIER_TEACHER) ||
+            !is_pool_of(row->tier, row->pool) || row->rollouts_seen == 0) {
+            continue;
+        }
         TRY(market_rate(store, ledger, ledger_count, row->tier, row->pool, &rate, error));
         double pusd = (double)row->tick_ns * rate * PUSD_PER_UUSD;
-        if ((row->tier == TIER_STUDENT || row->tier == TIER_TEACHER) &&
-            is_pool_of(row->tier, row->pool) && row->rollouts_seen > 0 && rate >= 0 &&
-            pusd < 1e15) {
+        if (rate >= 0 && pusd < 1e15) {
             market->tick_ns[row->tier] = row->tick_ns;
             market->tick_pusd[row->tier] = pusd > 1 ? (int64_t)pusd : 1;
         }

@@ -49,8 +49,7 @@ enum status export_rows(const struct export_request *request, struct error *erro
 
 /* JUnit XML of one suite: a case per main line, its time that of the simulated drive. A main line
  * that fails is a failure, one whose planner broke an error, one that a health check flagged is
- * skipped unless the teacher
- * answered; one that was not driven is an error. */
+ * skipped unless the teacher answered; one that was not driven is an error. */
 enum status export_junit(const struct export_request *request, struct error *error);
 
 /* Markdown of one suite for a CI page: verdicts, slices, and what did not pass. */

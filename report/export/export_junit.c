@@ -9,13 +9,6 @@
 #include "report/page/junit.h"
 #include "report/summary.h"
 
-static bool is_case(const struct summary *summary, uint32_t index)
-{
-    const struct kept_outcome *outcome = &summary->outcomes[index];
-    return outcome->branch_id[0] == '\0' &&
-           (outcome->verdict != VERDICT_FLAGGED || summary_lacks(summary, index));
-}
-
 /* The command that drives this outcome again. */
 static void put_replay(const struct export_request *request, const struct kept_outcome *outcome)
 {
@@ -96,7 +89,7 @@ static void put_suite(const struct export_request *request, const struct summary
                                   .errors = summary->undriven_count};
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
         const struct kept_outcome *outcome = &summary->outcomes[i];
-        if (is_case(summary, i)) {
+        if (summary_names(summary, i)) {
             counts.tests++;
             counts.failures += outcome->verdict == VERDICT_FAIL;
             counts.errors += outcome->verdict == VERDICT_PLANNER_ERROR;
@@ -106,7 +99,7 @@ static void put_suite(const struct export_request *request, const struct summary
     }
     junit_begin(request->out, request->suite_id, &counts);
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        if (is_case(summary, i)) {
+        if (summary_names(summary, i)) {
             put_case(request, &summary->outcomes[i]);
         }
     }

@@ -49,12 +49,10 @@ static struct group *find_group(struct listing *listing, const char *planner, en
     return group;
 }
 
-/* A main line that did not pass; one that the teacher was asked for instead is the teacher's. */
+/* A main line that did not pass. */
 static bool is_listed(const struct summary *summary, uint32_t index)
 {
-    const struct kept_outcome *outcome = &summary->outcomes[index];
-    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_PASS &&
-           (outcome->verdict != VERDICT_FLAGGED || summary_lacks(summary, index));
+    return summary->outcomes[index].verdict != VERDICT_PASS && summary_names(summary, index);
 }
 
 static void count(struct listing *listing)
