@@ -525,7 +525,7 @@ def a_client_that_breaks_off_leaves_its_seat():
         with Session(url) as second:
             second.send("begin", scenario="wall")
             said = json.loads(second.socket.receive()[1])  # and not "begun" before
-            assert said["type"] == "error" and "every seat is taken" in said["text"], said
+            assert said["type"] == "error" and "seats are taken" in said["text"], said
         first.socket.socket.close()
         for _ in range(100):
             with Session(url) as third:
