@@ -571,11 +571,17 @@ static void destroy(struct store_server *server)
     free(server);
 }
 
+static bool token_holds(void *guard, const char *token)
+{
+    return token_guard_holds(guard, token);
+}
+
 /* The relay of sessions, where there is one. */
 static enum status start_relay(struct store_server *server,
                                const struct store_server_options *options, struct error *error)
 {
-    const struct relay_options relay = {options->sessions_tenant, options->guard, server->logger};
+    const struct relay_options relay = {options->sessions_tenant, token_holds, options->guard,
+                                        server->logger};
     return options->sessions_tenant > 0 ? relay_create(&relay, &server->context.relay, error)
                                         : STATUS_OK;
 }

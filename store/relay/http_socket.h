@@ -2,8 +2,8 @@
  * Connections of an HTTP server that become WebSockets: the upgrade, and the threads that run them
  * until they end. See base/websocket/wire.h for what passes then. Private to servers of HTTP.
  */
-#ifndef SWERVE_STORE_SERVER_HTTP_SOCKET_H
-#define SWERVE_STORE_SERVER_HTTP_SOCKET_H
+#ifndef SWERVE_STORE_RELAY_HTTP_SOCKET_H
+#define SWERVE_STORE_RELAY_HTTP_SOCKET_H
 
 #include "base/log.h"
 #include "base/websocket/wire.h"

@@ -8,7 +8,7 @@
  * is left of the memory of the request's headers: 4 bytes at a time. So while its thread waits here
  * for the end, the wire speaks with the session itself.
  */
-#include "store/server/http_socket.h"
+#include "store/relay/http_socket.h"
 
 #include "base/websocket/handshake.h"
 #include "store/server/tls.h"
