@@ -31,6 +31,9 @@ struct http_sockets {
     http_socket_accept *accept;
     void *owner;
     const struct logger *logger;
+    /* Bytes by a TLS session; NULL: there are none. To be set after http_sockets_init(). */
+    ssize_t (*receive)(void *session, void *out, size_t capacity);
+    ssize_t (*send)(void *session, const void *data, size_t bytes);
     pthread_mutex_t lock;
     pthread_cond_t ended;
     struct http_socket *first;

@@ -23,15 +23,6 @@ static void remember(struct shown *token, const struct relay_guest *guest)
     token->looked_ns = clock_monotonic_ns();
 }
 
-const char relay_gone_token[] = "the token has expired or was revoked";
-
-bool relay_holds(const struct relay *relay, struct shown *token)
-{
-    bool live = !token->limited || relay->options.holds(relay->options.holder, token->id);
-    token->looked_ns = live ? clock_monotonic_ns() : 0;
-    return live;
-}
-
 /* ---- choosing, with the lock held ---- */
 
 static bool has_scenario(const struct relayed_worker *worker, const char *scenario)
@@ -44,52 +35,6 @@ static bool has_scenario(const struct relayed_worker *worker, const char *scenar
         }
     }
     return false;
-}
-
-/* Places that nobody has and for which there is time; below 0: for less than is taken. */
-static int64_t free_room(const struct relayed_worker *worker)
-{
-    return (int64_t)worker->room - (int64_t)worker->taken;
-}
-
-static bool is_among(const uint64_t *numbers, uint32_t count, uint64_t number)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (numbers[i] == number) {
-            return true;
-        }
-    }
-    return false;
-}
-
-struct relayed_worker *relay_choose(const struct relay *relay, const char *name, const char *kin,
-                                    const uint64_t *but, uint32_t but_count, bool *known)
-{
-    struct relayed_worker *best = NULL;
-    *known = false;
-    for (struct relayed_worker *each = relay->workers; each != NULL; each = each->next) {
-        if (each->attached == NULL || (name[0] != '\0' && strcmp(name, each->name) != 0) ||
-            (kin != NULL && strcmp(kin, each->kin) != 0) ||
-            is_among(but, but_count, each->number)) {
-            continue;
-        }
-        *known = true;
-        if (each->taken < each->places && (best == NULL || free_room(each) > free_room(best))) {
-            best = each;
-        }
-    }
-    return best;
-}
-
-enum status relay_seat(struct relayed_client *client, struct relayed_worker *worker,
-                       struct error *error)
-{
-    uint64_t session = ++client->relay->sessions;
-    TRY(lane_open(worker->wire, session, &client->lane, error));
-    client->session = session;
-    client->worker = worker;
-    worker->taken++;
-    return STATUS_OK;
 }
 
 static enum status find_place(const struct relay *relay, const char *tenant, const char *wanted,
@@ -136,14 +81,6 @@ enum status relay_look(struct relay *relay, const struct relay_guest *guest, int
 }
 
 /* ---- clients ---- */
-
-void relay_say(const struct relayed_client *client, const char *type, const char *sentence)
-{
-    json_t *object =
-        json_pack("{s:s,s:o}", "type", type, "text", json_text_new(sentence, ERROR_TEXT_BYTES));
-    wire_say(wire_lane(client->wire), object != NULL ? json_dumps(object, JSON_COMPACT) : NULL);
-    json_decref(object);
-}
 
 /* Takes a place, or says why not and ends. A worker that takes up sessions tells of its own so that
  * others can. */
@@ -450,6 +387,8 @@ enum status relay_create(const struct relay_options *options, struct relay **out
     pthread_mutex_init(&relay->lock, NULL);
     clock_condition_init(&relay->changed);
     http_sockets_init(&relay->sockets, true, accept_guest, relay, options->logger);
+    relay->sockets.receive = options->receive;
+    relay->sockets.send = options->send;
     *out = relay;
     return STATUS_OK;
 }

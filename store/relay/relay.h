@@ -35,6 +35,9 @@ struct relay_options {
     uint32_t sessions_tenant;                       /* at once, of drivers of one tenant */
     bool (*holds)(void *holder, const char *token); /* whether it is live still */
     void *holder;
+    /* Bytes by a TLS session, as of struct http_sockets. */
+    ssize_t (*receive)(void *session, void *out, size_t capacity);
+    ssize_t (*send)(void *session, const void *data, size_t bytes);
     const struct logger *logger;
 };
 

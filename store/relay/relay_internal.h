@@ -96,7 +96,7 @@ struct relay {
     bool stopping;
 };
 
-/* ---- relay.c ---- */
+/* ---- relay_seats.c ---- */
 
 /* Whether the token is live still; one that is not is asked for again at once. Without the lock. */
 bool relay_holds(const struct relay *relay, struct shown *token);

@@ -5,6 +5,7 @@
 #include "schemas/json_scan.h"
 #include "store/relay/relay.h"
 #include "store/server/http_handlers.h"
+#include "store/server/tls.h"
 
 #include <string.h>
 
@@ -14,6 +15,25 @@ static enum status check_relay(const struct http_exchange *exchange, struct erro
                ? STATUS_OK
                : error_set(error, STATUS_NOT_FOUND,
                            "sessions: this server relays none (swerve serve --sessions N)");
+}
+
+static bool token_holds(void *guard, const char *token)
+{
+    return token_guard_holds(guard, token);
+}
+
+enum status http_start_relay(struct http_context *context, uint32_t sessions_tenant,
+                             const struct logger *logger, struct error *error)
+{
+    const struct relay_options options = {
+        .sessions_tenant = sessions_tenant,
+        .holds = token_holds,
+        .holder = context->guard,
+        .receive = tls_receive,
+        .send = tls_send,
+        .logger = logger,
+    };
+    return sessions_tenant > 0 ? relay_create(&options, &context->relay, error) : STATUS_OK;
 }
 
 _Static_assert((int)RELAY_TOKEN_BYTES == (int)TOKEN_ID_BYTES, "the relay keeps ids of tokens");

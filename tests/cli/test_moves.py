@@ -92,7 +92,7 @@ def a_session_goes_on_at_another_worker(world=("object",), scenario=SHORT, terms
 
 
 def drives_the_same(path, outcome, world):
-    """What was done at each tick of a session that moved, `swerve run` drives to the same end."""
+    """Drives by `swerve run` what was done at each tick of a session that moved: to the same end."""
     store = f"{path}.db"
     subprocess.run([SWERVE, "run", path, "--world", world[0], "--store", store], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     shown = subprocess.run([SWERVE, "show", "--all", "--store", store], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -140,18 +140,13 @@ def none_is_attached_and_it_ends_as_ever():
             assert f'"resume": "{session.name}" goes on at one that sees its folder' in said.replace('""', '"'), said
             assert closed(session.socket) == 1012
         second, name = here.worker("--keep", "kept")
-        here.worker("--keep", "elsewhere")  # does not see the folder
-        with begun(here.place, worker=name) as asked:  # for that one by its name
+        with begun(here.place) as lost, begun(here.place, worker=name) as asked:  # one for that worker by its name
+            here.worker("--keep", "elsewhere")  # does not see the folder
             second.kill()
+            said = complaint(lambda: [lost.frame() for _ in range(100)])
+            assert f"none does by itself: elsewhere/acme/{lost.name}.session: cannot be opened: No such file" in said, said
             said = complaint(lambda: [asked.frame() for _ in range(100)])
             assert "goes on at one that sees its folder" in said and "by itself" not in said, said
-        third, _ = here.worker("--keep", "kept", "--sessions", "1")
-        here.wait(lambda: len(here.workers()) == 2)
-        with begun(here.place, worker=here.workers()[0]["worker"]), begun(here.place) as lost:
-            if lost.name and pathlib.Path(f"kept/acme/{lost.name}.session").exists():
-                third.kill()
-                said = complaint(lambda: [lost.frame() for _ in range(100)])
-                assert "none does by itself: " in said and "No such file" in said, said
 
 
 def a_worker_that_is_stopped_hands_its_sessions_on():
@@ -344,6 +339,27 @@ def kept(liar, client):
     return session
 
 
+def floods(here, client, worker, session):
+    """Neither a client that writes and does not read nor a worker that shows without end costs the server more than a few messages."""
+    before = memory_kib(here.server)
+    connection = client.socket.socket
+    connection.settimeout(0.5)
+    text = json.dumps({"type": "act", "accel": 0.25}).ljust(4000).encode()
+    sent = 0
+    try:
+        while sent < 64 << 20:
+            sent += connection.send(bytes([0x81, 0x80 | 126]) + struct.pack(">H", len(text)) + bytes(4) + text)
+        raise AssertionError(f"{sent} bytes were taken")
+    except TimeoutError:
+        pass
+    for _ in range(100):
+        worker.say(session, SHOW, '{"type": "frame"}', bytes(60000))
+    here.wait(lambda: told(here, "swerve_relay_frames_total") >= 100)
+    assert memory_kib(here.server) - before < 6 << 10
+    told_first = [worker.next() for _ in range(4)]
+    assert all(number == session and kind == SAY for number, kind, _ in told_first), told_first
+
+
 def the_next_is_given_what_the_last_had_not_taken():
     with site() as here:
         first = Liar(here, "first")
@@ -366,9 +382,9 @@ def the_next_is_given_what_the_last_had_not_taken():
             second.say(moved, SAY, '{"type": "moved"}')
             assert [json.loads(client.socket.receive()[1])["type"] for _ in range(2)] == ["moving", "moved"]
             assert told(here, "swerve_relay_moved_total") == 1
+            floods(here, client, second, moved)
             rows = {row["worker"]: row["taken"] for row in here.workers()}
             assert rows == {"strange": 0, "plain": 0, "second": 1}, rows
-        assert second.next()[:2] == (moved, CLOSE)
         del strange, plain
 
 

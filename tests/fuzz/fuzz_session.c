@@ -141,7 +141,7 @@ static void take_envelope(const uint8_t *data, size_t bytes)
     free(made);
 }
 
-/* What a relay keeps of a worker's words has its bounds. */
+/* Bounds of what a relay keeps of a worker's words. */
 static void carry(const uint8_t *data, size_t bytes)
 {
     struct carried carried = {.count = 0};

@@ -174,8 +174,8 @@ const char *interactive_name(const struct seat *seat);
 uint32_t interactive_scenario_of(const struct seat *seat);
 uint64_t interactive_seed_of(const struct seat *seat);
 
-/* What another pool has to know of a seat beside its log and its wish, so that its session goes on
- * there as it did here. */
+/* State of a seat that another pool has to know, beside its log and its wish, so that its session
+ * goes on there as it did here. */
 struct interactive_standing {
     bool kept; /* else there is no log, or one that does not grow any more */
     bool paused;
