@@ -110,13 +110,15 @@ def begun(place, **options):
     is free."""
     end = time.monotonic() + 20
     while True:
-        session = Session(place, **options)
+        session = None
         try:
+            session = Session(place, **options)
             session.begin("wall", deadline_ms=1000, rate=0.25)
             return session
         except SessionError as error:
-            session.close()
-            if "seats are taken" not in str(error) or time.monotonic() > end:
+            if session is not None:
+                session.close()
+            if not any(full in str(error) for full in ("seats are taken", "every place")) or time.monotonic() > end:
                 raise
         time.sleep(0.05)
 
