@@ -82,11 +82,10 @@ void carried_show(struct carried *carried)
     }
 }
 
-bool carried_may_move(const struct carried *carried)
+bool carried_may_move(const struct carried *carried, bool answered)
 {
-    return carried->state != NULL &&
-           (carried->moves == 0 ||
-            (carried->moves < CARRIED_MOVES_MAX && carried->frames >= CARRIED_FRAMES_BETWEEN));
+    bool soon = answered && carried->moves > 0 && carried->frames < CARRIED_FRAMES_BETWEEN;
+    return carried->state != NULL && carried->moves < CARRIED_MOVES_MAX && !soon;
 }
 
 void carried_move(struct carried *carried)

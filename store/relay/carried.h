@@ -51,9 +51,10 @@ const char *carried_message(const struct carried *carried, uint32_t index);
 /* One more frame is shown. */
 void carried_show(struct carried *carried);
 /* Whether the session, whose worker has gone, may be given to another: it is kept with a state, and
- * did not move CARRIED_MOVES_MAX times, nor CARRIED_FRAMES_BETWEEN frames ago, so that one of which
- * workers die ends few of them. */
-bool carried_may_move(const struct carried *carried);
+ * did not move CARRIED_MOVES_MAX times, nor, where something came of that worker, less than
+ * CARRIED_FRAMES_BETWEEN frames ago. So one of which workers die ends few of them, and who was
+ * asked as its machine went, with the worker before, does not count for more than one. */
+bool carried_may_move(const struct carried *carried, bool answered);
 /* It is given to another. */
 void carried_move(struct carried *carried);
 

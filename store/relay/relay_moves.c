@@ -77,15 +77,17 @@ void relay_worker_gone(struct relayed_client *client)
     const struct carried *carried = &client->carried;
     bool movable = carried->state != NULL && client->kin[0] != '\0' && client->wanted[0] == '\0' &&
                    !client->relay->stopping;
+    bool answered = client->gone_ns == 0;
     leave_worker(client); /* the lane ends with its wire */
-    if (!movable || !carried_may_move(carried)) {
+    if (!movable || !carried_may_move(carried, answered)) {
         end_gone(client, movable ? poisonous : "");
         return;
     }
-    client->gone_ns = clock_monotonic_ns();
-    client->tries = 0;
+    if (answered) {
+        client->gone_ns = clock_monotonic_ns();
+        client->tries = 0;
+    }
     if (!hand_on(client)) {
-        client->gone_ns = 0;
         end_gone(client, "");
         return;
     }

@@ -165,6 +165,20 @@ def a_worker_that_is_stopped_hands_its_sessions_on():
             here.wait(lambda: [row["taken"] for row in here.workers()] == [2])
 
 
+def a_machine_that_goes_with_two_workers_ends_nothing():
+    """Whichever of them is asked first."""
+    with site() as here:
+        first, _ = here.worker("--keep", "kept")
+        with begun(here.place) as session:
+            second, _ = here.worker("--keep", "kept")
+            here.worker("--keep", "kept")
+            for process in (first, second):
+                process.kill()
+            while session.moves == 0:
+                session.pause()
+            assert session.pause()["tick"] == 0
+
+
 # ---- a relay of bytes of its own ----
 
 
@@ -408,7 +422,7 @@ def who_cannot_says_so_and_the_next_is_asked():
 
 def a_session_of_which_workers_die_ends_few_of_them():
     with site() as here:
-        for frames, deaths in ((0, 2), (19, 2), (20, 3)):  # shown by each before it dies
+        for frames, deaths in ((0, 3), (1, 2), (19, 2), (20, 3)):  # shown by each before it dies; 0: it says nothing
             liars = [Liar(here, "liar0")]
             with raw(here) as client:
                 kept(liars[0], client)
@@ -459,7 +473,8 @@ def who_lies_about_what_it_keeps_is_cut_off():
 
 
 TESTS = [a_session_goes_on_at_another_worker, a_learned_session_goes_on_at_another_worker, orders_that_were_on_their_way_are_obeyed,
-         none_is_attached_and_it_ends_as_ever, a_worker_that_is_stopped_hands_its_sessions_on, a_way_back_that_was_driven_is_not_driven_twice,
+         none_is_attached_and_it_ends_as_ever, a_worker_that_is_stopped_hands_its_sessions_on, a_machine_that_goes_with_two_workers_ends_nothing,
+         a_way_back_that_was_driven_is_not_driven_twice,
          what_does_not_fit_is_not_taken_up, the_next_is_given_what_the_last_had_not_taken, who_cannot_says_so_and_the_next_is_asked,
          a_session_of_which_workers_die_ends_few_of_them, who_lies_about_what_it_keeps_is_cut_off]
 

@@ -101,20 +101,21 @@ static void show(int frames)
 static void a_session_moves_as_often_as_it_may(void)
 {
     begin();
-    EXPECT(!carried_may_move(&carried)); /* nobody keeps it */
+    EXPECT(!carried_may_move(&carried, true)); /* nobody keeps it */
     EXPECT_INT(take("name"), STATUS_OK);
-    EXPECT(!carried_may_move(&carried)); /* nobody could go on */
+    EXPECT(!carried_may_move(&carried, true)); /* nobody could go on */
     EXPECT_INT(take("name\n{}"), STATUS_OK);
     for (int round = 0; round < 3; round++) {
-        EXPECT(carried_may_move(&carried)); /* whatever it has shown */
+        EXPECT(carried_may_move(&carried, true)); /* whatever it has shown */
         carried_move(&carried);
         show(CARRIED_FRAMES_BETWEEN - 1);
-        EXPECT(!carried_may_move(&carried)); /* it may be why they die */
+        EXPECT(!carried_may_move(&carried, true)); /* it may be why they die */
+        EXPECT(carried_may_move(&carried, false));
         show(1);
-        EXPECT(carried_may_move(&carried));
+        EXPECT(carried_may_move(&carried, true));
         carried_move(&carried);
         show(CARRIED_MOVE_FRAMES - 1);
-        EXPECT(!carried_may_move(&carried));
+        EXPECT(!carried_may_move(&carried, true) && !carried_may_move(&carried, false));
         show(1);
     }
     EXPECT_INT(CARRIED_MOVES_MAX, 2);
