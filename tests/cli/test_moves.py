@@ -21,9 +21,8 @@ import time
 import tap
 from relay_site import BINARY, ROOT, SWERVE, WALL, Session, _Socket, attach, begun, closed, complaint, envelope, memory_kib, site, token
 
-SHORT = {**WALL, "id": "short", "horizon_s": 6}
-BRIEF = {**WALL, "id": "brief", "horizon_s": 3}
-TERMS = {"deadline_ms": 1000, "rate": 0.5}
+SHORT = {**WALL, "id": "short", "horizon_s": 3}
+TERMS = {"deadline_ms": 1000, "rate": 0.25}  # slowly, as on a busy machine
 GAP_S = 2
 ATTACH, OPEN, SAY, SHOW, TAKEN, ASK, CLOSE, GO_ON = range(1, 9)
 NAME = "0123456789abcdef" * 2
@@ -48,16 +47,14 @@ def told(here, name):
 # ---- workers that die ----
 
 
-def a_session_goes_on_at_another_worker(world=("object",), scenario=SHORT, terms=TERMS):
+def a_session_goes_on_at_another_worker(world=("object",)):
     with site() as here:
-        suite = f"{scenario['id']}.json"
-        ticks_all = 10 * scenario["horizon_s"]
         keep = ("--keep", "kept", "--world", *world)
-        first, _ = here.worker(*keep, suite=suite)
+        first, _ = here.worker(*keep, suite="short.json")
         with Session(here.place) as session:
-            session.begin(scenario["id"], seed=5, **terms)
+            session.begin("short", seed=5, **TERMS)
             name = session.name
-            here.worker(*keep, suite=suite)
+            here.worker(*keep, suite="short.json")
             session.act(accel=-1.0, steer=0.002)
             session.go()
             seen = [session.frame()]
@@ -72,11 +69,11 @@ def a_session_goes_on_at_another_worker(world=("object",), scenario=SHORT, terms
             assert gap_s < GAP_S, gap_s
             seen += ends(session)
             ticks = [frame["tick"] for frame in seen]
-            assert ticks == sorted(ticks) and ticks[-1] == ticks_all and session.moves == 1, ticks
+            assert ticks == sorted(ticks) and ticks[-1] == 30 and session.moves == 1, ticks
             assert all(frame["tier"] == "" for frame, before in zip(seen[1:], seen) if frame["tick"] == before["tick"]), ticks
             moved = session.outcome()
             saved = session.save("moved")
-            session.begin(scenario["id"], seed=5, **terms)
+            session.begin("short", seed=5, **TERMS)
             assert session.name != name and not pathlib.Path(f"kept/acme/{name}.session").exists()
             session.act(accel=-1.0, steer=0.002)
             session.go()
@@ -87,7 +84,7 @@ def a_session_goes_on_at_another_worker(world=("object",), scenario=SHORT, terms
             assert pathlib.Path(saved["path"]).exists()
         assert [told(here, f"swerve_relay_{what}_total") for what in ("sessions", "workers", "workers_gone", "moved", "ended")] == [1, 2, 1, 1, 0]
         assert 0 < told(here, "swerve_relay_gap_seconds_total") < GAP_S
-        assert told(here, "swerve_relay_frames_total") >= ticks_all and told(here, "swerve_relay_messages_total") == 9
+        assert told(here, "swerve_relay_frames_total") >= 30 and told(here, "swerve_relay_messages_total") == 9
     drives_the_same(saved["path"], moved, world)
 
 
@@ -101,7 +98,7 @@ def drives_the_same(path, outcome, world):
 
 
 def a_learned_session_goes_on_at_another_worker():
-    a_session_goes_on_at_another_worker(("student", "--steps", "1"), BRIEF, {"deadline_ms": 1000, "rate": 0.25})
+    a_session_goes_on_at_another_worker(("student", "--steps", "1"))
 
 
 def orders_that_were_on_their_way_are_obeyed():
@@ -254,7 +251,7 @@ def a_way_back_that_was_driven_is_not_driven_twice():
         relay.put(1, SAY, json.dumps({"type": "begin", "scenario": "short", **TERMS}))
         relay.until(1, SAY, "begun")
         name, state = relay.until(1, TAKEN).split("\n")
-        assert json.loads(state) == {"rate": 0.5, "deadline_ms": 1000, "steps_least": 0, "model_alone": False, "hardware": False, "accel": 0,
+        assert json.loads(state) == {**TERMS, "steps_least": 0, "model_alone": False, "hardware": False, "accel": 0,
                                      "steer": 0, "paused": True, "turns": 0}, state
         for order in ({"type": "act", "accel": 2}, {"type": "go"}):
             relay.put(1, SAY, json.dumps(order))
@@ -484,7 +481,6 @@ def main():
         os.chdir(work)
         pathlib.Path("wall.json").write_text(json.dumps(WALL))
         pathlib.Path("short.json").write_text(json.dumps(SHORT))
-        pathlib.Path("brief.json").write_text(json.dumps(BRIEF))
         failed = tap.run([test for test in TESTS if not sys.argv[3:] or test.__name__ in sys.argv[3:]])
     sys.exit(1 if failed else 0)
 
