@@ -744,8 +744,9 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
 }
 # Goal: whoever meets a suite that its budget has stopped is told so, and how it goes on.
 a_stopped_suite_says_how_it_goes_on() {
+    code 0 "$swerve" price set bulk cpu 1000000 --store stop.db # before anything is sent
+    says err "stop.db: a new store"
     code 0 "$swerve" submit forty.json --store stop.db --budget 0.01
-    code 0 "$swerve" price set bulk cpu 1000000 --store stop.db
     code 0 "$swerve" worker --store stop.db --drain --slots 1
     code 0 "$swerve" submit forty.json --store stop.db --budget 0.01
     says out "known already, none queued: budget of \$0.01 spent"
