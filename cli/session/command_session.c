@@ -391,6 +391,13 @@ static enum status serve(const struct session_command *command, const char *suit
     return status;
 }
 
+static enum status check_numbers(const struct session_command *command, struct error *error)
+{
+    TRY(check_number("--sessions", command->seats, DEADLINE_SESSIONS_MAX, error));
+    TRY(check_number("--threads", command->threads, THREADS_MOST, error));
+    return check_number("--keep-mib", command->keep_mib, KEEP_MIB_MOST, error);
+}
+
 int command_session(int argc, char **argv)
 {
     struct session_command command = {
@@ -458,10 +465,8 @@ int command_session(int argc, char **argv)
         error_set(&error, STATUS_USAGE, "session: expected serve, found %s", arguments[0]);
         return cli_fail(&error);
     }
-    enum status status = check_number("--sessions", command.seats, DEADLINE_SESSIONS_MAX, &error);
-    THEN(status, check_number("--keep-mib", command.keep_mib, KEEP_MIB_MOST, &error));
+    enum status status = check_numbers(&command, &error);
     THEN(status, check_place(&command, &error));
-    THEN(status, check_number("--threads", command.threads, THREADS_MOST, &error));
     THEN(status, serve(&command, cli_suite_path(arguments[1], path), &error));
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

@@ -195,13 +195,14 @@ static void print_flips(const struct compare *compare, bool broken, FILE *out)
 
 static void print_losses(const struct compare *compare, FILE *out)
 {
+    if (compare->loss_count > 0) {
+        text_print(out, "\nlost: A passes, B has no result that could be compared\n");
+    }
     for (uint32_t i = 0; i < compare->loss_count && i < LISTED_MAX; i++) {
         const struct compare_loss *loss = &compare->losses[i];
         const struct compare_rollout *a = &compare->a->rollouts[loss->a];
-        text_print(out, "%s  %s, seed %llu, %s: %s\n",
-                   i == 0 ? "\nlost: A passes, B has no result that could be compared\n" : "",
-                   a->scenario_id, (unsigned long long)a->seed, tier_names[a->tier],
-                   compare_loss_names[loss->kind]);
+        text_print(out, "  %s, seed %llu, %s: %s\n", a->scenario_id, (unsigned long long)a->seed,
+                   tier_names[a->tier], compare_loss_names[loss->kind]);
         print_command(compare, false, a->id, out);
         if (loss->b != UINT32_MAX) {
             print_command(compare, true, compare->b->rollouts[loss->b].id, out);

@@ -772,8 +772,17 @@ a_stopped_suite_says_how_it_goes_on() {
     grep -q ": 0 jobs" out && fail "nothing was cancelled"
     code 0 "$swerve" submit forty.json --store stop.db --planner builtin:idm --budget 1000000 --json
     holds "d['suite'] == '$name-2' and 0 < d['known'] == 40 - d['open'] and d['open'] > 20" out
+    code 0 "$swerve" status "$name" --store stop.db --json # as it ended
+    holds 'd["suites"][0]["stopped_by_budget"] and d["suites"][0]["budget_usd"] < 1000000' out
     code 0 "$swerve" submit forty.json --store stop.db --planner builtin:idm
     says err "the suite keeps its budget of \$1000000.00"
+    code 0 "$swerve" retry "$name" --verdict pass --verdict fail --store stop.db --budget 0.01 --json
+    mv out again.json
+    code 0 "$swerve" status --store stop.db --json
+    holds '[s["budget_usd"] for s in d["suites"] if s["suite"] == json.load(open("again.json"))["suite"]] == [0.01]' out
+    code 0 "$swerve" worker --store stop.db --drain --slots 1
+    code 0 "$swerve" retry "$name" --verdict pass --verdict fail --store stop.db
+    says err "a suite of its own, without a limit unless --budget sets one"
     code 0 "$swerve" check --store stop.db
 }
 a_larger_budget_and_a_retry_keep_to_quotas() {
