@@ -224,6 +224,10 @@ void compare_print(const struct compare *compare, FILE *out)
     if (compare_is_rewritten(compare)) {
         text_print(out, "NOTE: %s\n", compare_rewritten_text);
     }
+    char undriven[COMPARE_UNDRIVEN_BYTES];
+    if (compare_undriven(compare, undriven)[0] != '\0') {
+        text_print(out, "NOTE: %s\n", undriven);
+    }
     text_print(out, "%u rollouts compared, of these %lld main lines and %lld branches\n",
                compare->pair_count, (long long)compare->all.mains,
                (long long)compare->branch_pairs);
@@ -255,10 +259,11 @@ void compare_print(const struct compare *compare, FILE *out)
 
 static json_t *side_json(const struct compare_side *side)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "store", side->store_url, "suite",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "store", side->store_url, "suite",
                      side->suite_id, "planner", side->planner, "planner_hash", side->planner_hash,
                      "model_hash", side->model_hash, "revision", side->revision, "rollouts",
-                     (int)side->count, "superseded", (int)side->superseded);
+                     (int)side->count, "superseded", (int)side->superseded, "undriven",
+                     (json_int_t)side->undriven);
 }
 
 static json_t *estimate_json(const struct rate_estimate *rate)
