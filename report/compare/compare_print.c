@@ -259,10 +259,10 @@ void compare_print(const struct compare *compare, FILE *out)
 
 static json_t *side_json(const struct compare_side *side)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "store", side->store_url, "suite",
-                     side->suite_id, "planner", side->planner, "planner_hash", side->planner_hash,
-                     "model_hash", side->model_hash, "revision", side->revision, "rollouts",
-                     (int)side->count, "superseded", (int)side->superseded, "undriven",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "store", side->store_url,
+                     "suite", side->suite_id, "planner", side->planner, "planner_hash",
+                     side->planner_hash, "model_hash", side->model_hash, "revision", side->revision,
+                     "rollouts", (int)side->count, "superseded", (int)side->superseded, "undriven",
                      (json_int_t)side->undriven);
 }
 
