@@ -491,9 +491,16 @@ static void jobs_have_the_size_of_their_scenario(void)
     outcomes[1].metrics.collision_count = 1;
     refuse(STATUS_CONFLICT, "outcome 1: pass: its scenario asks for no collision at fault");
     outcomes[1].metrics.at_fault = false;
+    completions[0].metres_mm = INT64_C(10000000000000);
     complete(1);
     EXPECT_INT(completed[0].status, STATUS_OK);
     EXPECT_INT(status_of("a").ticks, 20);
+    struct store_ledger_row rows[8];
+    uint32_t count = 0;
+    EXPECT_OK(store->ops->ledger(store, "a", rows, 8, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT(rows[0].totals.metres_mm >= 20 * 12000 &&
+           rows[0].totals.metres_mm <= 30 * 12000); /* a tick's at most */
     close_store();
 }
 
