@@ -742,6 +742,21 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
     says b.html "when every job had been claimed: none was cancelled"
     code 0 "$swerve" check --store budget.db
 }
+# Goal: a worker that is told to end waits for one planner that does not start, and begins no other.
+a_worker_that_starts_planners_ends_soon() {
+    local i started pid
+    for i in 1 2 3 4; do
+        code 0 "$swerve" submit pair.json --planner "exec:sleep 100$i" --store slow.db
+    done
+    "$swerve" worker --store slow.db --planner-start-ms 4000 >out 2>err &
+    pid=$!
+    sleep 1
+    started=$SECONDS
+    kill -TERM $pid
+    wait $pid
+    [ $((SECONDS - started)) -le 9 ] || fail "it took $((SECONDS - started)) s"
+    code 0 "$swerve" check --store slow.db
+}
 # Goal: whoever meets a suite that its budget has stopped is told so, and how it goes on.
 a_stopped_suite_says_how_it_goes_on() {
     code 0 "$swerve" price set bulk cpu 1000000 --store stop.db # before anything is sent
@@ -1064,6 +1079,7 @@ t the_example_of_the_scenario_page_runs
 t commands_alone
 t a_suite_has_a_class
 t a_budget_stops_a_run_and_a_larger_one_goes_on
+t a_worker_that_starts_planners_ends_soon
 t a_stopped_suite_says_how_it_goes_on
 t a_larger_budget_and_a_retry_keep_to_quotas
 t commands_while_another_process_owns_the_store
