@@ -6,7 +6,6 @@
 #include "base/dmath.h"
 #include "engine/traffic/ego_model.h"
 #include "engine/traffic/signals.h"
-#include "schemas/scenario_json.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -85,9 +84,9 @@ static enum status vary_traffic(struct drive *drive, uint32_t draw, struct error
 {
     if (drive->foresight != NULL) {
         return error_set(error, STATUS_BAD_INPUT,
-                         "scenario %s, traffic: expected a model that foresees, found \"%s\" where "
-                         "agents do not do as the scenario says any more",
-                         drive->prepared->scenario->id, traffic_model_names[TRAFFIC_MODEL_WRITTEN]);
+                         "scenario %s, traffic: expected a model that foresees, found \"written\", "
+                         "and agents no longer do as the scenario says",
+                         drive->prepared->scenario->id);
     }
     drive->traffic_seed = draw;
     traffic_vary(drive->traffic_seed, drive->scene.agent_count, drive->motion);
