@@ -37,7 +37,7 @@ struct avoid {
     bool json;
     struct again again;
     struct careful_drivers *careful; /* owned */
-    uint32_t main_lines;  /* that passed or failed */
+    uint32_t main_lines;             /* that passed or failed */
     uint32_t count;
     struct avoid_drive *drives; /* owned; main lines, by logical scenario and scenario */
 };
@@ -82,8 +82,8 @@ static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct 
 {
     struct scenario_document *document = NULL;
     enum status status = again_begin(&avoid->again, &drive->outcome, &document, error);
-    THEN(status, avoidance_sweep(avoid->again.planner.open.runner, &document->scenario, &drive->outcome,
-                                 &drive->found, error));
+    THEN(status, avoidance_sweep(avoid->again.planner.open.runner, &document->scenario,
+                                 &drive->outcome, &drive->found, error));
     drive->asked = status == STATUS_OK && careful_asked(&drive->outcome);
     if (drive->asked && avoid->careful == NULL) {
         status = careful_drivers_create(&avoid->careful, error);
@@ -408,8 +408,8 @@ int command_avoid(int argc, char **argv)
     char suite[LIMIT_ID_BYTES];
     struct error error;
     CLI_PARSE(&command, argc, argv, &avoid.suite, NULL);
-    if (confinement_options_settle(&confinement, cli_store_url(url), &avoid.again.confinement, &error) !=
-            STATUS_OK ||
+    if (confinement_options_settle(&confinement, cli_store_url(url), &avoid.again.confinement,
+                                   &error) != STATUS_OK ||
         cli_store_open(url, &avoid.store, &error) != STATUS_OK) {
         return cli_fail(&error);
     }

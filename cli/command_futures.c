@@ -143,13 +143,25 @@ enum forecast {
 };
 
 static const char *const forecast_names[FORECAST_COUNT] = {
-    [TRAFFIC_MODEL_WRITTEN] = "written",   [TRAFFIC_MODEL_IDM] = "idm",
-    [TRAFFIC_MODEL_DRIVERS] = "drivers",   [TRAFFIC_MODEL_CONSTANT] = "constant",
-    [FORECAST_ALL] = "all",                [FORECAST_FORESEEN] = "foreseen",
+    [TRAFFIC_MODEL_WRITTEN] = "written",
+    [TRAFFIC_MODEL_IDM] = "idm",
+    [TRAFFIC_MODEL_DRIVERS] = "drivers",
+    [TRAFFIC_MODEL_CONSTANT] = "constant",
+    [FORECAST_ALL] = "all",
+    [FORECAST_FORESEEN] = "foreseen",
     [FORECAST_NOMINAL] = "one_default",
 };
 
+struct answers {
+    int64_t drives;
+    int64_t failed;
+};
+
 struct scores {
+    struct answers all[FUTURES_ANSWERS];      /* of all models, */
+    struct answers foreseen[FUTURES_ANSWERS]; /* and of those that do not know what is written */
+    int64_t disagreements;                    /* of student and teacher, */
+    int64_t settled[FUTURES_ANSWERS];         /* by what the futures say */
     int64_t different;
     int64_t ended; /* before the moment */
     int64_t drives;
@@ -166,17 +178,44 @@ static double forecast(const struct futures *found, int which)
     if (which == FORECAST_NOMINAL) {
         return found->nominal > VERDICT_FAIL ? NAN : found->nominal == VERDICT_FAIL;
     }
-    if (which == FORECAST_ALL) {
-        return futures_share_all(found).value;
-    }
-    struct futures foreseen = *found;
-    foreseen.models[TRAFFIC_MODEL_WRITTEN] = (struct futures_of_model){0};
-    return futures_share_all(&foreseen).value;
+    return futures_share_over(found, which == FORECAST_ALL ? FUTURES_ALL : FUTURES_FORESEEN).value;
+}
+
+static bool teacher_differs(const struct future_drive *drive)
+{
+    return drive->teacher != VERDICT_COUNT && drive->teacher != drive->outcome.verdict;
 }
 
 static bool counts(const struct future_drive *drive)
 {
     return drive->found.same && drive->found.begun;
+}
+
+static void count_answer(const struct future_drive *drive, uint32_t models,
+                         struct answers answers[FUTURES_ANSWERS])
+{
+    const struct futures_share share = futures_share_over(&drive->found, models);
+    struct answers *at = &answers[futures_answer(&share)];
+    at->drives++;
+    at->failed += drive->outcome.verdict == VERDICT_FAIL;
+}
+
+static void count_drive(const struct future_drive *drive, struct scores *scores)
+{
+    scores->different += !drive->found.same;
+    scores->ended += drive->found.same && !drive->found.begun;
+    if (!counts(drive)) {
+        return;
+    }
+    scores->drives++;
+    scores->failed += drive->outcome.verdict == VERDICT_FAIL;
+    count_answer(drive, FUTURES_ALL, scores->all);
+    count_answer(drive, FUTURES_FORESEEN, scores->foreseen);
+    if (teacher_differs(drive)) {
+        const struct futures_share all = futures_share_over(&drive->found, FUTURES_ALL);
+        scores->disagreements++;
+        scores->settled[futures_answer(&all)]++;
+    }
 }
 
 static void score_all(const struct future_drives *self, struct scores *scores)
@@ -185,11 +224,7 @@ static void score_all(const struct future_drives *self, struct scores *scores)
     int64_t case_key = 0;
     *scores = (struct scores){0};
     for (uint32_t i = 0; i < self->count; i++) {
-        const struct future_drive *drive = &self->drives[i];
-        scores->different += !drive->found.same;
-        scores->ended += drive->found.same && !drive->found.begun;
-        scores->drives += counts(drive);
-        scores->failed += counts(drive) && drive->outcome.verdict == VERDICT_FAIL;
+        count_drive(&self->drives[i], scores);
     }
     scores->base = scores->drives > 0 ? (double)scores->failed / (double)scores->drives : NAN;
     for (uint32_t i = 0; i < self->count; i++) {
@@ -214,23 +249,18 @@ static const char *share_text(double value, char out[16])
     return out;
 }
 
-static bool teacher_differs(const struct future_drive *drive)
-{
-    return drive->teacher != VERDICT_COUNT && drive->teacher != drive->outcome.verdict;
-}
-
 /* Drives of which there is something to say: not all futures end as it did, or the teacher says
  * otherwise. */
 static bool in_question(const struct future_drive *drive)
 {
-    double all = futures_share_all(&drive->found).value;
+    double all = futures_share_over(&drive->found, FUTURES_ALL).value;
     return teacher_differs(drive) || !(all == (drive->outcome.verdict == VERDICT_FAIL ? 1.0 : 0.0));
 }
 
 static void print_drive(const struct future_drive *drive)
 {
     char text[TRAFFIC_MODEL_COUNT + 1][16];
-    const struct futures_share all = futures_share_all(&drive->found);
+    const struct futures_share all = futures_share_over(&drive->found, FUTURES_ALL);
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
         share_text(futures_share_of(&drive->found, (enum traffic_model)m).value, text[m]);
     }
@@ -265,12 +295,23 @@ static void print_drives(const struct future_drives *self)
     }
 }
 
+static void print_answers(const struct answers answers[FUTURES_ANSWERS])
+{
+    for (int a = 0; a < FUTURES_ANSWERS; a++) {
+        text_print(stdout, "%s%s in %lld, of which %lld failed", a == 0 ? "  " : "; ",
+                   futures_answer_names[a], (long long)answers[a].drives,
+                   (long long)answers[a].failed);
+    }
+    text_print(stdout, "\n");
+}
+
 static void print_bins(const struct calibration *calibration)
 {
     for (int b = 0; b < CALIBRATION_BINS; b++) {
         const struct calibration_bin *bin = &calibration->bins[b];
         if (bin->forecasts > 0) {
-            text_print(stdout, "  P(fail) %3d to %3d%%: %4lld drives, said %5.1f%%, failed %5.1f%%\n",
+            text_print(stdout,
+                       "  P(fail) %3d to %3d%%: %4lld drives, said %5.1f%%, failed %5.1f%%\n",
                        100 * b / CALIBRATION_BINS, 100 * (b + 1) / CALIBRATION_BINS,
                        (long long)bin->forecasts, 100 * bin->said / (double)bin->forecasts,
                        100.0 * (double)bin->failed / (double)bin->forecasts);
@@ -280,8 +321,9 @@ static void print_bins(const struct calibration *calibration)
 
 static void print_scores(const struct scores *scores)
 {
-    text_print(stdout, "\ncalibration: %lld of %lld drives failed (%.1f%%), Brier score of that "
-                       "share %.4f; 0 is exact\n",
+    text_print(stdout,
+               "\ncalibration: %lld of %lld drives failed (%.1f%%), Brier score of that "
+               "share %.4f; 0 is exact\n",
                (long long)scores->failed, (long long)scores->drives, 100 * scores->base,
                scores->base * (1 - scores->base));
     text_print(stdout, "  %-12s %6s %8s %22s\n", "forecast", "drives", "Brier", "less the share's");
@@ -295,8 +337,10 @@ static void print_scores(const struct scores *scores)
         }
     }
     text_print(stdout, "of all models together:\n");
+    print_answers(scores->all);
     print_bins(&scores->of[FORECAST_ALL]);
     text_print(stdout, "of those that do not know what is written:\n");
+    print_answers(scores->foreseen);
     print_bins(&scores->of[FORECAST_FORESEEN]);
 }
 
@@ -305,6 +349,14 @@ static void print_text(const struct future_drives *self, const struct scores *sc
     print_drives(self);
     if (scores->drives > 0) {
         print_scores(scores);
+    }
+    if (scores->disagreements > 0) {
+        text_print(
+            stdout,
+            "student and teacher differ in %lld: pass in %lld, fail in %lld, undecided %lld\n",
+            (long long)scores->disagreements, (long long)scores->settled[FUTURES_PASS],
+            (long long)scores->settled[FUTURES_FAIL],
+            (long long)scores->settled[FUTURES_UNDECIDED]);
     }
     if (scores->ended > 0) {
         text_print(stdout, "%lld drive%s ended before\n", (long long)scores->ended,
@@ -345,7 +397,7 @@ static json_t *model_json(const struct futures *found, enum traffic_model model)
 
 static json_t *drive_json(const struct future_drive *drive)
 {
-    const struct futures_share all = futures_share_all(&drive->found);
+    const struct futures_share all = futures_share_over(&drive->found, FUTURES_ALL);
     json_t *models = json_object();
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
         json_object_set_new(models, traffic_model_names[m],
@@ -385,6 +437,17 @@ static json_t *calibration_json(const struct calibration *calibration)
                      bins);
 }
 
+static json_t *answers_json(const struct answers answers[FUTURES_ANSWERS])
+{
+    json_t *json = json_object();
+    for (int a = 0; a < FUTURES_ANSWERS; a++) {
+        json_object_set_new(json, futures_answer_names[a],
+                            json_pack("{s:I, s:I}", "drives", (json_int_t)answers[a].drives,
+                                      "failed", (json_int_t)answers[a].failed));
+    }
+    return json;
+}
+
 static int print_json(const struct future_drives *self, const struct scores *scores)
 {
     json_t *drives = json_array();
@@ -401,11 +464,17 @@ static int print_json(const struct future_drives *self, const struct scores *sco
     for (int f = 0; f < FORECAST_COUNT; f++) {
         json_object_set_new(calibration, forecast_names[f], calibration_json(&scores->of[f]));
     }
-    return cli_print_json(json_pack(
-        "{s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:o, s:o}", "suite", self->suite, "at_tick",
-        (int)self->tick, "draws", (int)self->draws, "failed", (json_int_t)scores->failed, "ended",
-        (json_int_t)scores->ended, "base_rate", number_json(scores->base), "drives", drives,
-        "calibration", calibration, "different", different));
+    json_t *settled = json_object();
+    for (int a = 0; a < FUTURES_ANSWERS; a++) {
+        json_object_set_new(settled, futures_answer_names[a], json_integer(scores->settled[a]));
+    }
+    return cli_print_json(
+        json_pack("{s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o}", "suite",
+                  self->suite, "at_tick", (int)self->tick, "draws", (int)self->draws, "failed",
+                  (json_int_t)scores->failed, "ended", (json_int_t)scores->ended, "base_rate",
+                  number_json(scores->base), "drives", drives, "answers", "all",
+                  answers_json(scores->all), "foreseen", answers_json(scores->foreseen),
+                  "calibration", calibration, "different", different, "disagreements", settled));
 }
 
 /* ---- the command ---- */
@@ -472,8 +541,10 @@ int command_futures(int argc, char **argv)
     const struct cli_command command = {
         "futures",
         "[SUITE] --store URL",
-        "How the main lines of a suite (the newest) might have ended, had others driven otherwise:\n"
-        "P(fail) by four traffic models in the object world, and how well it foretells the drives.\n"
+        "How the main lines of a suite (the newest) might have ended, had others driven "
+        "otherwise:\n"
+        "P(fail) by four traffic models in the object world, and how well it foretells the "
+        "drives.\n"
         "Exits 1 when some are not what is stored when driven again; they are in no figure.",
         CLI_ROWS(rows, 0, 1),
     };
@@ -482,13 +553,12 @@ int command_futures(int argc, char **argv)
     CLI_PARSE(&command, argc, argv, &self.suite, NULL);
     self.again.url = cli_store_url(url);
     if (read_moment(tick, draws, &self, &error) != STATUS_OK ||
-        confinement_options_settle(&confinement, self.again.url, &self.again.confinement,
-                                   &error) != STATUS_OK ||
+        confinement_options_settle(&confinement, self.again.url, &self.again.confinement, &error) !=
+            STATUS_OK ||
         cli_store_open(url, &self.again.store, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
-    enum status status =
-        cli_suite_id(self.again.store, self.again.url, self.suite, suite, &error);
+    enum status status = cli_suite_id(self.again.store, self.again.url, self.suite, suite, &error);
     self.suite = suite;
     THEN(status, load_drives(&self, &error));
     THEN(status, ask_all(&self, &error));

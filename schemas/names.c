@@ -111,9 +111,9 @@ const char *const slice_names[SLICE_KIND_COUNT] = {
 };
 
 const char *const intervention_names[INTERVENE_COUNT] = {
-    "ego_brake",    "ego_swerve",   "ego_maintain", "ego_actions",   "ego_planner",   "agent_brake",
-    "agent_cut_in", "agent_appear", "conditions",   "stack_latency", "stack_dropout", "signal",
-    "traffic",
+    "ego_brake",     "ego_swerve",   "ego_maintain", "ego_actions", "ego_planner",
+    "agent_brake",   "agent_cut_in", "agent_appear", "conditions",  "stack_latency",
+    "stack_dropout", "signal",       "traffic",
 };
 
 const char *const traffic_model_names[TRAFFIC_MODEL_COUNT] = {"written", "idm", "drivers",

@@ -371,11 +371,11 @@ struct intervention {
     double duration_s;
     double latency_ms;
     double jitter_ms;
-    uint32_t signal;          /* index in the map; JSON: signal id */
-    enum traffic_light light; /* JSON "light" */
+    uint32_t signal;            /* index in the map; JSON: signal id */
+    enum traffic_light light;   /* JSON "light" */
     enum traffic_model traffic; /* JSON "model" */
     uint32_t draw;              /* which future of the model; 0: its nominal one */
-    uint32_t sensors;         /* enum sensor_mask; JSON list of "lidar", "camera_left", .. */
+    uint32_t sensors;           /* enum sensor_mask; JSON list of "lidar", "camera_left", .. */
     struct conditions conditions;
     uint32_t action_count;
     struct action *actions; /* JSON [[accel,steer],..] */

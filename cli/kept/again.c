@@ -42,8 +42,8 @@ static enum status use_runner(struct again *again, const struct outcome *outcome
     const struct replay_files files = {again->store, again->url, again->confinement};
     again->spec = asked;
     again->spec.planner_hash[0] = '\0'; /* the runner's own, whichever planner is here now */
-    enum status status = replay_planner_open(&source, &again->spec, rig, &files, outcome,
-                                             &again->planner, error);
+    enum status status =
+        replay_planner_open(&source, &again->spec, rig, &files, outcome, &again->planner, error);
     memcpy(again->spec.planner_hash, outcome->planner_hash, sizeof again->spec.planner_hash);
     return status;
 }
@@ -83,8 +83,8 @@ int again_compare(const struct outcome *a, const struct outcome *b)
 void again_keys(const struct outcome *before, const struct outcome *outcome, int64_t *logical_key,
                 int64_t *case_key)
 {
-    *logical_key += before == NULL || scenario_id_compare_logical(before->scenario_id,
-                                                                  outcome->scenario_id) != 0;
+    *logical_key += before == NULL ||
+                    scenario_id_compare_logical(before->scenario_id, outcome->scenario_id) != 0;
     *case_key += before == NULL || strcmp(before->scenario_id, outcome->scenario_id) != 0 ||
                  strcmp(before->planner, outcome->planner) != 0;
 }

@@ -9,11 +9,11 @@
 #include "scenarios/scenarios.h"
 
 struct again {
-    struct store *store;                            /* borrowed, like all that follows */
-    const char *url;                                /* of the store, as the user names it */
+    struct store *store; /* borrowed, like all that follows */
+    const char *url;     /* of the store, as the user names it */
     const struct planner_confinement *confinement;
-    struct models *models;                          /* NULL: learned worlds cannot be asked */
-    bool truth;                                     /* worlds that generate are the object world */
+    struct models *models; /* NULL: learned worlds cannot be asked */
+    bool truth;            /* worlds that generate are the object world */
     struct replay_planner planner;
     struct job_spec spec; /* the runner's, with the hash of its planner */
 };

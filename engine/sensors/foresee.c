@@ -291,8 +291,8 @@ static void go_on(uint32_t draw, uint32_t i, const struct scene *now, double acc
     accel_mps2 += (on_foot ? 0.3 : 0.7) * noise(draw, i, 8);
     turn_radps += (on_foot ? 0.2 : 0.006) * noise(draw, i, 12);
     for (uint32_t k = 0; k < CONSTANT_POINTS; k++) {
-        points[k] = (struct trajectory_point){(now->tick + k) * TICK_S, x_m, y_m, heading_rad,
-                                              speed_mps};
+        points[k] =
+            (struct trajectory_point){(now->tick + k) * TICK_S, x_m, y_m, heading_rad, speed_mps};
         double next_mps = dmath_max(speed_mps + accel_mps2 * TICK_S, 0.0);
         double step_s = TICK_S;
         double s;
@@ -335,8 +335,8 @@ static enum status see_frames(const struct prepared *prepared, const struct scen
         if (agent->behaviour == BEHAVIOUR_STATIC || !now->agents[i].present) {
             continue;
         }
-        double turn_rad = dmath_wrap_angle(next->agents[i].pose.heading_rad -
-                                           now->agents[i].pose.heading_rad);
+        double turn_rad =
+            dmath_wrap_angle(next->agents[i].pose.heading_rad - now->agents[i].pose.heading_rad);
         if (constant) {
             go_on(draw, i, now, self->accel_mps2[i], turn_rad / TICK_S,
                   &self->points[(size_t)i * CONSTANT_POINTS], agent);

@@ -51,9 +51,10 @@ static void what_is_written_is_known_to_one_model(void)
     EXPECT_INT(found.models[TRAFFIC_MODEL_WRITTEN].failed, 3);
     EXPECT_INT(found.models[TRAFFIC_MODEL_WRITTEN].failing, 7);
     EXPECT_INT(found.models[TRAFFIC_MODEL_IDM].failed, 0);
-    struct futures_share all = futures_share_all(&found);
+    struct futures_share all = futures_share_over(&found, FUTURES_ALL);
     EXPECT(all.value > 0.2 && all.value < 0.8);
     EXPECT_INT(futures_answer(&all), FUTURES_UNDECIDED);
+    EXPECT(futures_share_over(&found, FUTURES_FORESEEN).value < all.value);
 }
 
 static void what_has_begun_is_foreseen(void)
@@ -86,22 +87,23 @@ static void the_interval_has_that_of_each_model(void)
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
         found.models[m] = (struct futures_of_model){.passed = 16};
     }
-    struct futures_share all = futures_share_all(&found);
+    struct futures_share all = futures_share_over(&found, FUTURES_ALL);
     EXPECT_NEAR(all.value, 0, 0);
     EXPECT_NEAR(all.high, 1.959964 * 1.959964 / (16 + 1.959964 * 1.959964), 1e-6);
     EXPECT_INT(futures_answer(&all), FUTURES_PASS);
     found.models[TRAFFIC_MODEL_DRIVERS] = (struct futures_of_model){.failed = 16};
-    all = futures_share_all(&found);
+    all = futures_share_over(&found, FUTURES_ALL);
     EXPECT_NEAR(all.value, 0.25, 1e-12);
     EXPECT(all.low == 0 && all.high == 1);
     EXPECT_INT(futures_answer(&all), FUTURES_UNDECIDED);
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
         found.models[m] = (struct futures_of_model){.passed = 1, .failed = 15};
     }
-    all = futures_share_all(&found);
+    all = futures_share_over(&found, FUTURES_ALL);
     EXPECT_INT(futures_answer(&all), FUTURES_FAIL);
-    found.models[TRAFFIC_MODEL_IDM] = (struct futures_of_model){.without = 16}; /* it says nothing */
-    all = futures_share_all(&found);
+    found.models[TRAFFIC_MODEL_IDM] =
+        (struct futures_of_model){.without = 16}; /* it says nothing */
+    all = futures_share_over(&found, FUTURES_ALL);
     EXPECT_NEAR(all.value, 15.0 / 16, 1e-12);
     EXPECT_INT(futures_answer(&all), FUTURES_UNDECIDED);
 }

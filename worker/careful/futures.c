@@ -121,27 +121,28 @@ struct futures_share futures_share_of(const struct futures *futures, enum traffi
     return share;
 }
 
-struct futures_share futures_share_all(const struct futures *futures)
+struct futures_share futures_share_over(const struct futures *futures, uint32_t models)
 {
     struct futures_share all = {.value = NAN, .low = 1.0, .high = 0.0};
     double sum = 0.0;
-    uint32_t models = 0;
+    uint32_t count = 0;
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
+        if ((models >> m & 1) == 0) {
+            continue;
+        }
         struct futures_share share = futures_share_of(futures, (enum traffic_model)m);
         all.low = fmin(all.low, share.low);
         all.high = fmax(all.high, share.high);
         if (!isnan(share.value)) {
             sum += share.value;
-            models++;
+            count++;
         }
     }
-    all.value = models > 0 ? sum / models : NAN;
+    all.value = count > 0 ? sum / count : NAN;
     return all;
 }
 
 enum futures_answer futures_answer(const struct futures_share *share)
 {
-    return share->high < 0.5  ? FUTURES_PASS
-           : share->low > 0.5 ? FUTURES_FAIL
-                              : FUTURES_UNDECIDED;
+    return share->high < 0.5 ? FUTURES_PASS : share->low > 0.5 ? FUTURES_FAIL : FUTURES_UNDECIDED;
 }

@@ -33,11 +33,11 @@ struct futures_of_model {
 };
 
 struct futures {
-    bool same;                  /* the drive, run again, is what its outcome says */
-    bool begun;                 /* it lasts until the tick, else nothing below holds */
-    enum verdict verdict;       /* of the drive, run again */
-    enum verdict nominal;       /* of the one nominal future of default drivers */
-    uint32_t draws;             /* of each model */
+    bool same;            /* the drive, run again, is what its outcome says */
+    bool begun;           /* it lasts until the tick, else nothing below holds */
+    enum verdict verdict; /* of the drive, run again */
+    enum verdict nominal; /* of the one nominal future of default drivers */
+    uint32_t draws;       /* of each model */
     struct futures_of_model models[TRAFFIC_MODEL_COUNT];
 };
 
@@ -56,8 +56,12 @@ struct futures_share {
 /* Of one model: Wilson's interval of its draws. */
 struct futures_share futures_share_of(const struct futures *futures, enum traffic_model model);
 
-/* Of all of them, each with the same weight. */
-struct futures_share futures_share_all(const struct futures *futures);
+/* Of several models, a bit each; each has the same weight. */
+enum {
+    FUTURES_ALL = (1 << TRAFFIC_MODEL_COUNT) - 1,
+    FUTURES_FORESEEN = FUTURES_ALL & ~(1 << TRAFFIC_MODEL_WRITTEN), /* not knowing the scenario */
+};
+struct futures_share futures_share_over(const struct futures *futures, uint32_t models);
 
 /* What they say of the drive, by an interval on one side of a half. */
 enum futures_answer { FUTURES_UNDECIDED = 0, FUTURES_PASS, FUTURES_FAIL, FUTURES_ANSWERS };
