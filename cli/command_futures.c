@@ -168,6 +168,7 @@ struct scores {
     int64_t failed;
     double base;
     struct calibration of[FORECAST_COUNT];
+    struct calibration foreseen_beside_one; /* future of default drivers */
 };
 
 static double forecast(const struct futures *found, int which)
@@ -218,6 +219,19 @@ static void count_drive(const struct future_drive *drive, struct scores *scores)
     }
 }
 
+static void score(const struct future_drive *drive, int64_t logical_key, int64_t case_key,
+                  struct scores *scores)
+{
+    bool failed = drive->outcome.verdict == VERDICT_FAIL;
+    for (int f = 0; f < FORECAST_COUNT; f++) {
+        calibration_add(&scores->of[f], logical_key, case_key, forecast(&drive->found, f),
+                        scores->base, failed);
+    }
+    calibration_add(&scores->foreseen_beside_one, logical_key, case_key,
+                    forecast(&drive->found, FORECAST_FORESEEN),
+                    forecast(&drive->found, FORECAST_NOMINAL), failed);
+}
+
 static void score_all(const struct future_drives *self, struct scores *scores)
 {
     int64_t logical_key = 0;
@@ -230,10 +244,8 @@ static void score_all(const struct future_drives *self, struct scores *scores)
     for (uint32_t i = 0; i < self->count; i++) {
         const struct outcome *outcome = &self->drives[i].outcome;
         again_keys(i > 0 ? &self->drives[i - 1].outcome : NULL, outcome, &logical_key, &case_key);
-        for (int f = 0; counts(&self->drives[i]) && f < FORECAST_COUNT; f++) {
-            calibration_add(&scores->of[f], logical_key, case_key,
-                            forecast(&self->drives[i].found, f), scores->base,
-                            outcome->verdict == VERDICT_FAIL);
+        if (counts(&self->drives[i])) {
+            score(&self->drives[i], logical_key, case_key, scores);
         }
     }
 }
@@ -336,6 +348,11 @@ static void print_scores(const struct scores *scores)
                        rate_down(beside.low, 1e-4), rate_up(beside.high, 1e-4));
         }
     }
+    struct rate_difference beside = calibration_beside(&scores->foreseen_beside_one);
+    if (!isnan(beside.value)) {
+        text_print(stdout, "  foreseen less one_default %+.4f [%+.4f, %+.4f]\n", beside.value,
+                   rate_down(beside.low, 1e-4), rate_up(beside.high, 1e-4));
+    }
     text_print(stdout, "of all models together:\n");
     print_answers(scores->all);
     print_bins(&scores->of[FORECAST_ALL]);
@@ -418,10 +435,16 @@ static json_t *drive_json(const struct future_drive *drive)
     return json;
 }
 
+static json_t *beside_json(const struct calibration *calibration)
+{
+    struct rate_difference beside = calibration_beside(calibration);
+    return json_pack("{s:o, s:f, s:f}", "value", number_json(beside.value), "low", beside.low,
+                     "high", beside.high);
+}
+
 static json_t *calibration_json(const struct calibration *calibration)
 {
     struct rate_estimate score = calibration_score(calibration);
-    struct rate_difference beside = calibration_beside(calibration);
     json_t *bins = json_array();
     for (int b = 0; b < CALIBRATION_BINS; b++) {
         const struct calibration_bin *bin = &calibration->bins[b];
@@ -430,11 +453,9 @@ static json_t *calibration_json(const struct calibration *calibration)
                             (json_int_t)bin->forecasts, "failed", (json_int_t)bin->failed, "said",
                             number_json(bin->said / (double)bin->forecasts)));
     }
-    return json_pack("{s:I, s:o, s:f, s:f, s:{s:o, s:f, s:f}, s:o}", "drives",
-                     (json_int_t)calibration->forecasts, "brier", number_json(score.value), "low",
-                     score.low, "high", score.high, "less_base_rate", "value",
-                     number_json(beside.value), "low", beside.low, "high", beside.high, "bins",
-                     bins);
+    return json_pack("{s:I, s:o, s:f, s:f, s:o, s:o}", "drives", (json_int_t)calibration->forecasts,
+                     "brier", number_json(score.value), "low", score.low, "high", score.high,
+                     "less_base_rate", beside_json(calibration), "bins", bins);
 }
 
 static json_t *answers_json(const struct answers answers[FUTURES_ANSWERS])
@@ -464,6 +485,8 @@ static int print_json(const struct future_drives *self, const struct scores *sco
     for (int f = 0; f < FORECAST_COUNT; f++) {
         json_object_set_new(calibration, forecast_names[f], calibration_json(&scores->of[f]));
     }
+    json_object_set_new(calibration, "foreseen_less_one_default",
+                        beside_json(&scores->foreseen_beside_one));
     json_t *settled = json_object();
     for (int a = 0; a < FUTURES_ANSWERS; a++) {
         json_object_set_new(settled, futures_answer_names[a], json_integer(scores->settled[a]));

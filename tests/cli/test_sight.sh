@@ -117,6 +117,7 @@ scores = later["calibration"]
 assert later["base_rate"] == 0.5 and scores["written"]["brier"] == 0 and scores["written"]["less_base_rate"]["value"] == -0.25
 assert scores["one_default"]["brier"] == 0 and json.load(open("first.json"))["calibration"]["one_default"]["brier"] == 0.5
 assert later["answers"]["all"] == {"undecided": {"drives": 0, "failed": 0}, "pass": {"drives": 1, "failed": 0}, "fail": {"drives": 1, "failed": 1}}
+assert scores["foreseen_less_one_default"]["value"] == 0
 assert sum(b["drives"] for b in scores["all"]["bins"]) == 2 == scores["all"]["drives"]
 PY
     code 0 "$swerve" futures --store f.db --draws 6
@@ -129,7 +130,7 @@ PY
     code 2 "$swerve" futures --store f.db --at-tick 6000
 }
 
-# What the command says of a future is what a suite says of it as a branch, and replays.
+# A future, as a branch of a suite, ends as the command says, and replays.
 futures_are_branches() {
     local model branches=""
     for model in written idm drivers constant; do
@@ -151,7 +152,7 @@ PY
     says err "$.branches[0].interventions[0].model"
 }
 
-# Where student and teacher differ, the futures say who is right, or that they do not know.
+# Disagreements of student and teacher: the futures say who is right, or that they do not know.
 futures_settle_what_student_and_teacher_say() {
     brakes brakes ', "manoeuvres": [{"when": "time", "value": 0.2, "do": "speed", "speed_mps": 0, "rate_mps2": 6}]'
     sed -i 's/"horizon_s": 9/"horizon_s": 1/' brakes.json goes_on.json

@@ -63,7 +63,7 @@ enum {
 };
 struct futures_share futures_share_over(const struct futures *futures, uint32_t models);
 
-/* What they say of the drive, by an interval on one side of a half. */
+/* Answer: the verdict that an interval on one side of a half means. */
 enum futures_answer { FUTURES_UNDECIDED = 0, FUTURES_PASS, FUTURES_FAIL, FUTURES_ANSWERS };
 extern const char *const futures_answer_names[FUTURES_ANSWERS]; /* "undecided", "pass", "fail" */
 enum futures_answer futures_answer(const struct futures_share *share);
