@@ -1,13 +1,17 @@
 /*
  * Goal: forecasts are scored as their definition says, beside others of the same drives. Method:
  * few forecasts whose scores are in closed form, and drawn ones that are exact by construction.
+ *
+ *     test_calibration --coverage REPETITIONS     as docs/intervals.md has it
  */
 #include "scheduler/calibration.h"
 #include "tests/harness.h"
-
-#include "base/rng.h"
+#include "tests/scheduler/draws.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static void scores_are_mean_squares(void)
 {
@@ -57,8 +61,105 @@ static void what_is_true_is_better_than_the_base_rate(void)
     }
 }
 
-int main(void)
+/* ---- how often intervals hold the truth ---- */
+
+/* Logical scenarios of 1 to `cases` cases. A case is said to fail with p = u^skew, u uniform, and
+ * does with p times `wrong`, at most 1. Cases of one logical scenario share u with chance `alike`,
+ * and with it the chance that decides. The other forecast always says 0.2. */
+struct world {
+    int logical;
+    int cases;
+    double skew;
+    double wrong;
+    double alike;
+};
+
+#define OTHER 0.2
+
+static double chance(const struct world *world, double probability)
 {
-    return TEST_RUN(TEST(scores_are_mean_squares), TEST(seeds_of_a_case_are_no_further_draws),
+    return fmin(probability * world->wrong, 1.0);
+}
+
+static void draw_world(const struct world *world, struct calibration *of)
+{
+    int64_t case_key = 0;
+    *of = (struct calibration){0};
+    for (int l = 1; l <= world->logical; l++) {
+        int cases = 1 + (int)(draw_uniform() * world->cases);
+        double shared = draw_uniform();
+        double shared_fate = draw_uniform();
+        for (int c = 0; c < cases; c++) {
+            bool alike = draw_uniform() < world->alike;
+            double probability = pow(alike ? shared : draw_uniform(), world->skew);
+            double fate = alike ? shared_fate : draw_uniform();
+            calibration_add(of, l, ++case_key, probability, OTHER,
+                            fate < chance(world, probability));
+        }
+    }
+}
+
+/* Shares in percent of repetitions whose interval holds the truth: of the score, and of the
+ * difference. */
+static void coverage(const struct world *world, int repetitions, double held[2])
+{
+    enum { POINTS = 100000 };
+    double score = 0.0;
+    double other = 0.0;
+    for (int i = 0; i < POINTS; i++) {
+        double probability = pow((i + 0.5) / POINTS, world->skew);
+        double fails = chance(world, probability);
+        score += (probability * probability - 2 * probability * fails + fails) / POINTS;
+        other += (OTHER * OTHER - 2 * OTHER * fails + fails) / POINTS;
+    }
+    held[0] = held[1] = 0.0;
+    for (int r = 0; r < repetitions; r++) {
+        struct calibration of;
+        draw_world(world, &of);
+        struct rate_estimate of_score = calibration_score(&of);
+        struct rate_difference beside = calibration_beside(&of);
+        held[0] += (of_score.low <= score && score <= of_score.high) * 100.0 / repetitions;
+        held[1] +=
+            (beside.low <= score - other && score - other <= beside.high) * 100.0 / repetitions;
+    }
+}
+
+static void intervals_cover_the_truth(void)
+{
+    const struct world worlds[] = {{40, 1, 4, 1, 0}, {40, 4, 2, 1.5, 0.7}, {150, 3, 8, 2, 0.5}};
+    for (uint32_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
+        double held[2];
+        draws_state = i;
+        coverage(&worlds[i], 400, held);
+        EXPECT(held[0] >= 90 && held[1] >= 90);
+    }
+}
+
+static int coverage_table(int repetitions)
+{
+    static const int logical[] = {20, 40, 150};
+    static const int cases[] = {1, 4};
+    static const double skews[] = {1, 4, 10};
+    static const double wrongs[] = {0.5, 1, 2};
+    printf("logical,cases,skew,wrong,alike,score,difference\n");
+    for (int i = 0; i < 3 * 2 * 3 * 3 * 2; i++) {
+        struct world world = {logical[i % 3], cases[i / 3 % 2], skews[i / 6 % 3],
+                              wrongs[i / 18 % 3], i / 54 % 2 == 0 ? 0 : 0.7};
+        double held[2];
+        draws_state = (uint64_t)i;
+        coverage(&world, repetitions, held);
+        printf("%d,%d,%g,%g,%g,%.2f,%.2f\n", world.logical, world.cases, world.skew, world.wrong,
+               world.alike, held[0], held[1]);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--coverage") == 0) {
+        return coverage_table(atoi(argv[2]));
+    }
+    return TEST_RUN(TEST(intervals_cover_the_truth), TEST(scores_are_mean_squares),
+                    TEST(seeds_of_a_case_are_no_further_draws),
                     TEST(what_is_true_is_better_than_the_base_rate));
 }

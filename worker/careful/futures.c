@@ -116,7 +116,7 @@ struct futures_share futures_share_of(const struct futures *futures, enum traffi
     double drives = (double)of->passed + of->failed;
     if (drives > 0) {
         share.value = of->failed / drives;
-        rate_wilson(share.value, drives, RATE_Z95, &share.low, &share.high);
+        rate_interval(share.value, drives, &share.low, &share.high);
     }
     return share;
 }

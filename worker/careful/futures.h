@@ -53,7 +53,7 @@ struct futures_share {
     double high;
 };
 
-/* Of one model: Wilson's interval of its draws. */
+/* Of one model: the interval of its draws (rate_interval). */
 struct futures_share futures_share_of(const struct futures *futures, enum traffic_model model);
 
 /* Of several models, a bit each; each has the same weight. */
