@@ -169,6 +169,7 @@ struct scores {
     double base;
     struct calibration of[FORECAST_COUNT];
     struct calibration foreseen_beside_one; /* future of default drivers */
+    struct paired_cluster *clusters;        /* owned */
 };
 
 static double forecast(const struct futures *found, int which)
@@ -232,11 +233,26 @@ static void score(const struct future_drive *drive, int64_t logical_key, int64_t
                     forecast(&drive->found, FORECAST_NOMINAL), failed);
 }
 
+/* Clusters of all calibrations: of one after the other. The caller frees scores->clusters. */
+static enum status scores_init(const struct future_drives *self, struct scores *scores,
+                               struct error *error)
+{
+    size_t count = (size_t)self->count + 1;
+    *scores = (struct scores){0};
+    scores->clusters = calloc((FORECAST_COUNT + 1) * count, sizeof *scores->clusters);
+    TRY(memory_check(scores->clusters, error, "calibration"));
+    for (size_t f = 0; f <= FORECAST_COUNT; f++) {
+        struct calibration *of = f < FORECAST_COUNT ? &scores->of[f] : &scores->foreseen_beside_one;
+        of->clusters = &scores->clusters[f * count];
+        of->cluster_max = (uint32_t)count;
+    }
+    return STATUS_OK;
+}
+
 static void score_all(const struct future_drives *self, struct scores *scores)
 {
     int64_t logical_key = 0;
     int64_t case_key = 0;
-    *scores = (struct scores){0};
     for (uint32_t i = 0; i < self->count; i++) {
         count_drive(&self->drives[i], scores);
     }
@@ -333,6 +349,7 @@ static void print_bins(const struct calibration *calibration)
 
 static void print_scores(const struct scores *scores)
 {
+    char text[PAIRED_TEXT_BYTES];
     text_print(stdout,
                "\ncalibration: %lld of %lld drives failed (%.1f%%), Brier score of that "
                "share %.4f; 0 is exact\n",
@@ -341,18 +358,15 @@ static void print_scores(const struct scores *scores)
     text_print(stdout, "  %-12s %6s %8s %22s\n", "forecast", "drives", "Brier", "less the share's");
     for (int f = 0; f < FORECAST_COUNT; f++) {
         const struct calibration *of = &scores->of[f];
-        struct rate_difference beside = calibration_beside(of);
+        const struct paired_mean beside = calibration_beside(of);
         if (of->forecasts > 0) {
-            text_print(stdout, "  %-12s %6lld %8.4f %+9.4f [%+.4f, %+.4f]\n", forecast_names[f],
-                       (long long)of->forecasts, calibration_score(of).value, beside.value,
-                       rate_down(beside.low, 1e-4), rate_up(beside.high, 1e-4));
+            text_print(stdout, "  %-12s %6lld %8.4f %s\n", forecast_names[f],
+                       (long long)of->forecasts, calibration_score(of),
+                       paired_mean_text(&beside, text));
         }
     }
-    struct rate_difference beside = calibration_beside(&scores->foreseen_beside_one);
-    if (!isnan(beside.value)) {
-        text_print(stdout, "  foreseen less one_default %+.4f [%+.4f, %+.4f]\n", beside.value,
-                   rate_down(beside.low, 1e-4), rate_up(beside.high, 1e-4));
-    }
+    const struct paired_mean beside = calibration_beside(&scores->foreseen_beside_one);
+    text_print(stdout, "  foreseen less one_default %s\n", paired_mean_text(&beside, text));
     text_print(stdout, "of all models together:\n");
     print_answers(scores->all);
     print_bins(&scores->of[FORECAST_ALL]);
@@ -385,7 +399,7 @@ static void print_text(const struct future_drives *self, const struct scores *sc
 
 static json_t *number_json(double value)
 {
-    return isnan(value) ? json_null() : json_real(value);
+    return !isfinite(value) ? json_null() : json_real(value);
 }
 
 static json_t *share_json(const struct futures_share *share)
@@ -437,14 +451,13 @@ static json_t *drive_json(const struct future_drive *drive)
 
 static json_t *beside_json(const struct calibration *calibration)
 {
-    struct rate_difference beside = calibration_beside(calibration);
-    return json_pack("{s:o, s:f, s:f}", "value", number_json(beside.value), "low", beside.low,
-                     "high", beside.high);
+    const struct paired_mean beside = calibration_beside(calibration);
+    return json_pack("{s:o, s:o, s:o}", "value", number_json(beside.value), "low",
+                     number_json(beside.low), "high", number_json(beside.high));
 }
 
 static json_t *calibration_json(const struct calibration *calibration)
 {
-    struct rate_estimate score = calibration_score(calibration);
     json_t *bins = json_array();
     for (int b = 0; b < CALIBRATION_BINS; b++) {
         const struct calibration_bin *bin = &calibration->bins[b];
@@ -453,9 +466,9 @@ static json_t *calibration_json(const struct calibration *calibration)
                             (json_int_t)bin->forecasts, "failed", (json_int_t)bin->failed, "said",
                             number_json(bin->said / (double)bin->forecasts)));
     }
-    return json_pack("{s:I, s:o, s:f, s:f, s:o, s:o}", "drives", (json_int_t)calibration->forecasts,
-                     "brier", number_json(score.value), "low", score.low, "high", score.high,
-                     "less_base_rate", beside_json(calibration), "bins", bins);
+    return json_pack("{s:I, s:o, s:o, s:o}", "drives", (json_int_t)calibration->forecasts, "brier",
+                     number_json(calibration_score(calibration)), "less_base_rate",
+                     beside_json(calibration), "bins", bins);
 }
 
 static json_t *answers_json(const struct answers answers[FUTURES_ANSWERS])
@@ -502,27 +515,28 @@ static int print_json(const struct future_drives *self, const struct scores *sco
 
 /* ---- the command ---- */
 
-static int finish(struct future_drives *self, enum status status, const struct error *error)
+static int finish(struct future_drives *self, struct scores *scores, enum status status,
+                  const struct error *error)
 {
     int code = 0;
     if (status == STATUS_OK) {
-        struct scores scores;
-        score_all(self, &scores);
+        score_all(self, scores);
         if (self->json) {
-            code = print_json(self, &scores);
+            code = print_json(self, scores);
         } else {
-            print_text(self, &scores);
+            print_text(self, scores);
         }
-        if (scores.different > 0) {
+        if (scores->different > 0) {
             text_print(stderr,
                        "swerve: %lld drive%s not what is stored when driven again, and left out: "
                        "swerve replay says why\n",
-                       (long long)scores.different, scores.different == 1 ? " is" : "s are");
+                       (long long)scores->different, scores->different == 1 ? " is" : "s are");
             code = code == 0 ? 1 : code;
         }
     } else {
         code = cli_fail(error);
     }
+    free(scores->clusters);
     again_close(&self->again);
     free(self->drives);
     free(self->audits);
@@ -552,6 +566,7 @@ int command_futures(int argc, char **argv)
     int64_t tick = 0;
     int64_t draws = FUTURES_DRAWS;
     struct future_drives self = {.again = {.truth = true}};
+    struct scores scores = {.clusters = NULL};
     struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
@@ -584,6 +599,7 @@ int command_futures(int argc, char **argv)
     enum status status = cli_suite_id(self.again.store, self.again.url, self.suite, suite, &error);
     self.suite = suite;
     THEN(status, load_drives(&self, &error));
+    THEN(status, scores_init(&self, &scores, &error));
     THEN(status, ask_all(&self, &error));
-    return finish(&self, status, &error);
+    return finish(&self, &scores, status, &error);
 }

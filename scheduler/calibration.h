@@ -10,6 +10,7 @@
 #ifndef SWERVE_SCHEDULER_CALIBRATION_H
 #define SWERVE_SCHEDULER_CALIBRATION_H
 
+#include "scheduler/paired.h"
 #include "scheduler/rate.h"
 
 #include <stdbool.h>
@@ -23,13 +24,16 @@ struct calibration_bin {
     double said; /* sum of their probabilities */
 };
 
-/* Start from zeros. */
+/* Start from zeros but for the clusters. */
 struct calibration {
+    struct paired_cluster *clusters; /* [cluster_max] zeros, borrowed; of logical keys from 1 on */
+    uint32_t cluster_max;
     int64_t forecasts;
     int64_t failed;
-    struct rate error; /* squared */
-    struct rate more;  /* by which it is above that of the other forecast, */
-    struct rate less;  /* and below */
+    struct rate error;   /* squared */
+    int64_t case_key;    /* of the case that is still open, */
+    int64_t case_drives; /* of how many drives, */
+    double case_mean;    /* and by how much their errors are above those of the other forecast */
     struct calibration_bin bins[CALIBRATION_BINS];
 };
 
@@ -38,8 +42,10 @@ struct calibration {
 void calibration_add(struct calibration *calibration, int64_t logical_key, int64_t case_key,
                      double probability, double other, bool failed);
 
-/* The Brier score, and how much it is above the other's; below 0: better than that. */
-struct rate_estimate calibration_score(const struct calibration *calibration);
-struct rate_difference calibration_beside(const struct calibration *calibration);
+/* The Brier score; NAN without forecasts. */
+double calibration_score(const struct calibration *calibration);
+
+/* How much it is above the other's; below 0: better than that. */
+struct paired_mean calibration_beside(const struct calibration *calibration);
 
 #endif

@@ -114,6 +114,7 @@ later = json.load(open("later.json"))
 drive = {d["scenario"]: d for d in later["drives"]}["brakes"]
 assert drive["p_fail"] == 1 and drive["answer"] == "fail" and drive["one_default"] == "fail", drive
 scores = later["calibration"]
+assert scores["all"]["less_base_rate"]["low"] is None  # of two logical scenarios
 assert later["base_rate"] == 0.5 and scores["written"]["brier"] == 0 and scores["written"]["less_base_rate"]["value"] == -0.25
 assert scores["one_default"]["brier"] == 0 and json.load(open("first.json"))["calibration"]["one_default"]["brier"] == 0.5
 assert later["answers"]["all"] == {"undecided": {"drives": 0, "failed": 0}, "pass": {"drives": 1, "failed": 0}, "fail": {"drives": 1, "failed": 1}}

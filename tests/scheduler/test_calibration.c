@@ -13,16 +13,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CLUSTERS = 4000 };
+static struct paired_cluster clusters[CLUSTERS];
+
+/* One at a time: they share the clusters. */
+static struct calibration begin(void)
+{
+    memset(clusters, 0, sizeof clusters);
+    return (struct calibration){.clusters = clusters, .cluster_max = CLUSTERS};
+}
+
 static void scores_are_mean_squares(void)
 {
-    struct calibration of = {0};
+    struct calibration of = begin();
     calibration_add(&of, 1, 1, 0.0, 0.5, false);
     calibration_add(&of, 2, 2, 1.0, 0.5, true);
     calibration_add(&of, 3, 3, 0.3, 0.5, true);
     calibration_add(&of, 4, 4, NAN, 0.5, true);
     EXPECT_INT(of.forecasts, 3);
     EXPECT_INT(of.failed, 2);
-    EXPECT_NEAR(calibration_score(&of).value, 0.49 / 3, 1e-12);
+    EXPECT_NEAR(calibration_score(&of), 0.49 / 3, 1e-12);
     EXPECT_NEAR(calibration_beside(&of).value, 0.49 / 3 - 0.25, 1e-12);
     EXPECT_INT(of.bins[0].forecasts, 1);
     EXPECT_INT(of.bins[0].failed, 0);
@@ -32,20 +42,21 @@ static void scores_are_mean_squares(void)
 
 static void seeds_of_a_case_are_no_further_draws(void)
 {
-    struct calibration of = {0};
+    struct calibration of = begin();
     calibration_add(&of, 1, 1, 1.0, 0.0, true);
     for (int i = 0; i < 9; i++) {
         calibration_add(&of, 2, 2, 1.0, 0.0, false);
     }
-    EXPECT_NEAR(calibration_score(&of).value, 0.5, 1e-12);
-    EXPECT_INT(calibration_score(&of).logical, 2);
+    EXPECT_NEAR(calibration_score(&of), 0.5, 1e-12);
+    EXPECT_NEAR(calibration_beside(&of).value, 0.0, 1e-12); /* 1 better, 1 worse */
+    EXPECT_INT(calibration_beside(&of).clusters, 2);
 }
 
 /* Drives fail as often as said: the score is that of the truth, and below the base rate's. */
 static void what_is_true_is_better_than_the_base_rate(void)
 {
     enum { DRIVES = 4000 };
-    struct calibration of = {0};
+    struct calibration of = begin();
     double expected = 0.0;
     for (uint32_t i = 0; i < DRIVES; i++) {
         double probability = rng_uniform(1, RNG_STREAM_TEST, 0, i);
@@ -53,7 +64,7 @@ static void what_is_true_is_better_than_the_base_rate(void)
         expected += probability * (1 - probability) / DRIVES;
         calibration_add(&of, i + 1, i + 1, probability, 0.5, failed);
     }
-    EXPECT_NEAR(calibration_score(&of).value, expected, 0.015);
+    EXPECT_NEAR(calibration_score(&of), expected, 0.015);
     EXPECT(calibration_beside(&of).high < 0);
     for (int b = 0; b < CALIBRATION_BINS; b++) {
         double drives = (double)of.bins[b].forecasts;
@@ -84,7 +95,7 @@ static double chance(const struct world *world, double probability)
 static void draw_world(const struct world *world, struct calibration *of)
 {
     int64_t case_key = 0;
-    *of = (struct calibration){0};
+    *of = begin();
     for (int l = 1; l <= world->logical; l++) {
         int cases = 1 + (int)(draw_uniform() * world->cases);
         double shared = draw_uniform();
@@ -99,39 +110,33 @@ static void draw_world(const struct world *world, struct calibration *of)
     }
 }
 
-/* Shares in percent of repetitions whose interval holds the truth: of the score, and of the
- * difference. */
-static void coverage(const struct world *world, int repetitions, double held[2])
+/* Share in percent of repetitions whose interval holds the truth. */
+static double coverage(const struct world *world, int repetitions)
 {
     enum { POINTS = 100000 };
-    double score = 0.0;
-    double other = 0.0;
+    double truth = 0.0;
+    double held = 0.0;
     for (int i = 0; i < POINTS; i++) {
         double probability = pow((i + 0.5) / POINTS, world->skew);
         double fails = chance(world, probability);
-        score += (probability * probability - 2 * probability * fails + fails) / POINTS;
-        other += (OTHER * OTHER - 2 * OTHER * fails + fails) / POINTS;
+        truth += (probability * probability - 2 * probability * fails) / POINTS;
+        truth -= (OTHER * OTHER - 2 * OTHER * fails) / POINTS;
     }
-    held[0] = held[1] = 0.0;
     for (int r = 0; r < repetitions; r++) {
         struct calibration of;
         draw_world(world, &of);
-        struct rate_estimate of_score = calibration_score(&of);
-        struct rate_difference beside = calibration_beside(&of);
-        held[0] += (of_score.low <= score && score <= of_score.high) * 100.0 / repetitions;
-        held[1] +=
-            (beside.low <= score - other && score - other <= beside.high) * 100.0 / repetitions;
+        struct paired_mean beside = calibration_beside(&of);
+        held += (beside.low <= truth && truth <= beside.high) * 100.0 / repetitions;
     }
+    return held;
 }
 
 static void intervals_cover_the_truth(void)
 {
     const struct world worlds[] = {{40, 1, 4, 1, 0}, {40, 4, 2, 1.5, 0.7}, {150, 3, 8, 2, 0.5}};
     for (uint32_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
-        double held[2];
         draws_state = i;
-        coverage(&worlds[i], 400, held);
-        EXPECT(held[0] >= 90 && held[1] >= 90);
+        EXPECT(coverage(&worlds[i], 400) >= 90);
     }
 }
 
@@ -141,15 +146,13 @@ static int coverage_table(int repetitions)
     static const int cases[] = {1, 4};
     static const double skews[] = {1, 4, 10};
     static const double wrongs[] = {0.5, 1, 2};
-    printf("logical,cases,skew,wrong,alike,score,difference\n");
+    printf("logical,cases,skew,wrong,alike,held\n");
     for (int i = 0; i < 3 * 2 * 3 * 3 * 2; i++) {
         struct world world = {logical[i % 3], cases[i / 3 % 2], skews[i / 6 % 3],
                               wrongs[i / 18 % 3], i / 54 % 2 == 0 ? 0 : 0.7};
-        double held[2];
         draws_state = (uint64_t)i;
-        coverage(&world, repetitions, held);
-        printf("%d,%d,%g,%g,%g,%.2f,%.2f\n", world.logical, world.cases, world.skew, world.wrong,
-               world.alike, held[0], held[1]);
+        printf("%d,%d,%g,%g,%g,%.2f\n", world.logical, world.cases, world.skew, world.wrong,
+               world.alike, coverage(&world, repetitions));
     }
     return 0;
 }
