@@ -43,6 +43,8 @@ enum status drive_foresee(struct drive *drive, struct error *error);
 /* One tick: agents (if `traffic`) act on what was, then ego moves. */
 void drive_step(struct drive *drive, const struct action *action, bool traffic);
 
+/* Interventions on everybody but ego. `traffic` makes ways for the agents, which takes memory: the
+ * only one that does. */
 enum status drive_intervene(struct drive *drive, const struct intervention *intervention,
                             struct error *error);
 
