@@ -45,7 +45,7 @@ void calibration_add(struct calibration *calibration, int64_t logical_key, int64
 /* The Brier score; NAN without forecasts. */
 double calibration_score(const struct calibration *calibration);
 
-/* How much it is above the other's; below 0: better than that. */
+/* Difference to the other's score: below 0 it is better than that. */
 struct paired_mean calibration_beside(const struct calibration *calibration);
 
 #endif
