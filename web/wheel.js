@@ -306,6 +306,8 @@
     else if (message.type === "frame") onFrame(message);
     else if (message.type === "outcome") onOutcome(message.outcome);
     else if (message.type === "saved") onSaved(message);
+    else if (message.type === "moving") tell(`${message.text}.`, "bad");
+    else if (message.type === "moved") tell("Another worker goes on with the session.", "good");
     else if (message.type === "error") tell(message.text, "bad");
   };
 

@@ -30,9 +30,13 @@ enum envelope_kind {
                             sessions it has time for in all, in digits */
     ENVELOPE_SHOW,       /* worker: a frame */
     ENVELOPE_TAKEN,      /* worker: one more message of the client is obeyed; the text is the name
-                            under which its session is kept, "": it is not */
+                            under which its session is kept, "": it is not; after ENVELOPE_GO_ON
+                            with a line feed and its state behind it. Session 0: it takes up
+                            sessions of workers that say the same text */
     ENVELOPE_ASK,        /* relay: the document of that scenario, for ENVELOPE_SAY .. */
     ENVELOPE_CLOSE, /* .. or this with why not; worker: nor is there room; relay: it has gone */
+    ENVELOPE_GO_ON, /* relay, to a worker that takes up sessions: as ENVELOPE_OPEN; with a line feed
+                       and what ENVELOPE_TAKEN told behind it, the session that is to go on */
     ENVELOPE_KINDS
 };
 

@@ -34,6 +34,8 @@ struct relayed {
     uint64_t session;
     struct lane *lane;
     struct talk *talk;
+    bool tells;         /* the relay what another worker needs to go on */
+    char *name, *state; /* of a session of another worker, which goes on here; owned; NULL: none */
     pthread_cond_t changed;
     char *box[ENVELOPE_AHEAD];
     uint32_t first, count;
@@ -94,20 +96,43 @@ static void end_session(struct relayed *one)
     pthread_cond_broadcast(&relay->changed);
     pthread_mutex_unlock(&relay->lock);
     pthread_cond_destroy(&one->changed);
+    free(one->name);
+    free(one->state);
     free(one);
+}
+
+/* Greets the client, or goes on with its session. False: it cannot, and the relay is told why. */
+static bool begin_talk(struct relayed *one)
+{
+    struct error error;
+    if (one->name == NULL) {
+        talk_attach(one->talk, one->lane);
+        return true;
+    }
+    lane_hold(one->lane, true); /* one frame is shown of it, the last */
+    enum status status = talk_take_up(one->talk, one->lane, one->name, one->state, &error);
+    lane_hold(one->lane, false);
+    if (status != STATUS_OK) {
+        log_event(one->relay->options.logger, LOG_WARNING, "session %s does not go on here: %s",
+                  one->name, error.text);
+        lane_close(one->lane, ENVELOPE_CLOSE, strdup(error.text));
+        one->lane = NULL;
+    }
+    return status == STATUS_OK;
 }
 
 static void *run_session(void *context)
 {
     struct relayed *one = context;
     struct session_relay *relay = one->relay;
-    talk_attach(one->talk, one->lane);
+    bool begun = begin_talk(one);
     pthread_mutex_lock(&relay->lock);
-    for (char *text; (text = next_message(one)) != NULL;) {
+    for (char *text; begun && (text = next_message(one)) != NULL;) {
         pthread_mutex_unlock(&relay->lock);
         lane_hold(one->lane, true);
         talk_message(one->talk, text, strlen(text));
-        wire_put(one->lane, ENVELOPE_TAKEN, strdup(talk_kept(one->talk)));
+        wire_put(one->lane, ENVELOPE_TAKEN,
+                 one->tells ? talk_state(one->talk) : strdup(talk_kept(one->talk)));
         lane_hold(one->lane, false);
         free(text);
         pthread_mutex_lock(&relay->lock);
@@ -117,11 +142,45 @@ static void *run_session(void *context)
     return NULL;
 }
 
+/* Cuts off a text what is behind its first line; NULL: nothing is. */
+static char *next_line(char *text)
+{
+    char *end = text != NULL ? strchr(text, '\n') : NULL;
+    if (end != NULL) {
+        *end++ = '\0';
+    }
+    return end;
+}
+
+/* Session of another worker, whose name and state come behind the tenant; none: a new one. */
+static enum status take_luggage(struct relayed *one, char *lines, struct error *error)
+{
+    char *state = next_line(lines);
+    if (lines != NULL) {
+        one->name = strdup(lines);
+        one->state = strdup(state != NULL ? state : "");
+        TRY(memory_check(one->name, error, "session: out of memory"));
+        TRY(memory_check(one->state, error, "session: out of memory"));
+    }
+    return STATUS_OK;
+}
+
+static void free_session(struct relayed *one)
+{
+    if (one != NULL) {
+        talk_destroy(one->talk);
+        free(one->name);
+        free(one->state);
+        free(one);
+    }
+}
+
 /* With the lock held, on the wire's thread, whose signals are blocked. */
 static enum status begin_session(struct session_relay *relay, const struct envelope *open,
                                  struct error *error)
 {
     char *tenant = envelope_text(open);
+    char *luggage = open->kind == ENVELOPE_GO_ON ? next_line(tenant) : NULL;
     pthread_t thread;
     struct relayed *one = NULL;
     /* Those that are about to end count. */
@@ -134,12 +193,14 @@ static enum status begin_session(struct session_relay *relay, const struct envel
         status = memory_check(one, error, "session: out of memory");
     }
     THEN(status, memory_check(tenant, error, "session: out of memory"));
+    THEN(status, take_luggage(one, luggage, error));
     THEN(status, talk_create(relay->options.talk, tenant, &one->talk, error));
     THEN(status, lane_open(relay->wire, open->session, &one->lane, error));
     free(tenant);
     if (status == STATUS_OK) {
         one->relay = relay;
         one->session = open->session;
+        one->tells = open->kind == ENVELOPE_GO_ON;
         pthread_cond_init(&one->changed, NULL);
         one->next = relay->sessions;
         relay->sessions = one;
@@ -154,10 +215,7 @@ static enum status begin_session(struct session_relay *relay, const struct envel
         lane_close(one->lane, 0, NULL);
         status = error_set(error, STATUS_NO_MEMORY, "session: no thread for it");
     }
-    if (one != NULL) {
-        talk_destroy(one->talk);
-        free(one);
-    }
+    free_session(one);
     return status;
 }
 
@@ -246,7 +304,7 @@ static enum status obey(struct session_relay *relay, const struct envelope *enve
                         struct error *error)
 {
     struct relayed *one = session_of(relay, envelope->session);
-    if (envelope->kind == ENVELOPE_OPEN && one == NULL) {
+    if ((envelope->kind == ENVELOPE_OPEN || envelope->kind == ENVELOPE_GO_ON) && one == NULL) {
         struct error why;
         if (begin_session(relay, envelope, &why) != STATUS_OK) {
             say_once(relay, envelope->session, ENVELOPE_CLOSE, strdup(why.text));
@@ -359,13 +417,24 @@ static void tell_room(void *context)
     }
 }
 
+/* Tells a relay, which may be too old to listen, whose sessions this worker takes up; before it
+ * attaches, for the lane that was opened last sends first. */
+static void say_kin(struct session_relay *relay)
+{
+    char kin[SHA256_HEX_BYTES];
+    interactive_kin(relay->options.talk->pool, kin);
+    if (kin[0] != '\0') {
+        say_once(relay, 0, ENVELOPE_TAKEN, strdup(kin));
+    }
+}
+
 /* Attached until the connection ends. */
 static enum status serve_once(struct session_relay *relay, struct error *error)
 {
     struct http_dial *dial = NULL;
     struct wire *wire = NULL;
     struct wire_options options = {
-        /* Of the relay: a client's message, or a scenario's id. */
+        /* Of the relay: a client's message, a session to go on with, or a scenario's id. */
         .message_max = ENVELOPE_HEAD_BYTES + WIRE_MESSAGE_BYTES,
         .envelope = take_envelope,
         .look = tell_room,
@@ -377,6 +446,7 @@ static enum status serve_once(struct session_relay *relay, struct error *error)
     if (status == STATUS_OK) {
         set_wire(relay, wire);
         say_once(relay, 0, ENVELOPE_ATTACH, describe(relay));
+        say_kin(relay);
         relay->room = relay->options.places; /* as one is taken to have who says nothing */
         announce(relay);
         wire_run(wire);

@@ -1,6 +1,6 @@
 /*
  * A worker of sessions: it attaches to a store's server by one WebSocket that it opens itself, and
- * serves those whom the server relays (store/server/relay.h) as the server of sessions serves those
+ * serves those whom the server relays (store/relay/relay.h) as the server of sessions serves those
  * who come here. When the connection ends so do its sessions, and it attaches again, after longer
  * pauses while that fails.
  */

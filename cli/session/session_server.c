@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "cli/session/session_metrics.h"
 #include "report/drive_json.h"
+#include "store/relay/http_socket.h"
 #include "store/server/http_connections.h"
-#include "store/server/http_socket.h"
 #include "store/server/web/web.h"
 
 #include <microhttpd.h>

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/jpeg/jpeg_encode.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "schemas/json_read.h"
 #include "schemas/json_record.h"
 
@@ -19,8 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+enum { ACCEL_MIN = -50, ACCEL_MAX = 50, STEER_MIN = -2, STEER_MAX = 2 }; /* m/s2, rad */
+enum { LET_GO_MS = 1000, LET_GO_TRIES = 50 };
 enum {
     NAME_BYTES = 65,
     SAVES_MAX = 1000,
@@ -38,6 +42,8 @@ struct talk {
     struct lane *lane;
     struct seat *seat; /* NULL: no session yet */
     uint64_t seed;
+    struct interactive_wish wish; /* of the seat: its terms, see terms_of(); the rest is unset */
+    uint32_t turned; /* ways back that are driven though they are still to be asked for */
     char tenant[LIMIT_ID_BYTES];
     uint8_t pictures[SWERVE_ENV_CAMERA_BYTES + JPEG_BYTES];
 };
@@ -179,17 +185,51 @@ static enum status refuse_beside_resume(const struct json_cursor *message, struc
     return STATUS_OK;
 }
 
+/* Terms on which a session is driven, as members of a message; those that are not given have their
+ * usual values. */
+static enum status read_terms(const struct json_cursor *message, struct interactive_wish *out,
+                              struct error *error)
+{
+    int64_t least = 0;
+    out->rate = INTERACTIVE_RATE;
+    out->limit_ms = INTERACTIVE_LIMIT_MS;
+    TRY(json_member_number(message, "rate", false, 0.1, 1, &out->rate, error));
+    TRY(json_member_number(message, "deadline_ms", false, 1, 1000, &out->limit_ms, error));
+    TRY(json_member_integer(message, "steps_least", false, 0, LIMIT_SAMPLER_STEPS, &least, error));
+    TRY(json_member_bool(message, "model_alone", false, &out->model_alone, error));
+    TRY(json_member_bool(message, "hardware", false, &out->hardware, error));
+    out->steps_least = (uint32_t)least;
+    return STATUS_OK;
+}
+
+/* The same members. */
+static json_t *terms_of(const struct interactive_wish *wish)
+{
+    return json_pack("{s:f,s:f,s:i,s:b,s:b}", "rate", wish->rate, "deadline_ms", wish->limit_ms,
+                     "steps_least", (int)wish->steps_least, "model_alone", wish->model_alone,
+                     "hardware", wish->hardware);
+}
+
+static enum status sit(struct talk *talk, struct interactive_wish *wish, struct error *error)
+{
+    const struct interactive_listener listener = {show_frame, show_failure, talk};
+    wish->instead = talk->seat;
+    wish->tenant = talk->tenant;
+    TRY(interactive_sit(talk->options.pool, wish, &listener, &talk->seat, error));
+    talk->seed = interactive_seed_of(talk->seat);
+    talk->wish = *wish;
+    talk->wish.resume = talk->wish.tenant = NULL;
+    talk->wish.instead = NULL;
+    talk->turned = 0;
+    return STATUS_OK;
+}
+
 /* The listener is given the first frame before "begun" is said; of what waits to be sent, texts go
  * before frames. */
 static enum status begin(struct talk *talk, const struct json_cursor *message, struct error *error)
 {
     int64_t seed = 0;
-    int64_t least = 0;
-    struct interactive_wish wish = {.rate = INTERACTIVE_RATE,
-                                    .limit_ms = INTERACTIVE_LIMIT_MS,
-                                    .instead = talk->seat,
-                                    .tenant = talk->tenant};
-    const struct interactive_listener listener = {show_frame, show_failure, talk};
+    struct interactive_wish wish = {.resume = NULL};
     char name[INTERACTIVE_NAME_BYTES];
     struct json_cursor resume = json_cursor_member(message, "resume");
     if (resume.value != NULL) {
@@ -202,15 +242,9 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
         TRY(scenario_of(talk, message, &wish.scenario, error));
     }
     TRY(json_member_integer(message, "seed", false, 0, SEED_MAX, &seed, error));
-    TRY(json_member_number(message, "rate", false, 0.1, 1, &wish.rate, error));
-    TRY(json_member_number(message, "deadline_ms", false, 1, 1000, &wish.limit_ms, error));
-    TRY(json_member_integer(message, "steps_least", false, 0, LIMIT_SAMPLER_STEPS, &least, error));
-    TRY(json_member_bool(message, "model_alone", false, &wish.model_alone, error));
-    TRY(json_member_bool(message, "hardware", false, &wish.hardware, error));
+    TRY(read_terms(message, &wish, error));
     wish.seed = (uint64_t)seed;
-    wish.steps_least = (uint32_t)least;
-    TRY(interactive_sit(talk->options.pool, &wish, &listener, &talk->seat, error));
-    talk->seed = interactive_seed_of(talk->seat);
+    TRY(sit(talk, &wish, error));
     const struct scenario *scenario =
         &interactive_document(talk->options.pool, interactive_scenario_of(talk->seat))->scenario;
     say(talk, json_pack("{s:s,s:s,s:i,s:f,s:f,s:s}", "type", "begun", "scenario", scenario->id,
@@ -218,6 +252,100 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
                         wish.limit_ms, "session", interactive_name(talk->seat)));
     return STATUS_OK;
 }
+
+/* ---- going on in place of another worker ---- */
+
+char *talk_state(const struct talk *talk)
+{
+    const char *name = talk_kept(talk);
+    const struct interactive_standing standing =
+        talk->seat != NULL ? interactive_standing(talk->seat) : (struct interactive_standing){0};
+    if (!standing.kept) {
+        return strdup(name);
+    }
+    json_t *object = terms_of(&talk->wish);
+    json_t *now = json_pack("{s:f,s:f,s:b,s:i}", "accel", standing.action.accel_mps2, "steer",
+                            standing.action.steer_rad, "paused", standing.paused, "turns",
+                            (int)(standing.turns - talk->turned));
+    bool whole = object != NULL && now != NULL && json_object_update(object, now) == 0;
+    char *state = whole ? json_dumps(object, JSON_COMPACT) : NULL;
+    size_t bytes = state != NULL ? strlen(name) + strlen(state) + sizeof "\n" : 0;
+    char *text = bytes > 0 ? malloc(bytes) : NULL;
+    if (text != NULL) {
+        snprintf(text, bytes, "%s\n%s", name, state);
+    }
+    free(state);
+    json_decref(now);
+    json_decref(object);
+    return text;
+}
+
+static enum status read_state(const struct json_cursor *state, struct interactive_wish *wish,
+                              struct interactive_standing *standing, struct error *error)
+{
+    static const char *const members[] = {"rate",     "deadline_ms", "steps_least", "model_alone",
+                                          "hardware", "accel",       "steer",       "paused",
+                                          "turns",    NULL};
+    int64_t turns = 0;
+    TRY(json_object_begin(state, members, error));
+    TRY(read_terms(state, wish, error));
+    TRY(json_member_number(state, "accel", true, ACCEL_MIN, ACCEL_MAX, &standing->action.accel_mps2,
+                           error));
+    TRY(json_member_number(state, "steer", true, STEER_MIN, STEER_MAX, &standing->action.steer_rad,
+                           error));
+    TRY(json_member_bool(state, "paused", true, &standing->paused, error));
+    TRY(json_member_integer(state, "turns", true, 0, INT32_MAX, &turns, error));
+    standing->turns = (uint32_t)turns;
+    return STATUS_OK;
+}
+
+/* Waits a little while the worker before lets go of the session: it ends as this one begins. */
+static enum status sit_behind(struct talk *talk, struct interactive_wish *wish, struct error *error)
+{
+    const struct timespec pause = {.tv_nsec = LET_GO_MS * NS_PER_MS / LET_GO_TRIES};
+    enum status status = sit(talk, wish, error);
+    for (int i = 0; i < LET_GO_TRIES && status == STATUS_BUSY; i++) {
+        nanosleep(&pause, NULL);
+        status = sit(talk, wish, error);
+    }
+    return status;
+}
+
+/* The drive goes on as it stood: a way back that was driven, and is still to be asked for, has
+ * paused it. */
+static void go_on(struct talk *talk, const struct interactive_standing *standing)
+{
+    uint32_t found = interactive_standing(talk->seat).turns;
+    talk->turned = found > standing->turns ? found - standing->turns : 0;
+    say(talk, json_pack("{s:s,s:s}", "type", "moved", "session", interactive_name(talk->seat)));
+    if (talk->turned == 0) {
+        interactive_act(talk->seat, standing->action);
+        if (!standing->paused) {
+            interactive_pause(talk->seat, false);
+        }
+    }
+}
+
+enum status talk_take_up(struct talk *talk, struct lane *lane, const char *name, const char *text,
+                         struct error *error)
+{
+    static const char file[] = "state";
+    json_t *state = NULL;
+    struct interactive_wish wish = {.resume = name};
+    struct interactive_standing standing = {.kept = true};
+    talk->lane = lane;
+    TRY(json_read_text(file, text, strlen(text), &state, error));
+    const struct json_cursor root = json_cursor_root(file, state);
+    enum status status = read_state(&root, &wish, &standing, error);
+    json_decref(state);
+    THEN(status, sit_behind(talk, &wish, error));
+    if (status == STATUS_OK) {
+        go_on(talk, &standing);
+    }
+    return status;
+}
+
+/* ---- orders ---- */
 
 /* A member that is not given holds. */
 static enum status act(struct talk *talk, const struct json_cursor *message, struct error *error)
@@ -227,8 +355,10 @@ static enum status act(struct talk *talk, const struct json_cursor *message, str
         json_cursor_member(message, "steer").value == NULL) {
         return json_fail(message, error, "expected \"accel\" or \"steer\", found neither");
     }
-    TRY(json_member_number(message, "accel", false, -50, 50, &action.accel_mps2, error));
-    TRY(json_member_number(message, "steer", false, -2, 2, &action.steer_rad, error));
+    TRY(json_member_number(message, "accel", false, ACCEL_MIN, ACCEL_MAX, &action.accel_mps2,
+                           error));
+    TRY(json_member_number(message, "steer", false, STEER_MIN, STEER_MAX, &action.steer_rad,
+                           error));
     interactive_act(talk->seat, action);
     return STATUS_OK;
 }
@@ -237,7 +367,7 @@ static enum status go(struct talk *talk, const struct json_cursor *message, stru
 {
     (void)message;
     (void)error;
-    interactive_pause(talk->seat, false);
+    interactive_pause(talk->seat, talk->turned > 0);
     return STATUS_OK;
 }
 
@@ -256,6 +386,12 @@ static enum status back(struct talk *talk, const struct json_cursor *message, st
     bool keep = false;
     TRY(json_member_integer(message, "ticks", false, 0, LIMIT_HORIZON_TICKS, &ticks, error));
     TRY(json_member_bool(message, "keep", false, &keep, error));
+    if (talk->turned > 0) { /* at the worker before */
+        talk->turned--;
+        interactive_act(talk->seat, (struct action){0});
+        interactive_pause(talk->seat, true);
+        return STATUS_OK;
+    }
     return interactive_back(talk->seat, (uint32_t)ticks, keep, error);
 }
 

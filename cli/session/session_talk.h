@@ -28,6 +28,14 @@ void talk_attach(struct talk *talk, struct lane *lane); /* and greets the client
 wire_message talk_message;
 /* Name under which its session is kept, borrowed until the next message; "": it is not. */
 const char *talk_kept(const struct talk *talk);
+/* malloc'ed: that name, and where another worker can go on with the session a line feed and what
+ * talk_take_up() wants there. NULL: out of memory. */
+char *talk_state(const struct talk *talk);
+/* In place of talk_attach(): the session of that name goes on as another worker's talk said of it,
+ * and its client is told "moved" where it was in the midst of it. Waits for its way there. BUSY,
+ * NOT_FOUND, BAD_INPUT: nothing is said. */
+enum status talk_take_up(struct talk *talk, struct lane *lane, const char *name, const char *state,
+                         struct error *error);
 void talk_destroy(struct talk *talk); /* accepts NULL */
 
 #endif

@@ -107,7 +107,8 @@ class _Socket:
 class Session:
     """One connection, one drive at a time. `cameras` are the bytes of the newest frame's cameras (left, front,
     right; 64 x 96 x 3), `windscreen` its JPEG, or b"" where the world shows none. Of a store's server KEY is a
-    driver's token, and `worker` may name the worker that drives."""
+    driver's token, and `worker` may name the worker that drives. `moves`: how often another worker took the session up, which its
+    own had kept when it went."""
 
     def __init__(self, url, timeout_s=30, worker=None):
         place = urllib.parse.urlsplit(url)
@@ -117,6 +118,7 @@ class Session:
         self.socket = _Socket(place.hostname, place.port, path, timeout_s, place.scheme == "https")
         self.cameras = self.windscreen = b""
         self.name = ""
+        self.moves = 0
         hello = self._want("hello")
         self.world = hello["world"]
         self.tiers = [(one["tier"], one["steps"]) for one in hello["tiers"]]
@@ -144,6 +146,7 @@ class Session:
             message = json.loads(data)
             if message["type"] == "error":
                 raise SessionError(message["text"])
+            self.moves += message["type"] == "moved"
             return message
 
     def _want(self, kind):

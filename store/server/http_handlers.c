@@ -296,10 +296,12 @@ enum status http_handle_metrics(struct http_exchange *exchange, struct error *er
                            &agreement, &ignored) != STATUS_OK) {
         agreement = NULL;
     }
+    json_t *relay = context->relay != NULL ? relay_figures(context->relay) : NULL;
     exchange->content = HTTP_CONTENT_METRICS;
     enum status status =
         http_metrics_text(context->metrics, exchange->store, context->connections, context->budget,
-                          agreement, &exchange->data, &exchange->data_bytes, error);
+                          agreement, relay, &exchange->data, &exchange->data_bytes, error);
+    json_decref(relay);
     json_decref(agreement);
     return status;
 }

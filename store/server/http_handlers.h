@@ -137,6 +137,9 @@ enum status http_handle_outcomes(struct http_exchange *exchange, struct error *e
 enum status http_handle_sessions(struct http_exchange *exchange, struct error *error);
 enum status http_handle_sessions_worker(struct http_exchange *exchange, struct error *error);
 enum status http_handle_session_scenario(struct http_exchange *exchange, struct error *error);
+/* The relay of sessions into the context, of so many of one tenant; 0: none. */
+enum status http_start_relay(struct http_context *context, uint32_t sessions_tenant,
+                             const struct logger *logger, struct error *error);
 enum status http_handle_drive(struct http_exchange *exchange, struct error *error);
 enum status http_handle_frames(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error);

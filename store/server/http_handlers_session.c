@@ -1,10 +1,11 @@
 /*
- * Handlers of sessions that are relayed (store/server/relay.h): who becomes one of its WebSockets,
+ * Handlers of sessions that are relayed (store/relay/relay.h): who becomes one of its WebSockets,
  * which workers are attached, and what a page draws before it begins. See http_handlers.h.
  */
 #include "schemas/json_scan.h"
+#include "store/relay/relay.h"
 #include "store/server/http_handlers.h"
-#include "store/server/relay.h"
+#include "store/server/tls.h"
 
 #include <string.h>
 
@@ -16,12 +17,34 @@ static enum status check_relay(const struct http_exchange *exchange, struct erro
                            "sessions: this server relays none (swerve serve --sessions N)");
 }
 
+static bool token_holds(void *guard, const char *token)
+{
+    return token_guard_holds(guard, token);
+}
+
+enum status http_start_relay(struct http_context *context, uint32_t sessions_tenant,
+                             const struct logger *logger, struct error *error)
+{
+    const struct relay_options options = {
+        .sessions_tenant = sessions_tenant,
+        .holds = token_holds,
+        .holder = context->guard,
+        .receive = tls_receive,
+        .send = tls_send,
+        .logger = logger,
+    };
+    return sessions_tenant > 0 ? relay_create(&options, &context->relay, error) : STATUS_OK;
+}
+
+_Static_assert((int)RELAY_TOKEN_BYTES == (int)TOKEN_ID_BYTES, "the relay keeps ids of tokens");
+
 static struct relay_guest guest_of(const struct http_exchange *exchange)
 {
     const struct token *grant = exchange->request->grant;
     struct relay_guest guest = {.limited = grant != NULL};
     if (grant != NULL) {
-        guest.grant = *grant;
+        memcpy(guest.token, grant->id, sizeof guest.token);
+        memcpy(guest.tenant, grant->tenant, sizeof guest.tenant);
     }
     return guest;
 }
@@ -38,6 +61,7 @@ static enum status upgrade(struct http_exchange *exchange, const struct relay_gu
 
 enum status http_handle_sessions(struct http_exchange *exchange, struct error *error)
 {
+    const struct token *grant = exchange->request->grant;
     struct relay_guest guest = guest_of(exchange);
     TRY(check_relay(exchange, error));
     TRY(http_query_text(exchange, "worker", guest.worker, sizeof guest.worker, error));
@@ -46,12 +70,11 @@ enum status http_handle_sessions(struct http_exchange *exchange, struct error *e
                    ? STATUS_OK
                    : http_no_memory(error);
     }
-    if (guest.limited && guest.grant.role != TOKEN_ROLE_DRIVER &&
-        guest.grant.role != TOKEN_ROLE_ADMIN) {
+    if (grant != NULL && grant->role != TOKEN_ROLE_DRIVER && grant->role != TOKEN_ROLE_ADMIN) {
         exchange->code = 403;
         return error_set(error, STATUS_STORE,
                          "the token of \"%s\" has the role %s, which may not begin a session",
-                         guest.grant.name, token_role_names[guest.grant.role]);
+                         grant->name, token_role_names[grant->role]);
     }
     return upgrade(exchange, &guest, error);
 }

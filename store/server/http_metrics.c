@@ -442,6 +442,60 @@ static void add_agreement(struct text *text, const json_t *agreement)
     }
 }
 
+/* Sessions that are relayed: their workers, and what passes. */
+static void add_relay(struct text *text, const json_t *relay)
+{
+    static const struct {
+        const char *member, *name, *type, *help;
+    } totals[] = {
+        {"begun", "swerve_relay_sessions_total", "counter", "Sessions that began."},
+        {"refused", "swerve_relay_refused_total", "counter",
+         "Sessions that had no place, or one more than the tenant may have."},
+        {"attached", "swerve_relay_workers_total", "counter", "Workers that attached."},
+        {"gone", "swerve_relay_workers_gone_total", "counter", "Of these, workers that left."},
+        {"moved", "swerve_relay_moved_total", "counter",
+         "Sessions that another worker took up when theirs had gone."},
+        {"ended", "swerve_relay_ended_total", "counter", "Sessions that ended with their worker."},
+    };
+    static const struct {
+        const char *member, *name, *type, *help;
+    } own[] = {
+        {"places", "swerve_relay_places", "gauge", "Sessions that a worker may have."},
+        {"taken", "swerve_relay_taken", "gauge", "Sessions that it has."},
+        {"room", "swerve_relay_room", "gauge", "Sessions that it has time for in all."},
+        {"messages", "swerve_relay_messages_total", "counter", "Messages of clients to it."},
+        {"answers", "swerve_relay_answers_total", "counter", "Texts of it to clients."},
+        {"frames", "swerve_relay_frames_total", "counter", "Frames of it to clients."},
+        {"bytes", "swerve_relay_bytes_total", "counter", "Bytes of all of these."},
+    };
+    const json_t *worker;
+    size_t index;
+    if (relay == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(totals); i++) {
+        family(text, totals[i].name, totals[i].type, totals[i].help);
+        add(text, "%s %lld\n", totals[i].name,
+            (long long)json_integer_value(json_object_get(relay, totals[i].member)));
+    }
+    family(text, "swerve_relay_gap_seconds_total", "counter",
+           "What sessions that moved were without a worker.");
+    add(text, "swerve_relay_gap_seconds_total %.3f\n",
+        json_real_value(json_object_get(relay, "gap_s")));
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        family(text, own[i].name, own[i].type, own[i].help);
+        json_array_foreach (json_object_get(relay, "workers"), index, worker) {
+            const json_t *value = json_object_get(worker, own[i].member);
+            char escaped[2 * LIMIT_ID_BYTES];
+            if (value != NULL) { /* who has gone has no places */
+                add(text, "%s{worker=\"%s\"} %lld\n", own[i].name,
+                    label(json_string_value(json_object_get(worker, "worker")), escaped),
+                    (long long)json_integer_value(value));
+            }
+        }
+    }
+}
+
 /* With the mutex held: the cached text is there and not too old. */
 static enum status refresh_store_text(struct http_metrics *metrics, struct store *store,
                                       struct error *error)
@@ -463,8 +517,8 @@ static enum status refresh_store_text(struct http_metrics *metrics, struct store
 
 enum status http_metrics_text(struct http_metrics *metrics, struct store *store,
                               struct http_connections *connections,
-                              const struct http_budget *budget, const json_t *agreement, char **out,
-                              size_t *bytes, struct error *error)
+                              const struct http_budget *budget, const json_t *agreement,
+                              const json_t *relay, char **out, size_t *bytes, struct error *error)
 {
     struct text text;
     if (!begin(&text)) {
@@ -479,6 +533,7 @@ enum status http_metrics_text(struct http_metrics *metrics, struct store *store,
     }
     pthread_mutex_unlock(&metrics->mutex);
     add_agreement(&text, agreement);
+    add_relay(&text, relay);
     if (status == STATUS_OK && text.failed) {
         status = error_set(error, STATUS_NO_MEMORY, "out of memory for metrics");
     }

@@ -47,10 +47,10 @@ void http_metrics_count(struct http_metrics *metrics, size_t route, int code);
 void http_metrics_time(struct http_metrics *metrics, size_t route, int64_t ns);
 
 /* The whole text, malloc'ed, owned by the caller. `agreement`: what /v1/agreement answers; NULL:
- * not known. */
+ * not known. `relay`: relay_figures(); NULL: none are relayed. */
 enum status http_metrics_text(struct http_metrics *metrics, struct store *store,
                               struct http_connections *connections,
                               const struct http_budget *budget, const json_t *agreement,
-                              char **text, size_t *bytes, struct error *error);
+                              const json_t *relay, char **text, size_t *bytes, struct error *error);
 
 #endif

@@ -8,12 +8,12 @@
 
 #include "store/api/store.h"
 #include "store/artifacts/artifacts.h"
+#include "store/relay/relay.h"
 #include "store/server/http_connections.h"
 #include "store/server/http_events.h"
 #include "store/server/http_metrics.h"
 #include "store/server/http_readers.h"
 #include "store/server/http_ready.h"
-#include "store/server/relay.h"
 #include "store/server/request_body.h"
 #include "store/server/server.h"
 #include "store/server/tokens.h"

@@ -12,6 +12,7 @@
 #include "store/server/http_server.h"
 
 #include "store/server/http_connections.h"
+#include "store/server/http_handlers.h"
 #include "store/server/http_headers.h"
 #include "store/server/http_metrics.h"
 #include "store/server/http_response.h"
@@ -571,15 +572,6 @@ static void destroy(struct store_server *server)
     free(server);
 }
 
-/* The relay of sessions, where there is one. */
-static enum status start_relay(struct store_server *server,
-                               const struct store_server_options *options, struct error *error)
-{
-    const struct relay_options relay = {options->sessions_tenant, options->guard, server->logger};
-    return options->sessions_tenant > 0 ? relay_create(&relay, &server->context.relay, error)
-                                        : STATUS_OK;
-}
-
 static struct http_context context_of(struct store_server *server, struct store *store,
                                       const struct store_server_options *options)
 {
@@ -643,7 +635,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
     server->tls = options->tls;
     server->listen_fd = listen_fd;
     server->context = context_of(server, store, options);
-    status = start_relay(server, options, error);
+    status = http_start_relay(&server->context, options->sessions_tenant, server->logger, error);
     if (status != STATUS_OK) {
         close(listen_fd);
         destroy(server);

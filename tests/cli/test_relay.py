@@ -6,14 +6,11 @@ Method: a server, two workers of a small scenario, the Python client, and bytes 
 
 Usage: test_relay.py SWERVE SOURCE_ROOT
 """
-import contextlib
-import http.client
 import json
 import os
 import pathlib
 import signal
 import socket
-import ssl
 import struct
 import subprocess
 import sys
@@ -22,115 +19,12 @@ import threading
 import time
 import urllib.parse
 
-SWERVE = os.path.realpath(sys.argv[1])
-ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
-sys.path.insert(0, str(ROOT / "python"))
-sys.path.insert(0, str(ROOT / "scripts"))
+import tap
+from relay_site import (BINARY, ROOT, SWERVE, TEXT, WALL, Session, SessionError, attach, begun, closed, complaint, dial, envelope, memory_kib,
+                        site, token)
 
-import tap  # noqa: E402
-from swerve.session import Session, SessionError, _Socket  # noqa: E402
-
-ROAD = {"lanes": [{"id": "east", "centre_line": [[0, 0], [500, 0]], "width_m": 3.5, "speed_limit_mps": 15}]}
-WALL = {"id": "wall", "title": "a parked car ahead", "map": ROAD, "horizon_s": 30,
-        "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]},
-        "agents": [{"id": "parked", "kind": "car", "pose": {"lane": "east", "s_m": 450}, "behaviour": "static"}]}
 TIMES = {"wait_ms", "compute_ms", "slack_ms", "late"}  # of a frame: what its tick took on the machine
-TEXT, BINARY = 1, 2
 AT_ONCE_S = 5  # on a busy machine; pings alone notice it after 10
-
-
-def token(name, role, *options):
-    """A token of the store, in a file of its own."""
-    path = pathlib.Path(f"{name}.token")
-    if not path.exists():
-        subprocess.run([SWERVE, "token", "add", name, "--role", role, "--store", "jobs.db", "--output", str(path), *options], check=True,
-                       stderr=subprocess.DEVNULL)
-    return path.read_text().strip()
-
-
-class Site:
-    """A server with workers; `url` is the server's, `place` that with a driver's key."""
-
-    def __init__(self, server_options=(), scheme_env=()):
-        token("w", "worker", "--pool", "bulk")
-        self.env = {**os.environ, "SWERVE_TOKEN_FILE": "w.token", **dict(scheme_env)}
-        self.options = server_options
-        self.processes = []
-        self.listen = "127.0.0.1:0"
-        self.serve()
-
-    def serve(self):
-        # A sanitizer keeps what was freed for a while; here its memory is looked at.
-        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
-        self.server = subprocess.Popen([SWERVE, "serve", "--store", "jobs.db", "--listen", self.listen, "--verbose", *self.options],
-                                       text=True, env=env, stdout=subprocess.PIPE, stderr=open("server.log", "a"))
-        self.processes.append(self.server)
-        self.url = self.server.stdout.readline().strip()
-        self.listen = self.url.split("//")[1]
-        self.place = f"{self.url}/#{token('ann', 'driver', '--tenant', 'acme')}"
-
-    def worker(self, *options):
-        """A worker, once it is attached, and its name."""
-        process = subprocess.Popen([SWERVE, "session", "serve", "wall.json", "--relay", self.url, "--save", "saved", *options], text=True,
-                                   env=self.env, stdout=subprocess.PIPE, stderr=open("worker.log", "a"))
-        self.processes.append(process)
-        name = process.stdout.readline().split()[-1]
-        self.wait(lambda: any(one["worker"] == name for one in self.workers()))
-        return process, name
-
-    def ask(self, path, role="ann", headers=(), key=None):
-        """(code, body) of a GET."""
-        place = urllib.parse.urlsplit(self.url)
-        kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-        more = {"context": ssl.create_default_context(cafile="cert.pem")} if place.scheme == "https" else {}
-        connection = kind(place.hostname, place.port, timeout=20, **more)
-        bearer = {"Authorization": f"Bearer {key or token(role, role)}"} if role or key else {}
-        connection.request("GET", path, headers={**bearer, **dict(headers)})
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-
-    def workers(self):
-        code, body = self.ask("/v1/sessions")
-        assert code == 200, (code, body)
-        return json.loads(body)["workers"]
-
-    def wait(self, true, seconds=20):
-        end = time.monotonic() + seconds
-        while not true():
-            assert time.monotonic() < end, (pathlib.Path("server.log").read_text(), pathlib.Path("worker.log").read_text())
-            time.sleep(0.02)
-
-    def stop(self):
-        for process in reversed(self.processes):
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-        codes = [process.wait(30) for process in self.processes]
-        assert all(code in (0, -signal.SIGKILL) for code in codes), codes
-
-
-@contextlib.contextmanager
-def site(*server_options, **env):
-    made = Site(server_options, env.items())
-    try:
-        yield made
-    finally:
-        made.stop()
-
-
-def begun(place, **options):
-    """A session that has begun: slowly, since a pool refuses whom a busy machine would make late; once the seat of whom it follows
-    is free."""
-    end = time.monotonic() + 20
-    while True:
-        session = Session(place, **options)
-        try:
-            session.begin("wall", deadline_ms=1000, rate=0.25)
-            return session
-        except SessionError as error:
-            session.close()
-            if "seats are taken" not in str(error) or time.monotonic() > end:
-                raise
-        time.sleep(0.05)
 
 
 def frames_at(session, tick):
@@ -233,15 +127,6 @@ def a_server_that_dies_is_attached_to_again():
                 last.frame()
         except SessionError as error:
             assert "(1001)" in str(error) or "has gone" in str(error), error
-
-
-def complaint(call, *arguments, **named):
-    """The sentence with which it is refused."""
-    try:
-        call(*arguments, **named)
-    except SessionError as error:
-        return str(error)
-    raise AssertionError((call, arguments))
 
 
 def a_kept_session_is_its_tenants_alone():
@@ -354,10 +239,6 @@ def a_worker_that_dies_says_how_its_session_goes_on():
             assert again.resume(name, deadline_ms=1000, rate=0.25)["tick"] == 0
 
 
-def memory_kib(process):
-    return int(next(line for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1])
-
-
 def a_slow_reader_gets_the_newest_frame():
     with site() as here:
         here.worker()
@@ -400,16 +281,6 @@ def who_writes_too_much_is_held_back():
                 pass
             assert memory_kib(here.server) - before < 6 << 10
             worker.send_signal(signal.SIGCONT)
-
-
-def dial(url, path, headers=()):
-    """Code of the answer to a request for a WebSocket."""
-    place = urllib.parse.urlsplit(url)
-    with socket.create_connection((place.hostname, place.port), 20) as one:
-        lines = [f"GET {path} HTTP/1.1", f"Host: {place.netloc}", "Upgrade: websocket", "Connection: Upgrade",
-                 "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version: 13", *headers]
-        one.sendall("\r\n".join([*lines, "", ""]).encode())
-        return int(one.recv(1 << 16).split()[1])
 
 
 def nobody_gets_in_who_may_not():
@@ -462,34 +333,6 @@ def a_worker_that_is_refused_says_why():
         assert done.returncode == 4 and "relays none" in done.stderr, (done.returncode, done.stderr)
 
 
-def closed(connection):
-    """The code by which the server ends it."""
-    try:
-        while True:
-            connection.receive()
-    except SessionError as error:
-        return int(str(error).rsplit("(", 1)[1].rstrip(")"))
-
-
-def envelope(session, kind, text=b"", more=b""):
-    return struct.pack("<QII", session, kind, len(text)) + text + more
-
-
-def attach(here):
-    """A worker's connection, of which nothing is said yet."""
-    place = urllib.parse.urlsplit(here.url)
-    made = _Socket.__new__(_Socket)
-    made.socket = socket.create_connection((place.hostname, place.port), 20)
-    made.left = b""
-    made.socket.sendall((f"GET /v1/sessions/worker HTTP/1.1\r\nHost: {place.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                         f"Authorization: Bearer {token('w', 'worker')}\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-                         "Sec-WebSocket-Version: 13\r\n\r\n").encode())
-    while b"\r\n\r\n" not in made.left:
-        made._more()
-    made.left = made.left.split(b"\r\n\r\n", 1)[1]
-    return made
-
-
 def who_comes_goes_where_there_is_time():
     """A worker of many places that says how many it has time for: it is offered by that."""
     with site() as here:
@@ -523,7 +366,7 @@ def who_breaks_the_rules_is_cut_off():
                 assert closed(session.socket) == code, (data[:8], opcode)
         own = {"worker": "mine", "places": 1, "world": "w", "model": "", "tiers": [], "scenarios": ["wall"]}
         good = envelope(0, 1, json.dumps(own).encode())
-        for wrong in (b"", b"x" * 15, envelope(0, 0), envelope(0, 8), envelope(0, 1, b"{}"), envelope(0, 1, b"[]"), envelope(0, 2),
+        for wrong in (b"", b"x" * 15, envelope(0, 0), envelope(0, 8), envelope(0, 9), envelope(0, 1, b"{}"), envelope(0, 1, b"[]"), envelope(0, 2),
                       envelope(1, 1, json.dumps(own).encode()), envelope(0, 1, json.dumps({**own, "places": 65}).encode()),
                       envelope(0, 1, json.dumps({**own, "scenarios": [1]}).encode()), envelope(0, 3, b"\xff"), envelope(0, 3, b"a", b"b"),
                       struct.pack("<QII", 0, 3, 1 << 31)):

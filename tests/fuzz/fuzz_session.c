@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "base/websocket/envelope.h"
 #include "cli/session/session_talk.h"
+#include "store/relay/carried.h"
 #include "tests/fuzz/json_mutator.h"
 #include "worker/interactive/session.h"
 
@@ -108,8 +109,9 @@ static void prepare(void)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max, unsigned seed)
 {
-    static const char *const texts[] = {"",     "begin",   "act",   "go",   "pause", "back",
-                                        "save", "outcome", "ticks", "none", "-",     "wheel"};
+    static const char *const texts[] = {"",      "begin",   "act",   "go",    "pause", "back",
+                                        "save",  "outcome", "ticks", "none",  "-",     "wheel",
+                                        "accel", "steer",   "turns", "paused"};
     return json_mutate(data, bytes, max, seed, texts, COUNT_OF(texts));
 }
 
@@ -139,6 +141,34 @@ static void take_envelope(const uint8_t *data, size_t bytes)
     free(made);
 }
 
+/* Bounds of what a relay keeps of a worker's words. */
+static void carry(const uint8_t *data, size_t bytes)
+{
+    struct carried carried = {.count = 0};
+    struct error error;
+    if (carried_take(&carried, (const char *)data, bytes, &error) == STATUS_OK) {
+        CHECK(strlen(carried.kept) < sizeof carried.kept);
+        CHECK(carried.state == NULL || strlen(carried.state) <= CARRIED_STATE_BYTES);
+    } else {
+        CHECK(bytes > sizeof carried.kept - 1 && carried.state == NULL);
+    }
+    carried_finish(&carried);
+}
+
+/* The same bytes as what another worker said of a session, of which there is none here: they are
+ * refused with a sentence, and nobody sits. */
+static void take_up(const struct talk_options *options, const char *text)
+{
+    static const char name[] = "00000000000000000000000000000000";
+    struct talk *talk = NULL;
+    struct error error;
+    CHECK(talk_create(options, "acme", &talk, &error) == STATUS_OK);
+    error.text[0] = '\0';
+    CHECK(talk_take_up(talk, NULL, name, text, &error) != STATUS_OK && error.text[0] != '\0');
+    CHECK(talk_kept(talk)[0] == '\0');
+    talk_destroy(talk);
+}
+
 /* The same bytes as the text of a frame's envelope, so that whole ones are met too. */
 static void wrap(const uint8_t *data, size_t bytes)
 {
@@ -159,6 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     take_envelope(data, bytes);
     wrap(data, bytes);
+    carry(data, bytes);
     struct talk *talk = NULL;
     struct error error;
     prepare();
@@ -174,6 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         CHECK(text != NULL);
         if (strlen(text) <= WIRE_MESSAGE_BYTES) {
             send(talk, text, strlen(text));
+            take_up(&options, text);
         }
         free(text);
     }
@@ -181,6 +213,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         send(talk, (const char *)data, bytes);
     }
     json_decref(messages);
+    char *state = talk_state(talk);
+    CHECK(state != NULL);
+    free(state);
     talk_destroy(talk);
     CHECK(interactive_counts(pool).seated == 0);
     empty_folder();

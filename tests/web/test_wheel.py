@@ -131,7 +131,7 @@ def who_has_no_key_is_told_so(stage):
 
 
 def the_page_drives_behind_a_store_s_server(stage):
-    """The same page at the server's address, with a driver's token; a worker that dies is told of."""
+    """The same page at the server's address, with a driver's token; when its worker dies another one goes on, and when there is none that is told."""
     def secret(role, *options):
         made = subprocess.run([SWERVE, "token", "add", role, "--role", role, "--store", "jobs.db", *options], cwd=stage.work, check=True,
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -142,8 +142,13 @@ def the_page_drives_behind_a_store_s_server(stage):
     server = subprocess.Popen([SWERVE, "serve", "--store", "jobs.db", "--listen", "127.0.0.1:0"], cwd=stage.work, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     url = server.stdout.readline().strip()
-    worker = subprocess.Popen([SWERVE, "session", "serve", str(ROOT / "scenarios/smoke.json"), "--relay", url], cwd=stage.work, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "SWERVE_TOKEN_FILE": "worker.token"})
+    def attached():
+        return subprocess.Popen([SWERVE, "session", "serve", str(ROOT / "scenarios/smoke.json"), "--relay", url, "--keep", "relayed"],
+                                cwd=stage.work, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                env={**os.environ, "SWERVE_TOKEN_FILE": "worker.token"})
+
+    worker = attached()
+    other = None
     try:
         address = worker.stdout.readline().split()[0]
         assert address == f"{url}/web/wheel.html", address
@@ -153,10 +158,19 @@ def the_page_drives_behind_a_store_s_server(stage):
         hold(page, "ArrowUp", False)
         for canvas in ("windscreen", "front", "scene"):
             assert page.evaluate(LIT % canvas) > 60, canvas
+        other = attached()
+        other.stdout.readline()
         worker.kill()
+        page.wait("document.getElementById('told').textContent.includes('Another worker goes on')")
+        hold(page, "ArrowUp", True)
+        until(page, 2.5)
+        hold(page, "ArrowUp", False)
+        other.kill()
         page.wait("document.getElementById('told').textContent.includes('connection has ended')")
     finally:
-        for process in (worker, server):
+        for process in (worker, other, server):
+            if process is None:
+                continue
             process.terminate()
             process.wait()
 

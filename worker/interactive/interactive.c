@@ -453,6 +453,7 @@ static enum status arrive(struct seat *seat, struct seat *instead, struct error 
         session_forget(instead->session);
         free(instead);
     }
+    seat->turns = session_turns(seat->session);
     interactive_tell(seat, &frame);
     pthread_mutex_unlock(&pool->world_lock);
     return STATUS_OK;
@@ -553,6 +554,20 @@ void interactive_leave(struct seat *seat)
 struct action interactive_action(const struct seat *seat)
 {
     return seat->action; /* which nobody but the holder sets */
+}
+
+struct interactive_standing interactive_standing(const struct seat *seat)
+{
+    struct interactive *pool = seat->pool;
+    pthread_mutex_lock(&pool->lock);
+    const struct interactive_standing standing = {
+        .kept = seat->name[0] != '\0' && !seat->unkept,
+        .paused = seat->paused,
+        .turns = seat->turns,
+        .action = seat->action,
+    };
+    pthread_mutex_unlock(&pool->lock);
+    return standing;
 }
 
 void interactive_act(struct seat *seat, struct action action)

@@ -20,6 +20,7 @@
 #define SWERVE_WORKER_INTERACTIVE_INTERACTIVE_H
 
 #include "base/clock.h"
+#include "base/sha256.h"
 #include "scenarios/scenarios.h"
 #include "scheduler/deadline.h"
 #include "store/api/trust.h"
@@ -166,11 +167,24 @@ enum status interactive_sit(struct interactive *pool, const struct interactive_w
                             const struct interactive_listener *listener, struct seat **out,
                             struct error *error);
 void interactive_leave(struct seat *seat); /* accepts NULL; the listener is called no more */
+/* Sessions that one pool keeps go on in another with the same text, a terminated hash of all that
+ * their bits depend on but for scenarios; where it sees the folder. "": the pool keeps none. */
+void interactive_kin(const struct interactive *pool, char out[SHA256_HEX_BYTES]);
 /* Name under which its session is kept, until another takes its place; "": it is not. */
 const char *interactive_name(const struct seat *seat);
 /* Its drive's. */
 uint32_t interactive_scenario_of(const struct seat *seat);
 uint64_t interactive_seed_of(const struct seat *seat);
+
+/* State of a seat that another pool has to know, beside its log and its wish, so that its session
+ * goes on there as it did here. */
+struct interactive_standing {
+    bool kept; /* else there is no log, or one that does not grow any more */
+    bool paused;
+    uint32_t turns; /* ways back so far */
+    struct action action;
+};
+struct interactive_standing interactive_standing(const struct seat *seat);
 
 /* Tells what ego is to do from the next tick on. */
 void interactive_act(struct seat *seat, struct action action);

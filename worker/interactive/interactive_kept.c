@@ -46,17 +46,12 @@ static void hash_bounds(const struct models_model *const models[2], char out[SHA
     sha256_to_hex(digest, out);
 }
 
-/* Identity of a session of this pool. */
-static void describe(const struct interactive *pool, const struct seat *seat,
-                     struct drive_log_head *out)
+/* Identity of all sessions of this pool. */
+static void describe_pool(const struct interactive *pool, struct drive_log_head *out)
 {
-    const struct scenario_document *document = env_document(pool->env, seat->scenario);
     memset(out, 0, sizeof *out);
     snprintf(out->revision, sizeof out->revision, "%s", revision_hash);
     snprintf(out->world, sizeof out->world, "%s", pool->world);
-    snprintf(out->scenario, sizeof out->scenario, "%s", document->scenario.id);
-    snprintf(out->scenario_hash, sizeof out->scenario_hash, "%s", document->hash);
-    out->seed = seat->seed;
     if (pool->model != NULL) {
         snprintf(out->model_hash, sizeof out->model_hash, "%s", pool->model->hash);
         model_sampler(pool->model->model, pool->conditioning, out->sampler);
@@ -66,6 +61,32 @@ static void describe(const struct interactive *pool, const struct seat *seat,
     if (pool->previous != NULL) {
         sampler_add_previous(out->sampler, pool->previous->hash);
     }
+}
+
+void interactive_kin(const struct interactive *pool, char out[SHA256_HEX_BYTES])
+{
+    struct drive_log_head head;
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    out[0] = '\0';
+    if (pool->keep[0] != '\0') {
+        describe_pool(pool, &head);
+        sha256_init(&hash);
+        sha256_update(&hash, &head, sizeof head);
+        sha256_final(&hash, digest);
+        sha256_to_hex(digest, out);
+    }
+}
+
+/* Identity of a session of this pool. */
+static void describe(const struct interactive *pool, const struct seat *seat,
+                     struct drive_log_head *out)
+{
+    const struct scenario_document *document = env_document(pool->env, seat->scenario);
+    describe_pool(pool, out);
+    snprintf(out->scenario, sizeof out->scenario, "%s", document->scenario.id);
+    snprintf(out->scenario_hash, sizeof out->scenario_hash, "%s", document->hash);
+    out->seed = seat->seed;
 }
 
 /* Folder of a tenant's sessions: one step below the pool's, whatever characters its name has. */

@@ -157,6 +157,9 @@ static bool serve(struct interactive *pool, struct seat *seat, uint32_t tier,
     interactive_tell(seat, frame);
     const char *unkept = session_unkept(seat->session);
     if (unkept != NULL) {
+        pthread_mutex_lock(&pool->lock);
+        seat->unkept = true;
+        pthread_mutex_unlock(&pool->lock);
         seat->listener.failed(seat->listener.context, unkept);
     }
     account(pool, seat, tier, &spent, frame, stepped_ns);

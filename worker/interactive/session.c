@@ -132,6 +132,7 @@ enum status session_turn(struct session *session, uint32_t ticks, bool keep, str
     session->touched = session->touches[at];
     drop_states(session, at + 1);
     session->target = target;
+    session->turns++;
     session_log_turn(session, target, keep && now > 0);
     return STATUS_OK;
 }
@@ -176,6 +177,11 @@ enum status session_back(struct session *session, uint32_t ticks, bool keep, str
         status = session_return(session, error);
     }
     return status;
+}
+
+uint32_t session_turns(const struct session *session)
+{
+    return session->turns;
 }
 
 uint32_t session_lines(const struct session *session)

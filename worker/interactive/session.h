@@ -73,6 +73,8 @@ uint32_t session_skipped(const struct session *session, uint32_t tick);
 enum status session_return(struct session *session, struct error *error);
 
 uint32_t session_tick(const struct session *session);
+/* Ways back since it began, in whichever process: those that its log has. */
+uint32_t session_turns(const struct session *session);
 /* Lines, the one that goes on included. */
 uint32_t session_lines(const struct session *session);
 enum swerve_env_end session_end(const struct session *session);

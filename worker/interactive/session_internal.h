@@ -28,6 +28,7 @@ struct session {
     uint32_t scenario;
     uint32_t horizon_ticks;
     uint32_t target; /* tick to return to, where it is after this one */
+    uint32_t turns;  /* ways back so far */
     bool touched;
     struct driven *driven; /* [horizon_ticks], of the line that goes on */
     /* States at ticks 0, SESSION_KEEP_TICKS, .. of the line that goes on. */

@@ -59,6 +59,7 @@ static enum status read_back(struct session *session, struct past *past,
         past->states[i].frame_count = 0;
     }
     past->tick_count = entry->target;
+    session->turns++;
     return STATUS_OK;
 }
 

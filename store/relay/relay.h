@@ -6,16 +6,18 @@
  *
  * All is bounded. A client that reads slowly gets the newest frame and not those before; one that
  * writes faster than its worker obeys is read no further while ENVELOPE_AHEAD of its messages wait.
- * Whoever goes is told of to the other side at once. What the relay knows ends with it: clients
- * begin again, workers attach again.
+ * Whoever goes is told of to the other side at once. A session that its worker kept goes on at
+ * another one that sees its folder, with what that worker told of it last and the messages that it
+ * had not taken (carried.h); its client's connection stays. What the relay knows ends with it:
+ * clients begin again, workers attach again.
  *
  * Functions may be called from any thread. Private to the store room.
  */
-#ifndef SWERVE_STORE_SERVER_RELAY_H
-#define SWERVE_STORE_SERVER_RELAY_H
+#ifndef SWERVE_STORE_RELAY_RELAY_H
+#define SWERVE_STORE_RELAY_RELAY_H
 
-#include "store/server/http_socket.h"
-#include "store/server/tokens.h"
+#include "schemas/limits.h"
+#include "store/relay/http_socket.h"
 
 #include <jansson.h>
 
@@ -23,22 +25,28 @@ enum {
     RELAY_WORKERS_MAX = 256,
     RELAY_PLACES_MAX = 64, /* of a worker */
     RELAY_SCENARIOS_MAX = 4096,
-    RELAY_ASK_MS = 10000, /* that a worker has for a document */
+    RELAY_ASK_MS = 10000,   /* that a worker has for a document */
+    RELAY_TOKEN_BYTES = 13, /* of what names a token, terminated */
 };
 
 struct relay;
 
 struct relay_options {
-    uint32_t sessions_tenant;  /* at once, of drivers of one tenant */
-    struct token_guard *guard; /* NULL: nobody is asked for a token */
+    uint32_t sessions_tenant;                       /* at once, of drivers of one tenant */
+    bool (*holds)(void *holder, const char *token); /* whether it is live still */
+    void *holder;
+    /* Bytes by a TLS session, as of struct http_sockets. */
+    ssize_t (*receive)(void *session, void *out, size_t capacity);
+    ssize_t (*send)(void *session, const void *data, size_t bytes);
     const struct logger *logger;
 };
 
 /* Somebody whose connection becomes a WebSocket. */
 struct relay_guest {
     bool attaches; /* a worker; else a client */
-    bool limited;  /* by the grant */
-    struct token grant;
+    bool limited;  /* by a token, which is asked for again and again */
+    char token[RELAY_TOKEN_BYTES];
+    char tenant[LIMIT_ID_BYTES]; /* whose a client is; "": nobody's */
     char worker[LIMIT_ID_BYTES]; /* that the client wants; "": any */
 };
 
@@ -62,5 +70,10 @@ enum status relay_ask(struct relay *relay, const struct relay_guest *guest, cons
                       char **json, struct error *error);
 /* Attached workers, what they have and how many sessions; NULL: out of memory. */
 json_t *relay_list(struct relay *relay);
+/* Figures since the start: `begun`, `refused`, `attached`, `gone` (workers), `moved`, `ended`,
+ * `gap_s`, and `workers`, a row of each name: `worker`, `places`, `taken`, `room`, `messages` of
+ * clients, `answers` and `frames` of workers, `bytes` of all of these; "": what passed by those
+ * that have gone. NULL: out of memory. */
+json_t *relay_figures(struct relay *relay);
 
 #endif

@@ -2,8 +2,8 @@
  * Connections of an HTTP server that become WebSockets: the upgrade, and the threads that run them
  * until they end. See base/websocket/wire.h for what passes then. Private to servers of HTTP.
  */
-#ifndef SWERVE_STORE_SERVER_HTTP_SOCKET_H
-#define SWERVE_STORE_SERVER_HTTP_SOCKET_H
+#ifndef SWERVE_STORE_RELAY_HTTP_SOCKET_H
+#define SWERVE_STORE_RELAY_HTTP_SOCKET_H
 
 #include "base/log.h"
 #include "base/websocket/wire.h"
@@ -31,6 +31,9 @@ struct http_sockets {
     http_socket_accept *accept;
     void *owner;
     const struct logger *logger;
+    /* Bytes by a TLS session; NULL: there are none. To be set after http_sockets_init(). */
+    ssize_t (*receive)(void *session, void *out, size_t capacity);
+    ssize_t (*send)(void *session, const void *data, size_t bytes);
     pthread_mutex_t lock;
     pthread_cond_t ended;
     struct http_socket *first;

@@ -8,10 +8,9 @@
  * is left of the memory of the request's headers: 4 bytes at a time. So while its thread waits here
  * for the end, the wire speaks with the session itself.
  */
-#include "store/server/http_socket.h"
+#include "store/relay/http_socket.h"
 
 #include "base/websocket/handshake.h"
-#include "store/server/tls.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -84,8 +83,8 @@ static void end_socket(void *context)
 }
 
 /* The socket, or the TLS session on it. */
-static void take_connection(struct MHD_Connection *connection, MHD_socket fd,
-                            struct wire_options *out)
+static void take_connection(const struct http_sockets *sockets, struct MHD_Connection *connection,
+                            MHD_socket fd, struct wire_options *out)
 {
     const union MHD_ConnectionInfo *session =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
@@ -93,8 +92,8 @@ static void take_connection(struct MHD_Connection *connection, MHD_socket fd,
     if (session != NULL && session->tls_session != NULL) {
         out->fd =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        out->receive = tls_receive;
-        out->send = tls_send;
+        out->receive = sockets->receive;
+        out->send = sockets->send;
         out->end = session->tls_session;
     }
 }
@@ -108,7 +107,7 @@ static bool make_wire(struct http_socket *socket, struct MHD_Connection *connect
     struct error error;
     enum status status = sockets->accept(sockets->owner, request, life, &error);
     if (status == STATUS_OK) {
-        take_connection(connection, fd, &life->wire);
+        take_connection(sockets, connection, fd, &life->wire);
         life->wire.begin = begin;
         life->wire.begin_bytes = begin_bytes;
         status = wire_create(&life->wire, &socket->wire, &error);
