@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 8, /* raised with every change of this file */
+    DEVICE_ABI = 9, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 64,
@@ -182,6 +182,9 @@ struct device_stats {
     uint64_t up_bytes, down_bytes;               /* over the bus */
     uint64_t weight_bytes, workspace_bytes, arena_bytes, pinned_bytes;
     uint64_t map_bytes; /* of the maps that are there now */
+    /* Operations per second that the device reaches in one large product of the type of the model's
+     * layers, measured once and kept (kernels/cuda/scale/gemm_tuner.h); 0: not known, emulated. */
+    double peak_flops;
 };
 
 struct device_info {

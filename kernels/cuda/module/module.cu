@@ -372,6 +372,7 @@ static int open_session(const struct device_model *model, const struct device_op
                              cudaSuccess);
     }
     if (fault == DEVICE_OK) {
+        session->stats.peak_flops = module_peak(model);
         fault = module_weights_load(model, &session->weights, &session->weight_memory,
                                     &session->stats.weight_bytes, why);
     }
