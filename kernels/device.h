@@ -118,6 +118,7 @@ struct device_options {
     uint32_t slot_count, page_count;
     uint32_t eager;     /* 1: launch every kernel every tick instead of replaying a graph */
     uint32_t reference; /* 1: the reference kernels, which modules of tests have */
+    uint32_t wgmma;     /* 1: products of e4m3 as device_info.wgmma allows; other bits */
 };
 
 /* One slot's tick. All of it is read by the device; the caller writes it before tick_start and may
@@ -191,6 +192,8 @@ struct device_info {
     char name[128];
     uint32_t major, minor; /* compute capability; 0.0: emulated */
     uint32_t multiprocessors;
+    uint32_t
+        wgmma; /* 1: has them on a warpgroup's tensor cores, and a trial agreed with mma.sync */
     uint64_t memory_bytes, free_bytes;
 };
 

@@ -432,17 +432,17 @@ static void a_peak_is_measured_once(void)
     forget_files();
     set_times(9, same, same);
     fake.known[0] = 3;
-    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16), rate_of(3), 1.0);
+    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(3), 1.0);
     EXPECT_INT(fake.timed, 4 + 1); /* candidates, and what was chosen */
     EXPECT_INT(fake.closed, 1);
     set_times(1, same, same);
-    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16), rate_of(3), 1.0);
+    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(3), 1.0);
     EXPECT_INT(fake.timed + fake.asked + fake.closed, 0);
     parts.vendor = NULL; /* the machine's is not opened for what is known */
-    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16), rate_of(3), 1.0);
+    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(3), 1.0);
     parts.vendor = &none;
     if (rig_has_e4m3()) {
-        EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_E4M3), rate_of(1), 1.0);
+        EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_E4M3, rig_has_wgmma()), rate_of(1), 1.0);
         EXPECT_INT(fake.timed, 1);
     }
     RIG_CHECK(rig_end());
@@ -457,12 +457,12 @@ static void a_peak_that_cannot_be_measured_is_not_known(void)
     rig_begin(6);
     forget_files();
     set_times(2, same, same);
-    EXPECT(gemm_tuner_peak(&parts, GPU_BF16) > 0.0 || rig_emulated()); /* which has no clock */
+    EXPECT(gemm_tuner_peak(&parts, GPU_BF16, 0) > 0.0 || rig_emulated()); /* which has no clock */
     forget_files();
     parts.measured = fake_time;
     for (double found = 0.0; found == 0.0; failed++) {
         rig_fail_allocations(failed, 1);
-        found = gemm_tuner_peak(&parts, GPU_BF16);
+        found = gemm_tuner_peak(&parts, GPU_BF16, 0);
         rig_fail_allocations(0, 0);
         EXPECT(found == 0.0 || found == rate_of(2));
     }
@@ -470,7 +470,7 @@ static void a_peak_that_cannot_be_measured_is_not_known(void)
     parts.folder = NULL;
     for (int i = 0; i < 2; i++) {
         fake.timed = 0;
-        EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16), rate_of(2), 1.0);
+        EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(2), 1.0);
         EXPECT_INT(fake.timed, 1); /* ours alone */
     }
     RIG_CHECK(rig_end());

@@ -1216,6 +1216,7 @@ static void every_capability_ticks(void)
         EXPECT_INT(device.ops->describe(0, &info, &why), DEVICE_OK);
         snprintf(found, sizeof found, "%u.%u", info.major, info.minor);
         EXPECT(!emulated() || strcmp(found, capability[i]) == 0);
+        EXPECT(!emulated() || info.wgmma == (strcmp(found, "9.0") == 0 ? 1u : 0u));
         begin(&rig, &rollout, 7);
         step(&rig, &rollout, 0);
         if (i == 0) {

@@ -1121,6 +1121,37 @@ static void a_wide_model_drives_as_on_the_cpu(void)
     model = small;
 }
 
+/* Products of e4m3 run on a warpgroup where the device has that. The emulator sums exactly on
+ * either kind of tensor cores, so frames are the same; a device of another capability traps. */
+static void a_wide_model_runs_on_warpgroups(void)
+{
+    static struct view views[2];
+    struct error error = {0};
+    struct world *world = NULL;
+    struct device fast = device;
+    if (!device.reference) {
+        return; /* a GPU's sums differ, and it is of one capability */
+    }
+    struct model *wide = wide_model();
+    struct model *small = model;
+    model = wide;
+    fast.reference = false;
+    for (int i = 0; i < 2; i++) {
+        fast.wgmma = i == 0;
+        drive_wide(&fast, false, 1, &views[i]);
+    }
+    EXPECT(memcmp(views[0].pictures, views[1].pictures, sizeof views[0].pictures) == 0);
+    model = small;
+    setenv("SIMT_CAPABILITY", "8.9", 1);
+    const struct world_config config = {.slot_count = 1, .model = wide, .device = &fast};
+    EXPECT_OK(device_choose("cuda:0", &fast, &error), error);
+    EXPECT(!fast.wgmma);
+    fast.wgmma = true;
+    EXPECT_INT(ops->open(&config, &world, &error), STATUS_DEVICE);
+    unsetenv("SIMT_CAPABILITY");
+    model_close(wide);
+}
+
 static void a_model_for_the_cpu_alone_is_refused(void)
 {
     struct error error = {0};
@@ -1225,7 +1256,7 @@ int main(int argc, char **argv)
         TEST(a_frame_that_does_not_come_loses_the_rollouts),
         TEST(a_view_that_fails_loses_the_rollouts), TEST(a_lost_rollout_sees_nothing_in_its_view),
         TEST(a_model_for_the_cpu_alone_is_refused), TEST(a_wide_model_drives_as_on_the_cpu),
-        TEST(the_peak_is_the_devices));
+        TEST(the_peak_is_the_devices), TEST(a_wide_model_runs_on_warpgroups));
     model_close(model);
     prepared_unref(prepared);
     arena_finish(&arena);

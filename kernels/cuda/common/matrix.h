@@ -42,9 +42,8 @@ struct gpu_gemm {
     void *out; /* bf16, NN_STORE_ACT, NN_SILU_ACT; strides ldc, c_item */
     size_t ldc, c_item;
     const uint32_t *active; /* [items], 0: the item's output is left alone; NULL: all are */
-    /* Not 0: on a warpgroup's tensor cores where it suits: GPU_E4M3, rows of all items evenly
-     * spaced, no bias, NN_STORE or NN_STORE_ACT; for devices that gpu_wgmma_choose named. Other
-     * bits. */
+    /* Not 0: on a warpgroup's tensor cores where it suits: GPU_E4M3, rows of `a` of all items
+     * evenly spaced; for devices that gpu_wgmma_choose named. Other bits. */
     uint32_t wgmma;
 };
 

@@ -80,6 +80,7 @@ static uint32_t count_devices(struct device_text *why)
 static int describe(uint32_t device, struct device_info *out, struct device_text *why)
 {
     cudaDeviceProp properties;
+    struct device_text trial; /* why: of no use here */
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     cudaError_t error = cudaGetDeviceProperties(&properties, (int)device);
@@ -97,6 +98,7 @@ static int describe(uint32_t device, struct device_info *out, struct device_text
     out->major = (uint32_t)properties.major;
     out->minor = (uint32_t)properties.minor;
     out->multiprocessors = (uint32_t)properties.multiProcessorCount;
+    out->wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, NULL, &trial);
     out->memory_bytes = properties.totalGlobalMem;
     out->free_bytes = free_bytes;
     return DEVICE_OK;
@@ -372,7 +374,7 @@ static int open_session(const struct device_model *model, const struct device_op
                              cudaSuccess);
     }
     if (fault == DEVICE_OK) {
-        session->stats.peak_flops = module_peak(model);
+        session->stats.peak_flops = module_peak(model, options->wgmma);
         fault = module_weights_load(model, &session->weights, &session->weight_memory,
                                     &session->stats.weight_bytes, why);
     }

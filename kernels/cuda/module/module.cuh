@@ -219,7 +219,7 @@ int module_bus_rate(struct device_session *session, int up, double *out, struct 
 
 /* Of struct device_stats, for a model on the present device; before the session takes its memory.
  */
-double module_peak(const struct device_model *model);
+double module_peak(const struct device_model *model, uint32_t wgmma);
 
 int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);

@@ -586,7 +586,7 @@ extern "C" int gemm_tuner_rate(struct gemm_tuner *gemm_tuner, enum gpu_type type
     return status;
 }
 
-static double measure_peak(const struct gemm_tuner_parts *given, enum gpu_type type)
+static double measure_peak(const struct gemm_tuner_parts *given, enum gpu_type type, uint32_t wgmma)
 {
     struct gemm_tuner_parts parts = *given;
     struct gemm_tuner *gemm_tuner = NULL;
@@ -598,7 +598,7 @@ static double measure_peak(const struct gemm_tuner_parts *given, enum gpu_type t
         parts.vendor = &vendor;
     }
     if (gemm_tuner_create_with(&parts, &gemm_tuner, &why) != DEVICE_OK ||
-        gemm_tuner_rate(gemm_tuner, type, NULL, 0, NULL, &flops, &why) != DEVICE_OK) {
+        gemm_tuner_rate(gemm_tuner, type, NULL, wgmma, NULL, &flops, &why) != DEVICE_OK) {
         gpu_error_take(); /* a session does without it */
         flops = 0.0;
     }
@@ -606,7 +606,8 @@ static double measure_peak(const struct gemm_tuner_parts *given, enum gpu_type t
     return flops;
 }
 
-extern "C" double gemm_tuner_peak(const struct gemm_tuner_parts *parts, enum gpu_type type)
+extern "C" double gemm_tuner_peak(const struct gemm_tuner_parts *parts, enum gpu_type type,
+                                  uint32_t wgmma)
 {
     auto *store = (struct gemm_tuner_store *)calloc(1, sizeof(struct gemm_tuner_store));
     char warning[400];
@@ -616,7 +617,7 @@ extern "C" double gemm_tuner_peak(const struct gemm_tuner_parts *parts, enum gpu
     open_store(store, parts->folder, 0, warning, sizeof warning);
     double flops = (double)store->peak_flops[type];
     if (flops == 0.0 && (!GPU_EMULATED || parts->measured != NULL)) {
-        flops = measure_peak(parts, type);
+        flops = measure_peak(parts, type, wgmma);
         if (flops >= 1.0) {
             gemm_tuner_store_put_peak(store, (uint32_t)type, (uint64_t)flops);
             gemm_tuner_store_save(store); /* or it is measured again next time */
