@@ -272,6 +272,7 @@ struct device_ops {
 
     /* Number of devices; 0 with the reason in `why`. */
     uint32_t (*count)(struct device_text *why);
+    /* Tries wgmma, for which it takes a little of the device's memory. */
     int (*describe)(uint32_t device, struct device_info *out, struct device_text *why);
 
     int (*open)(const struct device_model *model, const struct device_options *options,

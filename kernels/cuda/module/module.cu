@@ -80,7 +80,6 @@ static uint32_t count_devices(struct device_text *why)
 static int describe(uint32_t device, struct device_info *out, struct device_text *why)
 {
     cudaDeviceProp properties;
-    struct device_text trial; /* why: of no use here */
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     cudaError_t error = cudaGetDeviceProperties(&properties, (int)device);
@@ -93,12 +92,16 @@ static int describe(uint32_t device, struct device_info *out, struct device_text
     if (error != cudaSuccess) {
         return module_fault(why, DEVICE_FAULT_LOST, "asking about the device", error);
     }
+    const int wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, NULL, why);
+    if (wgmma < 0) {
+        return DEVICE_FAULT_MEMORY; /* not another backend: nobody knows */
+    }
     *out = {};
     snprintf(out->name, sizeof out->name, "%.127s", properties.name);
     out->major = (uint32_t)properties.major;
     out->minor = (uint32_t)properties.minor;
     out->multiprocessors = (uint32_t)properties.multiProcessorCount;
-    out->wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, NULL, &trial);
+    out->wgmma = (uint32_t)wgmma;
     out->memory_bytes = properties.totalGlobalMem;
     out->free_bytes = free_bytes;
     return DEVICE_OK;

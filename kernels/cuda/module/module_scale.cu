@@ -329,7 +329,7 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_
     options.matmul = gemm_tuner_matmul;
     options.matmul_context = run->gemm_tuner;
     struct device_text chosen = {};
-    options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen);
+    options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen) > 0;
     run->wgmma = options.wgmma;
     snprintf(out->wgmma, sizeof out->wgmma, "%s", chosen.text);
     if (scale_open(config, &options, &run->scale, run->why) != DEVICE_OK) {
