@@ -448,6 +448,35 @@ static void a_peak_is_measured_once(void)
     RIG_CHECK(rig_end());
 }
 
+/* Another process measures while this one does, and finds more or less. */
+static double time_beside(void *context, const struct gpu_gemm *g,
+                          const struct gemm_tuner_choice *choice, double ms)
+{
+    const double *other_ms = context;
+    struct gemm_tuner_parts parts = {.vendor = &vendor, .folder = folder, .measured = fake_time};
+    fake.ms[GEMM_TUNER_OWN][0] = *other_ms;
+    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(*other_ms), 1.0);
+    fake.ms[GEMM_TUNER_OWN][0] = 4;
+    return fake_time(NULL, g, choice, ms);
+}
+
+static void the_largest_peak_is_kept(void)
+{
+    static const double same[ALGORITHMS] = {5, 3, 4};
+    for (double other_ms = 2; other_ms < 10; other_ms += 6) {
+        struct gemm_tuner_parts parts = {
+            .vendor = &vendor, .folder = folder, .measured = time_beside, .context = &other_ms};
+        const double least_ms = other_ms < 4 ? other_ms : 4;
+        rig_begin(7);
+        forget_files();
+        set_times(4, same, same);
+        EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(least_ms), 1.0);
+        parts.measured = NULL;
+        EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(least_ms), 1.0);
+        RIG_CHECK(rig_end());
+    }
+}
+
 /* No clock, no memory, no folder: nothing is known, or nothing kept. */
 static void a_peak_that_cannot_be_measured_is_not_known(void)
 {
@@ -520,7 +549,7 @@ int main(void)
     int failed = TEST_RUN(
         TEST(the_fastest_is_chosen_and_kept), TEST(a_choice_that_the_library_forgot_is_made_anew),
         TEST(memory_decides_before_the_clock), TEST(choices_can_be_adopted),
-        TEST(a_peak_is_measured_once), TEST(a_peak_that_cannot_be_measured_is_not_known),
-        TEST(other_products_are_ours));
+        TEST(a_peak_is_measured_once), TEST(the_largest_peak_is_kept),
+        TEST(a_peak_that_cannot_be_measured_is_not_known), TEST(other_products_are_ours));
     return folder_remove(folder, failed);
 }

@@ -7,6 +7,7 @@
 #include "kernels/cuda/common/gpu.h"
 #include "kernels/cuda/scale/scale.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -618,10 +619,13 @@ extern "C" double gemm_tuner_peak(const struct gemm_tuner_parts *parts, enum gpu
     double flops = (double)store->peak_flops[type];
     if (flops == 0.0 && (!GPU_EMULATED || parts->measured != NULL)) {
         flops = measure_peak(parts, type, wgmma);
-        if (flops >= 1.0) {
+        /* Who measured beside others found less than the first or the last of them. */
+        open_store(store, parts->folder, 0, warning, sizeof warning);
+        if (flops >= 1.0 && flops > (double)store->peak_flops[type]) {
             gemm_tuner_store_put_peak(store, (uint32_t)type, (uint64_t)flops);
             gemm_tuner_store_save(store); /* or it is measured again next time */
         }
+        flops = fmax(flops, (double)store->peak_flops[type]);
     }
     free(store);
     return flops;

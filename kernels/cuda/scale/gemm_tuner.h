@@ -71,8 +71,9 @@ int gemm_tuner_rate(struct gemm_tuner *gemm_tuner, enum gpu_type type,
 
 /* The same of what is fastest on the present device, which is measured once: parts->folder keeps it
  * in the device's own file, and no library is opened where it stands there. parts->vendor NULL: the
- * machine's, where it must be measured. 0: not known, since there was no memory for it or, as under
- * the emulator without parts->measured, no clock. On the default stream. */
+ * machine's, where it must be measured. Of several that measure at once the largest is kept. 0: not
+ * known, since there was no memory for it or, as under the emulator without parts->measured, no
+ * clock. On the default stream. */
 double gemm_tuner_peak(const struct gemm_tuner_parts *parts, enum gpu_type type, uint32_t wgmma);
 
 void gemm_tuner_count(const struct gemm_tuner *gemm_tuner, struct gemm_tuner_counts *out);
