@@ -122,6 +122,7 @@ int command_cancel(int argc, char **argv);
 int command_capacity(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_avoid(int argc, char **argv);
+int command_futures(int argc, char **argv);
 int command_compare(int argc, char **argv);
 int command_baseline(int argc, char **argv);
 int command_tag(int argc, char **argv);

@@ -17,7 +17,7 @@ import tap
 SWERVE = os.path.realpath(sys.argv[1])
 ASK = ["status", "status demo", "status --json", "demand", "demand --json", "fleet slurm", "report", "report demo", "show 1", "show --all",
        "capacity", "agreement", "export --format csv", "export 1 --format mcap -o drive.mcap", "export --format junit -o report.xml",
-       "avoid", "risk --exposure risk.json", "retry", "retry demo --verdict fail", "cancel demo", "check", "store backup copy",
+       "avoid", "futures", "risk --exposure risk.json", "retry", "retry demo --verdict fail", "cancel demo", "check", "store backup copy",
        "store gc", "store log", "replay 1", "replay --all", "debug 1", "rig draw swerve --outcome 1", "price ls", "price show bulk cpu",
        "tenant ls", "dossier demo", "traceability demo", "trust ls", "trust floor --rate 0.1 --evidence why",
        "trust thaw 1 --force --evidence why", "model watch student", "model report mine", "model evaluate mine", "golden ls", "golden verify mine", "golden expire mine", "model ls", "model show mine",
