@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 8, /* raised with every change of this file */
+    DEVICE_ABI = 9, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 64,
@@ -118,6 +118,7 @@ struct device_options {
     uint32_t slot_count, page_count;
     uint32_t eager;     /* 1: launch every kernel every tick instead of replaying a graph */
     uint32_t reference; /* 1: the reference kernels, which modules of tests have */
+    uint32_t wgmma;     /* 1: products of e4m3 as device_info.wgmma allows; other bits */
 };
 
 /* One slot's tick. All of it is read by the device; the caller writes it before tick_start and may
@@ -182,12 +183,17 @@ struct device_stats {
     uint64_t up_bytes, down_bytes;               /* over the bus */
     uint64_t weight_bytes, workspace_bytes, arena_bytes, pinned_bytes;
     uint64_t map_bytes; /* of the maps that are there now */
+    /* Operations per second that the device reaches in one large product of the type of the model's
+     * layers, measured once and kept (kernels/cuda/scale/gemm_tuner.h); 0: not known, emulated. */
+    double peak_flops;
 };
 
 struct device_info {
     char name[128];
     uint32_t major, minor; /* compute capability; 0.0: emulated */
     uint32_t multiprocessors;
+    uint32_t
+        wgmma; /* 1: has them on a warpgroup's tensor cores, and a trial agreed with mma.sync */
     uint64_t memory_bytes, free_bytes;
 };
 
@@ -266,6 +272,7 @@ struct device_ops {
 
     /* Number of devices; 0 with the reason in `why`. */
     uint32_t (*count)(struct device_text *why);
+    /* Tries wgmma, for which it takes a little of the device's memory. */
     int (*describe)(uint32_t device, struct device_info *out, struct device_text *why);
 
     int (*open)(const struct device_model *model, const struct device_options *options,

@@ -109,8 +109,8 @@ void report_tiers(struct report *report)
     }
     page_table_end(&report->page);
     models_list(report);
-    html_raw(html, "<p class=\"soft\">MFU: of the peak of a core of the machine that drove, in the "
-                   "model's precision, measured when it opened the model.</p>");
+    html_raw(html, "<p class=\"soft\">MFU: of the peak of a core, or the GPU, of the machine that "
+                   "drove, in the model's precision, measured when it opened the model.</p>");
     html_raw(html, "</div>");
     write_meters(report);
 }

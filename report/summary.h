@@ -31,8 +31,8 @@ struct summary_work {
     int64_t metres_mm;
     int64_t device_ns;
     int64_t mflop; /* of learned worlds, counted from the shapes of the model */
-    /* For MFU, of those whose machine's peak is known: operations, and what a core of that machine
-     * could have done in their device time. */
+    /* For MFU, of those whose machine's peak is known: operations, and what a core or the GPU of
+     * that machine could have done in their device time. */
     double peaked_flop;
     double peak_flop;
     double usd; /* device_ns at today's price of its pool; the ledger has the bill */
@@ -352,8 +352,9 @@ double summary_miles(const struct summary_row *row);
 void summary_add_work(struct summary_work *work, const struct kept_outcome *outcome, int64_t ticks,
                       double usd);
 
-/* Model FLOP utilisation: operations over what a core of the machine that drove could have done in
- * their device time at its peak, which stands in the outcome; NAN where none has one. */
+/* Model FLOP utilisation: operations over what a core or the GPU of the machine that drove could
+ * have done in their device time at its peak, which stands in the outcome; NAN where none has one.
+ */
 double summary_mfu(const struct summary_work *work);
 
 /* The row of a group's value ("weather", "rain"), that of a tier; NULL: there is none. */

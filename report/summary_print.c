@@ -150,7 +150,7 @@ static void print_tiers(const struct summary *summary, FILE *stream)
     }
     text_print(stream, "$/1000 miles: of the world; what a planner computes in a process of its "
                        "own is not in it\n");
-    text_print(stream, "MFU: of the peak of a core of the machine that drove\n");
+    text_print(stream, "MFU: of the peak of a core, or the GPU, of the machine that drove\n");
 }
 
 /* Whom the store's freezes had answer. */

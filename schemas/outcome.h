@@ -190,9 +190,9 @@ struct outcome {
     int64_t metres_mm;     /* driven in simulation by this rollout, shared prefix excluded */
     int64_t device_ns;     /* compute charged to this rollout, shared prefix excluded */
     int64_t mflop;         /* millions of operations of a learned world, likewise; else 0 */
-    /* Millions of operations a second that one core of the machine that drove reaches in the
-     * model's precision, measured when it opened the model; 0: not measured (devices, other
-     * worlds). */
+    /* Millions of operations a second that one core of the machine that drove, or its device,
+     * reaches in the model's precision, measured when it opened the model or, of a device, once; 0:
+     * not measured (emulated devices, other worlds). */
     int64_t peak_mflops;
     /* Frame pages of its world in use at the fullest, since the worker opened it; 0: it has none.
      */

@@ -214,6 +214,7 @@ enum status backend_start(struct backend *backend, uint32_t frame_count, struct 
         .slot_count = backend->batch,
         .page_count = frame_count,
         .reference = backend->device.reference,
+        .wgmma = backend->device.wgmma,
     };
     TRY(model_describe(backend->model, &model, error));
     int fault = backend->device.ops->open(&model.description, &options, &backend->session, &why);

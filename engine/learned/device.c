@@ -100,7 +100,7 @@ static enum status use(const struct device_ops *ops, uint32_t index, struct devi
         snprintf(what, sizeof what, "device cuda:%u", index);
         return device_error(error, fault, what, &why);
     }
-    *out = (struct device){.ops = ops, .index = index};
+    *out = (struct device){.ops = ops, .index = index, .wgmma = info.wgmma != 0};
     if (strcmp(ops->name, "cuda") == 0) {
         if (10 * info.major + info.minor < GPU_CAPABILITY_FIRST) {
             return error_set(error, STATUS_DEVICE,
@@ -109,7 +109,9 @@ static enum status use(const struct device_ops *ops, uint32_t index, struct devi
                              index, info.name, GPU_CAPABILITY_FIRST / 10, GPU_CAPABILITY_FIRST % 10,
                              info.major, info.minor);
         }
-        snprintf(out->backend, sizeof out->backend, "cuda:sm_%u%u", info.major, info.minor);
+        const bool lacks = info.major == 9 && info.minor == 0 && !out->wgmma;
+        snprintf(out->backend, sizeof out->backend, "cuda:sm_%u%u%s", info.major, info.minor,
+                 lacks ? "/mma.sync" : "");
     } else {
         snprintf(out->backend, sizeof out->backend, "cuda:%.32s", ops->name);
     }

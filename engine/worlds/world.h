@@ -68,7 +68,7 @@ struct world_cost {
     double flop;       /* counted from the model's shapes */
     int64_t steps_ns;  /* that passed in steps of the sampler, on the CPU .. */
     uint64_t steps;    /* .. and their number */
-    double peak_flops; /* that a core does in a second at the most; 0: not known, as of devices */
+    double peak_flops; /* that a core, or the device, does in a second at the most; 0: not known */
     uint64_t ticks;    /* slot-ticks */
     uint64_t pages_shared;   /* pages that forks, parking and equal starts did not have to copy */
     uint64_t page_bytes;     /* of one page */

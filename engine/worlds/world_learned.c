@@ -366,7 +366,8 @@ static void cost(const struct world *world, struct world_cost *out)
         .flop = self->flop,
         .steps_ns = steps.elapsed_ns,
         .steps = steps.count,
-        .peak_flops = backend_backing(self->backend) == NULL ? model_peak_flops(self->model) : 0.0,
+        .peak_flops = backend_backing(self->backend) == NULL ? model_peak_flops(self->model)
+                                                             : device.peak_flops,
         .ticks = self->ticks,
         .pages_shared = stats.shared,
         .page_bytes = page_bytes(self->model, self->previous),

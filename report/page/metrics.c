@@ -53,9 +53,9 @@ static const struct definition {
                   "else 0."},
     {"comfort", "nuPlan's seven bounds on filtered acceleration, jerk and yaw."},
     {"miles", "Driven in simulation, what branches share counted once."},
-    {"MFU",
-     "Model FLOP utilisation: operations of the model, counted from its shapes, over what a "
-     "core of the machine that drove could have done in the device time at its measured peak."},
+    {"MFU", "Model FLOP utilisation: operations of the model, counted from its shapes, over what a "
+            "core of the machine that drove, or its GPU, could have done in the device time at its "
+            "measured peak."},
     {"$/1000 miles",
      "Device time of the results at the price of their pool, over the miles that they drove. What "
      "a "

@@ -62,6 +62,16 @@ bool rig_capability(const char *name)
 #endif
 }
 
+void rig_fail_allocations(uint64_t after, uint64_t count)
+{
+#if GPU_EMULATED
+    simt_fail_allocations(after, count);
+#else
+    (void)after;
+    (void)count;
+#endif
+}
+
 unsigned rig_schedules(void)
 {
     return 10;

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +33,10 @@ unsigned rig_schedules(void);
 void rig_begin(unsigned schedule);
 void *rig_stream(void);
 void *rig_other_stream(void); /* that nothing orders with the first */
+
+/* Of the emulator's, the next `count` allocations after `after` fail; 0, 0: none. Elsewhere nothing
+ * is done. */
+void rig_fail_allocations(uint64_t after, uint64_t count);
 
 /* Device memory at a multiple of 256, filled with 0xA5, with guards; freed by rig_end. */
 void *rig_alloc(size_t bytes);

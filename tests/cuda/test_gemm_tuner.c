@@ -3,7 +3,8 @@
  * process, and gives the product whatever that is.
  * Method: a made-up vendor's library, which computes with our kernel and says what it was asked,
  * and made-up times. Outputs are compared with double precision; choices are looked for in what
- * ran, again after the file was read by another library, and with too little memory.
+ * ran, again after the file was read by another library, and with too little memory. So are peaks,
+ * which are measured once a device.
  */
 #include "kernels/cuda/scale/gemm_tuner.h"
 #include "tests/cuda/compare.h"
@@ -19,6 +20,7 @@ enum {
     STRIDE = 80, /* of the activations' rows */
     WEIGHTS = 3,
     ALGORITHMS = 3,
+    PEAK_ROWS = 64,         /* of the product that shows a peak, under the emulator */
     WIDE_BYTES = N * K * 2, /* of expanded weights */
 };
 
@@ -34,6 +36,12 @@ static struct {
     double ms[GEMM_TUNER_WAYS][ALGORITHMS]; /* that a candidate takes */
     uint32_t timed;
 } fake;
+
+/* Of the product that shows a peak. */
+static uint32_t peak_side(void)
+{
+    return rig_emulated() ? 64 : 8192;
+}
 
 static uint32_t fake_algorithms(void *context, const struct gpu_gemm *g,
                                 uint8_t (*out)[STORE_ALGORITHM_BYTES], uint32_t most)
@@ -60,7 +68,8 @@ static int fake_multiply(void *context, const struct gpu_gemm *g, const uint8_t 
     uint32_t fp8 = g->type == GPU_E4M3;
     uint32_t index = algorithm[9] - 0x40u;
     (void)context;
-    EXPECT(workspace != NULL && index < fake.known[fp8] && g->items * g->rows == ROWS);
+    EXPECT(workspace != NULL && index < fake.known[fp8]);
+    EXPECT(g->items * g->rows == ROWS || g->rows == peak_side());
     if (fake.refuses[fp8][index]) {
         snprintf(why->text, sizeof why->text, "not in the mood");
         return DEVICE_FAULT_LOST;
@@ -86,15 +95,16 @@ static double fake_time(void *context, const struct gpu_gemm *g,
     return fake.ms[choice->way][choice->way == GEMM_TUNER_OWN ? 0 : choice->algorithm[0] - 0x40];
 }
 
+static const struct gemm_vendor vendor = {.context = &fake,
+                                          .version = 7,
+                                          .text = "a library",
+                                          .algorithms = fake_algorithms,
+                                          .takes = fake_takes,
+                                          .multiply = fake_multiply,
+                                          .close = fake_close};
+
 static struct gemm_tuner *open_gemm_tuner(uint64_t memory_bytes)
 {
-    static const struct gemm_vendor vendor = {.context = &fake,
-                                              .version = 7,
-                                              .text = "a library",
-                                              .algorithms = fake_algorithms,
-                                              .takes = fake_takes,
-                                              .multiply = fake_multiply,
-                                              .close = fake_close};
     const struct gemm_tuner_parts parts = {
         .vendor = &vendor, .folder = folder, .memory_bytes = memory_bytes, .measured = fake_time};
     struct gemm_tuner *gemm_tuner = NULL;
@@ -406,6 +416,95 @@ static void choices_can_be_adopted(void)
     RIG_CHECK(rig_end());
 }
 
+/* Per second, of the product that shows the peak. */
+static double rate_of(double ms)
+{
+    return 2.0 * peak_side() * peak_side() * peak_side() / (ms * 1e-3);
+}
+
+/* The fastest on a device counts, type by type, and nothing is asked again. */
+static void a_peak_is_measured_once(void)
+{
+    static const double same[ALGORITHMS] = {5, 3, 4};
+    static const struct gemm_vendor none = {.text = "no library"};
+    struct gemm_tuner_parts parts = {.vendor = &vendor, .folder = folder, .measured = fake_time};
+    rig_begin(5);
+    forget_files();
+    set_times(9, same, same);
+    fake.known[0] = 3;
+    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(3), 1.0);
+    EXPECT_INT(fake.timed, 4 + 1); /* candidates, and what was chosen */
+    EXPECT_INT(fake.closed, 1);
+    set_times(1, same, same);
+    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(3), 1.0);
+    EXPECT_INT(fake.timed + fake.asked + fake.closed, 0);
+    parts.vendor = NULL; /* the machine's is not opened for what is known */
+    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(3), 1.0);
+    parts.vendor = &none;
+    if (rig_has_e4m3()) {
+        EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_E4M3, rig_has_wgmma()), rate_of(1), 1.0);
+        EXPECT_INT(fake.timed, 1);
+    }
+    RIG_CHECK(rig_end());
+}
+
+/* Another process measures while this one does, and finds more or less. */
+static double time_beside(void *context, const struct gpu_gemm *g,
+                          const struct gemm_tuner_choice *choice, double ms)
+{
+    const double *other_ms = context;
+    struct gemm_tuner_parts parts = {.vendor = &vendor, .folder = folder, .measured = fake_time};
+    fake.ms[GEMM_TUNER_OWN][0] = *other_ms;
+    EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(*other_ms), 1.0);
+    fake.ms[GEMM_TUNER_OWN][0] = 4;
+    return fake_time(NULL, g, choice, ms);
+}
+
+static void the_largest_peak_is_kept(void)
+{
+    static const double same[ALGORITHMS] = {5, 3, 4};
+    for (double other_ms = 2; other_ms < 10; other_ms += 6) {
+        struct gemm_tuner_parts parts = {
+            .vendor = &vendor, .folder = folder, .measured = time_beside, .context = &other_ms};
+        const double least_ms = other_ms < 4 ? other_ms : 4;
+        rig_begin(7);
+        forget_files();
+        set_times(4, same, same);
+        EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(least_ms), 1.0);
+        parts.measured = NULL;
+        EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(least_ms), 1.0);
+        RIG_CHECK(rig_end());
+    }
+}
+
+/* No clock, no memory, no folder: nothing is known, or nothing kept. */
+static void a_peak_that_cannot_be_measured_is_not_known(void)
+{
+    static const double same[ALGORITHMS] = {5, 3, 4};
+    struct gemm_tuner_parts parts = {.vendor = &vendor, .folder = folder};
+    uint64_t failed = 0;
+    rig_begin(6);
+    forget_files();
+    set_times(2, same, same);
+    EXPECT(gemm_tuner_peak(&parts, GPU_BF16, 0) > 0.0 || rig_emulated()); /* which has no clock */
+    forget_files();
+    parts.measured = fake_time;
+    for (double found = 0.0; found == 0.0; failed++) {
+        rig_fail_allocations(failed, 1);
+        found = gemm_tuner_peak(&parts, GPU_BF16, 0);
+        rig_fail_allocations(0, 0);
+        EXPECT(found == 0.0 || found == rate_of(2));
+    }
+    EXPECT_INT(failed, rig_emulated() ? 4 + 1 : 1); /* a workspace, three operands of the product */
+    parts.folder = NULL;
+    for (int i = 0; i < 2; i++) {
+        fake.timed = 0;
+        EXPECT_NEAR(gemm_tuner_peak(&parts, GPU_BF16, 0), rate_of(2), 1.0);
+        EXPECT_INT(fake.timed, 1); /* ours alone */
+    }
+    RIG_CHECK(rig_end());
+}
+
 static void other_products_are_ours(void)
 {
     static const double fast[ALGORITHMS] = {1, 1, 1};
@@ -447,9 +546,10 @@ int main(void)
         return 1;
     }
     make_numbers();
-    int failed = TEST_RUN(TEST(the_fastest_is_chosen_and_kept),
-                          TEST(a_choice_that_the_library_forgot_is_made_anew),
-                          TEST(memory_decides_before_the_clock), TEST(choices_can_be_adopted),
-                          TEST(other_products_are_ours));
+    int failed = TEST_RUN(
+        TEST(the_fastest_is_chosen_and_kept), TEST(a_choice_that_the_library_forgot_is_made_anew),
+        TEST(memory_decides_before_the_clock), TEST(choices_can_be_adopted),
+        TEST(a_peak_is_measured_once), TEST(the_largest_peak_is_kept),
+        TEST(a_peak_that_cannot_be_measured_is_not_known), TEST(other_products_are_ours));
     return folder_remove(folder, failed);
 }

@@ -45,6 +45,8 @@ static struct gemm_tuner_store *written(uint32_t count)
         struct gemm_tuner_choice choice = choice_of(i);
         gemm_tuner_store_put(&store, &shape, &choice);
     }
+    gemm_tuner_store_put_peak(&store, 1, 788000000000000u);
+    gemm_tuner_store_put_peak(&store, 2, UINT64_MAX);
     store.changed = true;
     EXPECT(gemm_tuner_store_save(&store));
     return &store;
@@ -68,6 +70,8 @@ static void what_was_put_comes_back(void)
         EXPECT_INT(there, i < STORE_ENTRIES_MAX);
         EXPECT(!there || is(&found, i));
     }
+    EXPECT(other.peak_flops[0] == 0 && other.peak_flops[1] == 788000000000000u);
+    EXPECT(other.peak_flops[2] == UINT64_MAX);
     /* The last one put for a shape counts. */
     struct gemm_tuner_shape shape = shape_of(1);
     found = choice_of(99);
@@ -102,6 +106,7 @@ static void damage_is_seen(void)
         text[at] ^= cut ? 0 : 0x11;
         const char *warned = open_again(&other);
         EXPECT(warned != NULL && other.count == 0 && other.changed);
+        EXPECT(other.peak_flops[1] == 0 && other.peak_flops[2] == 0);
         EXPECT_CONTAINS(warned, "damaged");
     }
     EXPECT(gemm_tuner_store_save(&other) && open_again(&other) == NULL);
@@ -157,12 +162,29 @@ static void files_of_other_formats_are_ignored(void)
         {2, "1 0 1 16 16 16 16 ", false},    {2, "1 0 1 16 16 16 16 3 ", false},
         {2, "1 0 1 16 16 16 16 -1 ", false},
     };
+    static const struct {
+        const char *lines;
+        uint64_t flops; /* of type 1; 0: the file is none of ours */
+    } peaks[] = {
+        {"peak 1 5\n", 5},   {"peak 2 7\npeak 1 6\n", 6},
+        {"peak 3 5\n", 0},   {"peak 1 0\n", 0},
+        {"peak 1 -5\n", 0},  {"peak 1 5", 0},
+        {"peak 1 5 5\n", 0}, {"peak 1\n", 0},
+        {"peaks 1 5\n", 0},
+    };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(text, sizeof text, "swerve products %d\nNVIDIA H200 (a/b)\n130100\n%s%s\n",
                  cases[i].format, cases[i].shape, algorithm);
         const char *warned = open_text(&store, path, text);
         EXPECT((warned == NULL) == cases[i].good);
         EXPECT_INT(store.count, cases[i].good);
+    }
+    for (size_t i = 0; i < sizeof peaks / sizeof peaks[0]; i++) {
+        snprintf(text, sizeof text, "swerve products 2\nNVIDIA H200 (a/b)\n130100\n%s",
+                 peaks[i].lines);
+        const char *warned = open_text(&store, path, text);
+        EXPECT((warned == NULL) == (peaks[i].flops != 0));
+        EXPECT(store.peak_flops[1] == peaks[i].flops);
     }
 }
 

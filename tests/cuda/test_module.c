@@ -1040,6 +1040,17 @@ static int time_bus(struct rig *rig, struct device_text *why)
     return device.ops->bus_rate(rig->session, 1, &rate, why);
 }
 
+/* Who cannot try wgmma does not say that the device has none. */
+static int describe_device(struct rig *rig, struct device_text *why)
+{
+    struct device_info info = {.wgmma = 7};
+    (void)rig;
+    int fault = device.ops->describe(0, &info, why);
+    EXPECT(fault != DEVICE_OK ? info.wgmma == 7
+                              : info.wgmma == (info.major == 9 && info.minor == 0 ? 1u : 0u));
+    return fault;
+}
+
 static int allocate_on_host(struct rig *rig, struct device_text *why)
 {
     void *memory = device.ops->host_alloc(4096);
@@ -1061,6 +1072,7 @@ static void fail_each_allocation(struct rig *rig)
         {"a map", make_another_map, 1},
         {"views", open_views, 6},
         {"timing the bus", time_bus, 2},
+        {"describing the device", describe_device, 6},
         {"pinned memory", allocate_on_host, 1},
     };
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
@@ -1216,6 +1228,7 @@ static void every_capability_ticks(void)
         EXPECT_INT(device.ops->describe(0, &info, &why), DEVICE_OK);
         snprintf(found, sizeof found, "%u.%u", info.major, info.minor);
         EXPECT(!emulated() || strcmp(found, capability[i]) == 0);
+        EXPECT(!emulated() || info.wgmma == (strcmp(found, "9.0") == 0 ? 1u : 0u));
         begin(&rig, &rollout, 7);
         step(&rig, &rollout, 0);
         if (i == 0) {

@@ -697,9 +697,9 @@ static void a_kernel_that_differs_is_not_chosen(void)
 {
     struct device_text why = {""};
     rig_begin(3);
-    uint32_t chosen = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, rig_stream(), &why);
+    int chosen = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, rig_stream(), &why);
     printf("# %s\n", why.text);
-    EXPECT_INT(chosen, rig_has_wgmma());
+    EXPECT_INT(chosen, rig_has_wgmma() ? 1 : 0);
     EXPECT_CONTAINS(why.text, chosen ? "wgmma: on fixed inputs" : "mma.sync: ");
     EXPECT_INT(gpu_wgmma_choose(0.0f, rig_stream(), &why), 0);
     EXPECT_CONTAINS(why.text, rig_has_wgmma() ? "for wgmma gave something else" : "9.0");

@@ -2,10 +2,10 @@
  * Goal: a learned world on a device drives as one on the CPU does, keeps its bits through company,
  * forks and spills, whoever draws its layouts, tells the frame statistics of its frames, brings
  * down what somebody looks at and nothing else, shows planners on the device the same bytes there,
- * and says so when the device fails. Method: the emulated module (argv[1]) with a small random
- * model. The same rollout on both backends, then in several ways on the device: everything it shows
- * must have one digest. Tables of device functions stand between world and module: one looks at
- * every frame in its page, those of another fail.
+ * says what the device reaches at the most, and says so when the device fails. Method: the emulated
+ * module (argv[1]) with a small random model. The same rollout on both backends, then in several
+ * ways on the device: everything it shows must have one digest. Tables of device functions stand
+ * between world and module: one looks at every frame in its page, those of another fail.
  */
 #include "base/check.h"
 #include "base/rng.h"
@@ -16,15 +16,18 @@
 #include "engine/worlds/world.h"
 #include "kernels/cpu.h"
 #include "tests/cuda/digest.h"
+#include "tests/cuda/folder.h"
 #include "tests/engine/maps.h"
 #include "tests/engine/small_model.h"
 #include "tests/engine/spill_in_memory.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { TICKS = 4, SLOTS_MAX = 3, KEY = 3, FORK_TICK = 2, HOST_PAGES = 2 };
 
+static char cache[64] = "/tmp/swerve-world-XXXXXX"; /* what is kept of devices */
 static const struct world_ops *const ops = &world_student_ops;
 static struct device device;
 static struct model *model;
@@ -1118,6 +1121,37 @@ static void a_wide_model_drives_as_on_the_cpu(void)
     model = small;
 }
 
+/* Products of e4m3 run on a warpgroup where the device has that. The emulator sums exactly on
+ * either kind of tensor cores, so frames are the same; a device of another capability traps. */
+static void a_wide_model_runs_on_warpgroups(void)
+{
+    static struct view views[2];
+    struct error error = {0};
+    struct world *world = NULL;
+    struct device fast = device;
+    if (!device.reference) {
+        return; /* a GPU's sums differ, and it is of one capability */
+    }
+    struct model *wide = wide_model();
+    struct model *small = model;
+    model = wide;
+    fast.reference = false;
+    for (int i = 0; i < 2; i++) {
+        fast.wgmma = i == 0;
+        drive_wide(&fast, false, 1, &views[i]);
+    }
+    EXPECT(memcmp(views[0].pictures, views[1].pictures, sizeof views[0].pictures) == 0);
+    model = small;
+    setenv("SIMT_CAPABILITY", "8.9", 1);
+    const struct world_config config = {.slot_count = 1, .model = wide, .device = &fast};
+    EXPECT_OK(device_choose("cuda:0", &fast, &error), error);
+    EXPECT(!fast.wgmma);
+    fast.wgmma = true;
+    EXPECT_INT(ops->open(&config, &world, &error), STATUS_DEVICE);
+    unsetenv("SIMT_CAPABILITY");
+    model_close(wide);
+}
+
 static void a_model_for_the_cpu_alone_is_refused(void)
 {
     struct error error = {0};
@@ -1142,15 +1176,69 @@ static void a_model_for_the_cpu_alone_is_refused(void)
     model_close(other);
 }
 
+/* A file of the gemm tuner's, which keeps what a device reaches. */
+static void keep_peaks(const char *path, const char *lines)
+{
+    char text[256];
+    uint64_t sum = UINT64_C(0xCBF29CE484222325);
+    int length = snprintf(text, sizeof text, "swerve products 2\nSIMT emulator\n0\n%s", lines);
+    for (int i = 0; i < length; i++) {
+        sum = (sum ^ (uint8_t)text[i]) * UINT64_C(0x100000001B3);
+    }
+    FILE *file = fopen(path, "wb");
+    EXPECT(file != NULL);
+    fprintf(file, "%ssum %016llx\n", text, (unsigned long long)sum);
+    fclose(file);
+}
+
+static double peak_of(const struct model *of)
+{
+    struct world *world = NULL;
+    struct world_cost cost;
+    struct error error;
+    struct device served = device;
+    served.reference = false; /* which have no e4m3 */
+    const struct world_config config = {.slot_count = 1, .model = of, .device = &served};
+    EXPECT_OK(ops->open(&config, &world, &error), error);
+    ops->cost(world, &cost);
+    ops->close(world);
+    return cost.peak_flops;
+}
+
+/* A world says what was measured on its device and kept, by the type of its layers; the emulator
+ * measures nothing. */
+static void the_peak_is_the_devices(void)
+{
+    char path[128];
+    if (!device.reference) {
+        EXPECT(peak_of(model) > 1e11);
+        return;
+    }
+    struct model *wide = wide_model();
+    snprintf(path, sizeof path, "%s/products-SIMT-emulator-0", cache);
+    EXPECT(peak_of(model) == 0.0 && access(path, F_OK) != 0);
+    keep_peaks(path, "peak 1 788000000000000\npeak 2 1380000000000000\n");
+    EXPECT(peak_of(model) == 788e12 && peak_of(wide) == 1380e12);
+    keep_peaks(path, "peak 1 788000000000000\n");
+    EXPECT(peak_of(model) == 788e12 && peak_of(wide) == 0.0);
+    keep_peaks(path, "peak 1 788000000000000");
+    EXPECT(peak_of(model) == 0.0);
+    unlink(path);
+    model_close(wide);
+}
+
 int main(int argc, char **argv)
 {
     struct error error = {0};
+    if (mkdtemp(cache) == NULL || setenv("SWERVE_CACHE", cache, 1) != 0) {
+        return 1;
+    }
     if (argc > 1) {
         setenv("SWERVE_CUDA_MODULE", argv[1], 1);
     }
     if (device_choose("cuda:0", &device, &error) != STATUS_OK) {
         printf("1..0 # SKIP %s\n", error.text);
-        return 0;
+        return folder_remove(cache, 0);
     }
     device.reference = strcmp(device.ops->name, "cuda") != 0; /* the emulator runs them faster */
     create_prepared();
@@ -1167,11 +1255,12 @@ int main(int argc, char **argv)
         TEST(a_failed_device_loses_its_rollouts_and_says_so),
         TEST(a_frame_that_does_not_come_loses_the_rollouts),
         TEST(a_view_that_fails_loses_the_rollouts), TEST(a_lost_rollout_sees_nothing_in_its_view),
-        TEST(a_model_for_the_cpu_alone_is_refused), TEST(a_wide_model_drives_as_on_the_cpu));
+        TEST(a_model_for_the_cpu_alone_is_refused), TEST(a_wide_model_drives_as_on_the_cpu),
+        TEST(the_peak_is_the_devices), TEST(a_wide_model_runs_on_warpgroups));
     model_close(model);
     prepared_unref(prepared);
     arena_finish(&arena);
     prepared_unref(crowd.prepared);
     arena_finish(&crowd.arena);
-    return status;
+    return folder_remove(cache, status);
 }

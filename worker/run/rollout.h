@@ -44,7 +44,7 @@ struct rollout_result {
     int64_t metres_mm;
     double flop;                 /* of a learned world .. */
     uint32_t pages_used_percent; /* .. its frame pages at the fullest, so far; 0: it has none */
-    double peak_flops;           /* .. operations a second of a core here; 0: not measured */
+    double peak_flops; /* .. operations a second of a core here, or the device; 0: not measured */
     char trace_hash[SHA256_HEX_BYTES];
     struct trace trace;
     struct health_verdict health; /* check != OK: flagged */

@@ -15,8 +15,7 @@
  * what is on its way, never the order of a sum. A row of 128 bytes is padded to 144, so that the 8
  * rows of an ldmatrix lie in different banks.
  */
-#include "kernels/cuda/common/gpu.h"
-#include "kernels/cuda/common/matrix.h"
+#include "kernels/cuda/common/gemm_store.cuh"
 
 enum {
     CHUNK_BYTES = 128, /* of k, per stage */
@@ -51,12 +50,6 @@ using large_tile = tile_shape<2, 4, 4, 4>; /* 128 x 128 */
 using small_tile = tile_shape<2, 2, 2, 4>; /* 64 x 64 */
 using flat_tile = tile_shape<1, 4, 1, 2>;  /* 16 x 64 */
 
-/* Offset of row `row` of all items. */
-GPU_FN size_t row_offset(const struct gpu_gemm &g, uint32_t row, size_t item_stride, size_t stride)
-{
-    return (row / g.rows) * item_stride + (row % g.rows) * stride;
-}
-
 /* Chunk `chunk` of the tile's rows of a and of b into one stage; beyond the ends zeros. */
 template <class shape>
 GPU_FN void load_stage(const struct gpu_gemm &g, uint8_t *stage, uint32_t first_row,
@@ -74,7 +67,7 @@ GPU_FN void load_stage(const struct gpu_gemm &g, uint8_t *stage, uint32_t first_
         if (line < shape::rows) {
             uint32_t row = first_row + line;
             inside = inside && row < g.items * g.rows;
-            from += inside ? row_offset(g, row, g.a_item, g.lda) * element_bytes + at : 0;
+            from += inside ? gemm_row_offset(g, row, g.a_item, g.lda) * element_bytes + at : 0;
         } else {
             uint32_t col = first_col + line - shape::rows;
             inside = inside && col < g.n;
@@ -142,41 +135,6 @@ GPU_FN void add_part(float sum[shape::row_count][shape::col_count][4],
     }
 }
 
-GPU_FN float silu(float x)
-{
-    return x / (1.0f + expf(-x));
-}
-
-/* Two neighbouring outputs y of one row; `col` is even. */
-GPU_FN void store_pair(const struct gpu_gemm &g, uint32_t row, uint32_t col, float y0, float y1)
-{
-    size_t at = row_offset(g, row, g.c_item, g.ldc) + col;
-    if (g.bias != NULL) {
-        y0 += g.bias[col];
-        y1 += g.bias[col + 1];
-    }
-    if (g.epilogue == NN_STORE) {
-        *reinterpret_cast<float2 *>(g.c + at) = make_float2(y0, y1);
-    } else if (g.epilogue == NN_ADD_GATED) {
-        float2 *c = reinterpret_cast<float2 *>(g.c + at);
-        float2 old = *c;
-        float gate0 = 1.0f;
-        float gate1 = 1.0f;
-        if (g.gate != NULL) {
-            const float *gate = g.gate + row / g.rows * g.gate_item;
-            gate0 = gate[col];
-            gate1 = gate[col + 1];
-        }
-        *c = make_float2(fmaf(gate0, y0, old.x), fmaf(gate1, y1, old.y));
-    } else {
-        if (g.epilogue == NN_SILU_ACT) {
-            y0 = silu(y0);
-            y1 = silu(y1);
-        }
-        *reinterpret_cast<uint32_t *>(static_cast<uint16_t *>(g.out) + at) = gpu_pack_bf16(y0, y1);
-    }
-}
-
 /* Outputs of this thread: rows lane / 4 and 8 below it, columns 2 (lane % 4) and the next. */
 template <class shape, bool fp8>
 GPU_FN void store_tile(const struct gpu_gemm &g, uint32_t first_row, uint32_t first_col,
@@ -189,7 +147,7 @@ GPU_FN void store_tile(const struct gpu_gemm &g, uint32_t first_row, uint32_t fi
 #pragma unroll
     for (int i = 0; i < 2 * shape::row_count; i++) {
         uint32_t row = first_row + i * 8;
-        if (row >= g.items * g.rows || (g.active != NULL && g.active[row / g.rows] == 0)) {
+        if (!gemm_row_wanted(g, row)) {
             continue;
         }
         float row_scale = fp8 ? g.a_scale[row] : 1.0f;
@@ -203,22 +161,10 @@ GPU_FN void store_tile(const struct gpu_gemm &g, uint32_t first_row, uint32_t fi
                     y0 *= row_scale * g.b_scale[col];
                     y1 *= row_scale * g.b_scale[col + 1];
                 }
-                store_pair(g, row, col, y0, y1);
+                gemm_store_pair(g, row, col, y0, y1);
             }
         }
     }
-}
-
-/* Whether the tile's rows belong to an active item at all: the same answer in all threads. */
-GPU_FN bool tile_active(const struct gpu_gemm &g, uint32_t first_row, uint32_t rows)
-{
-    uint32_t end = first_row + rows < g.items * g.rows ? first_row + rows : g.items * g.rows;
-    for (uint32_t item = first_row / g.rows; item <= (end - 1) / g.rows; item++) {
-        if (g.active == NULL || g.active[item] != 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Grid: x over tiles of rows (so that blocks that run together share the weights), y of columns.
@@ -230,7 +176,7 @@ static __global__ void GEMM_BOUNDS(shape::threads) gemm_kernel(const struct gpu_
     SHARED_DYNAMIC(uint8_t, stages);
     const uint32_t first_row = blockIdx.x * shape::rows;
     const uint32_t first_col = blockIdx.y * shape::cols;
-    if (!tile_active(g, first_row, shape::rows)) {
+    if (!gemm_tile_active(g, first_row, shape::rows)) {
         return;
     }
     const uint32_t element_bytes = fp8 ? 1 : 2;

@@ -9,8 +9,7 @@
  * cp.async: while chunk j is multiplied, chunk j - 1 is added and chunks j + 1 and j + 2 are on
  * their way.
  */
-#include "kernels/cuda/common/gpu.h"
-#include "kernels/cuda/common/matrix.h"
+#include "kernels/cuda/common/gemm_store.cuh"
 
 enum {
     GROUP = 128, /* threads of a warpgroup */
@@ -114,7 +113,7 @@ GPU_FN void store_sums(const struct gpu_gemm &g, uint32_t first_row, uint32_t fi
 #pragma unroll
     for (uint32_t half = 0; half < 2; half++) {
         uint32_t row = own + 8 * half;
-        if (row >= g.items * g.rows) {
+        if (!gemm_row_wanted(g, row)) {
             continue;
         }
         float scale = g.a_scale[row];
@@ -122,15 +121,8 @@ GPU_FN void store_sums(const struct gpu_gemm &g, uint32_t first_row, uint32_t fi
         for (uint32_t n = 0; n < COLS / 8; n++) {
             uint32_t col = first_col + n * 8 + threadIdx.x % 4 * 2;
             if (col < g.n) {
-                float y0 = sum[4 * n + 2 * half] * (scale * g.b_scale[col]);
-                float y1 = sum[4 * n + 2 * half + 1] * (scale * g.b_scale[col + 1]);
-                size_t at = row * g.ldc + col;
-                if (g.epilogue == NN_STORE) {
-                    *reinterpret_cast<float2 *>(g.c + at) = make_float2(y0, y1);
-                } else {
-                    *reinterpret_cast<uint32_t *>(static_cast<uint16_t *>(g.out) + at) =
-                        gpu_pack_bf16(y0, y1);
-                }
+                gemm_store_pair(g, row, col, sum[4 * n + 2 * half] * (scale * g.b_scale[col]),
+                                sum[4 * n + 2 * half + 1] * (scale * g.b_scale[col + 1]));
             }
         }
     }
@@ -146,6 +138,9 @@ static __global__ void __launch_bounds__(BLOCK, 1) wide_gemm_kernel(const struct
     const uint32_t first_row = blockIdx.x * ROWS;
     const uint32_t first_col = blockIdx.y * COLS;
     const uint32_t chunks = (g.k + CHUNK - 1) / CHUNK;
+    if (!gemm_tile_active(g, first_row, ROWS)) {
+        return;
+    }
     float sum[COLS / 2];
     float even[COLS / 2];
     float odd[COLS / 2];
@@ -173,9 +168,8 @@ static __global__ void __launch_bounds__(BLOCK, 1) wide_gemm_kernel(const struct
 
 extern "C" int gpu_gemm_wgmma_suits(const struct gpu_gemm *g)
 {
-    bool dense = g->items == 1 || (g->a_item == g->rows * g->lda && g->c_item == g->rows * g->ldc);
-    return g->type == GPU_E4M3 && dense && g->k > 0 && g->bias == NULL && g->active == NULL &&
-           (g->epilogue == NN_STORE || g->epilogue == NN_STORE_ACT);
+    bool dense = g->items == 1 || g->a_item == g->rows * g->lda;
+    return g->type == GPU_E4M3 && dense && g->k > 0;
 }
 
 extern "C" void gpu_gemm_wgmma_launch(const struct gpu_gemm *g, void *stream)

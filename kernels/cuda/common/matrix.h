@@ -42,9 +42,8 @@ struct gpu_gemm {
     void *out; /* bf16, NN_STORE_ACT, NN_SILU_ACT; strides ldc, c_item */
     size_t ldc, c_item;
     const uint32_t *active; /* [items], 0: the item's output is left alone; NULL: all are */
-    /* Not 0: on a warpgroup's tensor cores where it suits: GPU_E4M3, rows of all items evenly
-     * spaced, no bias, NN_STORE or NN_STORE_ACT; for devices that gpu_wgmma_choose named. Other
-     * bits. */
+    /* Not 0: on a warpgroup's tensor cores where it suits: GPU_E4M3, rows of `a` of all items
+     * evenly spaced; for devices that gpu_wgmma_choose named. Other bits. */
     uint32_t wgmma;
 };
 
@@ -122,11 +121,12 @@ void gpu_attention_wgmma_launch(const struct gpu_attention *a, void *stream);
 
 /* Whether attention and fp8 products on the present device should ask for wgmma (wgmma_choice.cu):
  * runs both kernels of each on fixed inputs and compares, attention's outputs of up to 1, products
- * in units of the root of the mean square. Returns 1 or 0; `why` gets a sentence either way. Waits
- * for the stream, which must not be captured. */
+ * in units of the root of the mean square. Returns 1 or 0, or -1 where it could not be tried, as
+ * for want of memory; `why` gets a sentence in any case. Waits for the stream, which must not be
+ * captured. */
 struct device_text;
 #define GPU_WGMMA_TOLERANCE 0.01f /* attention's two roundings to bf16; fp8 sums of 14 bits */
-uint32_t gpu_wgmma_choose(float tolerance, void *stream, struct device_text *why);
+int gpu_wgmma_choose(float tolerance, void *stream, struct device_text *why);
 
 /* Whether the machine code that the present device runs has products of e4m3 on mma.sync: 1 or 0.
  * Returns a cudaError_t. Waits for the device. */

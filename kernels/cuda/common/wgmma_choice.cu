@@ -40,6 +40,7 @@ struct trial {
     float *sums;           /* device: two times [MATMUL_OUTPUTS] */
     uint32_t *there;       /* device */
     struct trial_host *host;
+    bool never; /* the device, or the machine code, has no such products */
 };
 
 /* Whether this machine code has products of a warpgroup, or those of e4m3 on mma.sync. */
@@ -129,6 +130,7 @@ static bool capable(struct trial *t, cudaStream_t stream, struct device_text *wh
         snprintf(why->text, sizeof why->text,
                  "mma.sync: wgmma is of compute capability 9.0, this device has %d.%d",
                  properties.major, properties.minor);
+        t->never = true;
         return false;
     }
     LAUNCH((probe_kernel<true>), 1, 1, 0, stream, t->there);
@@ -141,6 +143,7 @@ static bool capable(struct trial *t, cudaStream_t stream, struct device_text *wh
     if (there == 0) {
         snprintf(why->text, sizeof why->text,
                  "mma.sync: the module was compiled without code for sm_90a");
+        t->never = true;
     }
     return there != 0;
 }
@@ -243,13 +246,14 @@ static float matmul_difference(const float *sums)
     return largest / sqrtf(square);
 }
 
-extern "C" uint32_t gpu_wgmma_choose(float tolerance, void *stream, struct device_text *why)
+extern "C" int gpu_wgmma_choose(float tolerance, void *stream, struct device_text *why)
 {
     struct trial t = {};
     cudaStream_t own = (cudaStream_t)stream;
-    bool chosen = prepare(&t, own, why) && capable(&t, own, why) && run_attention(&t, own, why) &&
-                  run_matmul(&t, own, why);
-    if (chosen) {
+    const bool tried = prepare(&t, own, why) && capable(&t, own, why) &&
+                       run_attention(&t, own, why) && run_matmul(&t, own, why);
+    bool chosen = false;
+    if (tried) {
         float attention = attention_difference(t.host->out);
         float matmul = matmul_difference(t.host->sums);
         chosen = attention <= tolerance && matmul <= tolerance;
@@ -268,5 +272,5 @@ extern "C" uint32_t gpu_wgmma_choose(float tolerance, void *stream, struct devic
     cudaFree(t.there);
     free(t.host);
     gpu_error_take(); /* work goes on by mma.sync */
-    return chosen ? 1 : 0;
+    return chosen ? 1 : tried || t.never ? 0 : -1;
 }

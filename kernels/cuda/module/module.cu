@@ -92,11 +92,16 @@ static int describe(uint32_t device, struct device_info *out, struct device_text
     if (error != cudaSuccess) {
         return module_fault(why, DEVICE_FAULT_LOST, "asking about the device", error);
     }
+    const int wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, NULL, why);
+    if (wgmma < 0) {
+        return DEVICE_FAULT_MEMORY; /* not another backend: nobody knows */
+    }
     *out = {};
     snprintf(out->name, sizeof out->name, "%.127s", properties.name);
     out->major = (uint32_t)properties.major;
     out->minor = (uint32_t)properties.minor;
     out->multiprocessors = (uint32_t)properties.multiProcessorCount;
+    out->wgmma = (uint32_t)wgmma;
     out->memory_bytes = properties.totalGlobalMem;
     out->free_bytes = free_bytes;
     return DEVICE_OK;
@@ -372,6 +377,7 @@ static int open_session(const struct device_model *model, const struct device_op
                              cudaSuccess);
     }
     if (fault == DEVICE_OK) {
+        session->stats.peak_flops = module_peak(model, options->wgmma);
         fault = module_weights_load(model, &session->weights, &session->weight_memory,
                                     &session->stats.weight_bytes, why);
     }

@@ -217,6 +217,10 @@ cudaError_t module_given_copy(struct device_session *session);
 /* Bytes per second of a large copy over the bus (struct device_ops). */
 int module_bus_rate(struct device_session *session, int up, double *out, struct device_text *why);
 
+/* Of struct device_stats, for a model on the present device; before the session takes its memory.
+ */
+double module_peak(const struct device_model *model, uint32_t wgmma);
+
 int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);
 

@@ -3,6 +3,7 @@
  * have a baseline of the same run.
  */
 #include "kernels/cuda/module/module.cuh"
+#include "kernels/cuda/scale/gemm_tuner.h"
 
 enum { COPY_BYTES = GPU_EMULATED ? 1 << 20 : 256 << 20, COPY_REPEATS = 5 };
 
@@ -71,4 +72,16 @@ int module_bus_rate(struct device_session *session, int up, double *out, struct 
     }
     *out = COPY_BYTES / (ms > 0.0f ? (double)ms * 1e-3 : 1e-9);
     return DEVICE_OK;
+}
+
+double module_peak(const struct device_model *model, uint32_t wgmma)
+{
+    struct gemm_tuner_parts parts = {};
+    char folder[STORE_PATH_BYTES - 300];
+    enum gpu_type type = GPU_BF16;
+    for (uint32_t i = 0; i < model->layers; i++) {
+        type = module_block_e4m3(&model->blocks[i]) ? GPU_E4M3 : type;
+    }
+    parts.folder = gemm_tuner_store_folder(folder) ? folder : NULL;
+    return gemm_tuner_peak(&parts, type, type == GPU_E4M3 ? wgmma : 0);
 }

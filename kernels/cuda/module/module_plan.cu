@@ -62,6 +62,7 @@ static struct gpu_gemm matmul_of(struct plan *p, const struct module_matmul *mat
         g.a = p->b->packed;
         g.a_scale = p->b->packed_scale;
         g.b_scale = matmul->scale;
+        g.wgmma = p->session->options.wgmma;
     }
     g.lda = matmul->k;
     g.a_item = (size_t)rows * matmul->k;

@@ -17,7 +17,6 @@
 
 enum {
     REPEATS = 5,
-    PEAK_SIDE = GPU_EMULATED ? 64 : 8192,          /* of the product that shows the ceiling */
     COPY_BYTES = GPU_EMULATED ? 1 << 16 : 1 << 30, /* of the copy: well beyond any cache */
 };
 
@@ -219,60 +218,6 @@ static bool time_kinds(struct scale_run *run, const struct trunk_config *config,
     return true;
 }
 
-/* Functions that compute a product to be timed. */
-enum matmul_way { ON_LIBRARY, ON_MMA, ON_WGMMA };
-
-/* Operations per second of one large product, on the library or on our kernels. Its numbers are
- * random: products of equal ones draw less power and run faster. */
-static bool time_peak(struct scale_run *run, enum gpu_type type, enum matmul_way way, double *out)
-{
-    const size_t side = PEAK_SIDE;
-    const size_t element = type == GPU_E4M3 ? 1 : 2;
-    uint8_t *operands = NULL;
-    float *scales = NULL;
-    void *result = NULL;
-    bool done = good(run, cudaMalloc(&operands, 2 * side * side * element), "a large product") &&
-                good(run, cudaMalloc(&scales, side * sizeof(float)), "a large product") &&
-                good(run, cudaMalloc(&result, side * side * 2), "a large product");
-    if (done) {
-        scale_fill(type, operands, 2 * side * side, 3);
-        scale_fill(GPU_F32, scales, side, 4);
-        done = good(run, cudaDeviceSynchronize(), "a large product");
-    }
-    struct gpu_gemm g = {};
-    g.type = type;
-    g.epilogue = NN_STORE_ACT;
-    g.items = 1;
-    g.rows = g.n = g.k = PEAK_SIDE;
-    g.a = operands;
-    g.lda = side;
-    g.b = operands + side * side * element;
-    g.a_scale = g.b_scale = scales;
-    g.out = result;
-    g.ldc = side;
-    g.wgmma = way == ON_WGMMA;
-    double least_ms = 0.0;
-    for (int i = 0; done && i < REPEATS; i++) {
-        double ms = 0.0;
-        done = good(run, cudaEventRecord(run->start, run->stream), "timing");
-        if (way == ON_LIBRARY) {
-            done = done && gemm_tuner_matmul(run->gemm_tuner, &g, (void *)run->stream, run->why) ==
-                               DEVICE_OK;
-        } else {
-            gpu_gemm_launch(&g, (void *)run->stream);
-            done = done && good(run, cudaPeekAtLastError(), "a large product");
-        }
-        done = done && elapsed(run, &ms);
-        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
-    }
-    cudaFree(operands);
-    cudaFree(scales);
-    cudaFree(result);
-    *out =
-        least_ms > 0.0 ? 2.0 * (double)side * (double)side * (double)side / (least_ms * 1e-3) : 0.0;
-    return done;
-}
-
 /* Bytes per second, read and written, of a large copy within the device. */
 static bool time_copy(struct scale_run *run, double *out)
 {
@@ -384,7 +329,7 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_
     options.matmul = gemm_tuner_matmul;
     options.matmul_context = run->gemm_tuner;
     struct device_text chosen = {};
-    options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen);
+    options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen) > 0;
     run->wgmma = options.wgmma;
     snprintf(out->wgmma, sizeof out->wgmma, "%s", chosen.text);
     if (scale_open(config, &options, &run->scale, run->why) != DEVICE_OK) {
@@ -442,14 +387,29 @@ static bool measure(struct scale_run *run, const struct trunk_config *config,
     }
     if (!time_attention(run, 0, &out->mma_flops) ||
         (scale_uses_wgmma(run->scale) && !time_attention(run, 1, &out->wgmma_flops)) ||
-        !time_copy(run, &out->copy_rate) ||
-        !time_peak(run, GPU_BF16, ON_LIBRARY, &out->peak_bf16_flops)) {
+        !time_copy(run, &out->copy_rate)) {
         return false;
     }
-    return config->type != GPU_E4M3 ||
-           (time_peak(run, GPU_E4M3, ON_LIBRARY, &out->peak_fp8_flops) &&
-            time_peak(run, GPU_E4M3, ON_MMA, &out->mma_fp8_flops) &&
-            (run->wgmma == 0 || time_peak(run, GPU_E4M3, ON_WGMMA, &out->wgmma_fp8_flops)));
+    static const struct gemm_tuner_choice ours = {GEMM_TUNER_OWN, {0}};
+    const struct {
+        bool wanted;
+        enum gpu_type type;
+        const struct gemm_tuner_choice *choice;
+        uint32_t wgmma;
+        double *out;
+    } rates[] = {
+        {true, GPU_BF16, NULL, 0, &out->peak_bf16_flops},
+        {config->type == GPU_E4M3, GPU_E4M3, NULL, 0, &out->peak_fp8_flops},
+        {config->type == GPU_E4M3, GPU_E4M3, &ours, 0, &out->mma_fp8_flops},
+        {config->type == GPU_E4M3 && run->wgmma != 0, GPU_E4M3, &ours, 1, &out->wgmma_fp8_flops},
+    };
+    for (const auto &rate : rates) {
+        if (rate.wanted && gemm_tuner_rate(run->gemm_tuner, rate.type, rate.choice, rate.wgmma,
+                                           run->stream, rate.out, run->why) != DEVICE_OK) {
+            return false;
+        }
+    }
+    return true;
 }
 
 int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,

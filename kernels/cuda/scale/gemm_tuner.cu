@@ -5,7 +5,9 @@
 #include "kernels/cuda/scale/gemm_tuner.h"
 
 #include "kernels/cuda/common/gpu.h"
+#include "kernels/cuda/scale/scale.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +16,8 @@ enum {
     WEIGHTS_MAX = 1024,
     ALGORITHMS_MAX = 4, /* of the vendor's that are timed, in each type */
     CANDIDATES_MAX = 1 + 2 * ALGORITHMS_MAX,
-    REPEATS = 3,             /* of a candidate, after one that warms up */
+    REPEATS = 3,                          /* of a candidate, after one that warms up */
+    PEAK_SIDE = GPU_EMULATED ? 64 : 8192, /* of the product that shows the ceiling */
     RESERVE_BYTES = 1 << 30, /* of the device's memory, that expanded operands leave free */
 };
 
@@ -60,23 +63,31 @@ static int fault(struct device_text *why, const char *what, cudaError_t error)
 
 /* ---- life cycle ---- */
 
-/* Choices made before on this kind of device. Without it choices are made anew. */
-static void open_store(struct gemm_tuner *gemm_tuner, const char *folder)
+/* Store of this kind of device, and a warning's text or "". Without a file all is timed anew. */
+static void open_store(struct gemm_tuner_store *store, const char *folder, uint64_t version,
+                       char *warning, size_t warning_bytes)
 {
     cudaDeviceProp properties;
-    char warning[400];
     int device = 0;
-    if (gemm_tuner->vendor.context == NULL || folder == NULL ||
-        cudaGetDevice(&device) != cudaSuccess ||
+    warning[0] = '\0';
+    if (folder == NULL || cudaGetDevice(&device) != cudaSuccess ||
         cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
         gpu_error_take();
         return;
     }
-    const char *warned = gemm_tuner_store_open(&gemm_tuner->store, folder, properties.name,
-                                               gemm_tuner->vendor.version, warning, sizeof warning);
-    if (warned != NULL) {
+    gemm_tuner_store_open(store, folder, properties.name, version, warning, warning_bytes);
+}
+
+static void open_choices(struct gemm_tuner *gemm_tuner, const char *folder)
+{
+    char warning[400];
+    if (gemm_tuner->vendor.context == NULL) {
+        return;
+    }
+    open_store(&gemm_tuner->store, folder, gemm_tuner->vendor.version, warning, sizeof warning);
+    if (warning[0] != '\0') {
         size_t used = strlen(gemm_tuner->text);
-        snprintf(gemm_tuner->text + used, sizeof gemm_tuner->text - used, "; %.200s", warned);
+        snprintf(gemm_tuner->text + used, sizeof gemm_tuner->text - used, "; %.200s", warning);
     }
 }
 
@@ -98,7 +109,7 @@ extern "C" int gemm_tuner_create_with(const struct gemm_tuner_parts *parts, stru
         return fault(why, "a workspace for products", error);
     }
     snprintf(gemm_tuner->text, sizeof gemm_tuner->text, "%s", gemm_tuner->vendor.text);
-    open_store(gemm_tuner, parts->folder);
+    open_choices(gemm_tuner, parts->folder);
     *out = gemm_tuner;
     return DEVICE_OK;
 }
@@ -512,6 +523,112 @@ extern "C" int gemm_tuner_matmul(void *context, const struct gpu_gemm *g, void *
     int status = run(gemm_tuner, plan, choice, g, stream, why);
     gemm_tuner->counts.way[choice->way] += status == DEVICE_OK ? 1 : 0;
     return status;
+}
+
+/* ---- peaks ---- */
+
+/* The least time of the product by the choice, or by what is fastest. */
+static int time_matmul(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g,
+                       const struct gemm_tuner_choice *choice, void *stream, double *ms,
+                       struct device_text *why)
+{
+    const struct gemm_tuner_choice ours = {};
+    bool runs = false;
+    int status =
+        choice == NULL ? gemm_tuner_prepare(gemm_tuner, &g, 1, stream, why) : (int)DEVICE_OK;
+    const struct plan *plan = find_plan(gemm_tuner, g);
+    if (choice == NULL) {
+        choice = plan != NULL ? &plan->choice : &ours;
+    }
+    if (status == DEVICE_OK) {
+        status = time_candidate(gemm_tuner, plan, choice, g, stream, &runs, ms, why);
+    }
+    *ms = runs ? *ms : 0.0;
+    return status;
+}
+
+/* Its numbers are random: products of equal ones draw less power and run faster. */
+extern "C" int gemm_tuner_rate(struct gemm_tuner *gemm_tuner, enum gpu_type type,
+                               const struct gemm_tuner_choice *choice, uint32_t wgmma, void *stream,
+                               double *out, struct device_text *why)
+{
+    const size_t side = PEAK_SIDE;
+    const size_t bytes = side * side * (type == GPU_E4M3 ? 1 : 2);
+    uint8_t *operands = NULL;
+    float *scales = NULL;
+    void *result = NULL;
+    double ms = 0.0;
+    cudaError_t error = cudaMalloc(&operands, 2 * bytes);
+    error = error == cudaSuccess ? cudaMalloc(&scales, side * sizeof(float)) : error;
+    error = error == cudaSuccess ? cudaMalloc(&result, side * side * 2) : error;
+    if (error == cudaSuccess) {
+        scale_fill(type, operands, 2 * side * side, 3);
+        scale_fill(GPU_F32, scales, side, 4);
+        error = cudaDeviceSynchronize();
+    }
+    struct gpu_gemm g = {};
+    g.type = type;
+    g.epilogue = NN_STORE_ACT;
+    g.items = 1;
+    g.rows = g.n = g.k = PEAK_SIDE;
+    g.a = operands;
+    g.lda = side;
+    g.b = operands + bytes;
+    g.a_scale = g.b_scale = scales;
+    g.out = result;
+    g.ldc = side;
+    g.wgmma = wgmma;
+    int status = error == cudaSuccess ? time_matmul(gemm_tuner, &g, choice, stream, &ms, why)
+                                      : fault(why, "a large product", error);
+    cudaFree(operands);
+    cudaFree(scales);
+    cudaFree(result);
+    *out = ms > 0.0 ? 2.0 * (double)side * (double)side * (double)side / (ms * 1e-3) : 0.0;
+    return status;
+}
+
+static double measure_peak(const struct gemm_tuner_parts *given, enum gpu_type type, uint32_t wgmma)
+{
+    struct gemm_tuner_parts parts = *given;
+    struct gemm_tuner *gemm_tuner = NULL;
+    struct gemm_vendor vendor;
+    struct device_text why;
+    double flops = 0.0;
+    if (parts.vendor == NULL) {
+        gemm_vendor_open(&vendor);
+        parts.vendor = &vendor;
+    }
+    if (gemm_tuner_create_with(&parts, &gemm_tuner, &why) != DEVICE_OK ||
+        gemm_tuner_rate(gemm_tuner, type, NULL, wgmma, NULL, &flops, &why) != DEVICE_OK) {
+        gpu_error_take(); /* a session does without it */
+        flops = 0.0;
+    }
+    gemm_tuner_destroy(gemm_tuner);
+    return flops;
+}
+
+extern "C" double gemm_tuner_peak(const struct gemm_tuner_parts *parts, enum gpu_type type,
+                                  uint32_t wgmma)
+{
+    auto *store = (struct gemm_tuner_store *)calloc(1, sizeof(struct gemm_tuner_store));
+    char warning[400];
+    if (store == NULL) {
+        return 0.0;
+    }
+    open_store(store, parts->folder, 0, warning, sizeof warning);
+    double flops = (double)store->peak_flops[type];
+    if (flops == 0.0 && (!GPU_EMULATED || parts->measured != NULL)) {
+        flops = measure_peak(parts, type, wgmma);
+        /* Who measured beside others found less than the first or the last of them. */
+        open_store(store, parts->folder, 0, warning, sizeof warning);
+        if (flops >= 1.0 && flops > (double)store->peak_flops[type]) {
+            gemm_tuner_store_put_peak(store, (uint32_t)type, (uint64_t)flops);
+            gemm_tuner_store_save(store); /* or it is measured again next time */
+        }
+        flops = fmax(flops, (double)store->peak_flops[type]);
+    }
+    free(store);
+    return flops;
 }
 
 /* ---- what others ask ---- */

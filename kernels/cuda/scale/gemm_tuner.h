@@ -62,6 +62,20 @@ void gemm_tuner_adopt(struct gemm_tuner *gemm_tuner, const struct gemm_tuner_sto
 int gemm_tuner_matmul(void *gemm_tuner, const struct gpu_gemm *g, void *stream,
                       struct device_text *why);
 
+/* Operations per second of one large product of the type, GPU_BF16 or GPU_E4M3: of the choice on
+ * it, or of what was fastest where `choice` is NULL; `wgmma` as in struct gpu_gemm. 0: the clock
+ * stands still. */
+int gemm_tuner_rate(struct gemm_tuner *gemm_tuner, enum gpu_type type,
+                    const struct gemm_tuner_choice *choice, uint32_t wgmma, void *stream,
+                    double *out, struct device_text *why);
+
+/* The same of what is fastest on the present device, which is measured once: parts->folder keeps it
+ * in the device's own file, and no library is opened where it stands there. parts->vendor NULL: the
+ * machine's, where it must be measured. Of several that measure at once the largest is kept. 0: not
+ * known, since there was no memory for it or, as under the emulator without parts->measured, no
+ * clock. On the default stream. */
+double gemm_tuner_peak(const struct gemm_tuner_parts *parts, enum gpu_type type, uint32_t wgmma);
+
 void gemm_tuner_count(const struct gemm_tuner *gemm_tuner, struct gemm_tuner_counts *out);
 
 #ifdef __cplusplus

@@ -13,8 +13,10 @@
 enum {
     LINE_BYTES = 320,
     HEAD_BYTES = 400,
-    FILE_BYTES = HEAD_BYTES + LINE_BYTES * STORE_ENTRIES_MAX
+    FILE_BYTES = HEAD_BYTES + LINE_BYTES * (STORE_ENTRIES_MAX + STORE_TYPES)
 };
+
+static const char peak_word[] = "peak ";
 
 /* FNV-1a of 64 bits: finds damage, not malice. */
 static uint64_t sum_of(const char *text, size_t bytes)
@@ -103,6 +105,19 @@ static bool take_entry(struct gemm_tuner_store *store, const char **at)
     return take_bytes(at, entry->choice.algorithm, sizeof entry->choice.algorithm);
 }
 
+static bool take_peak(struct gemm_tuner_store *store, const char **at)
+{
+    uint64_t type = 0;
+    uint64_t flops = 0;
+    *at += strlen(peak_word);
+    if (!take_number(at, STORE_TYPES - 1, ' ', &type) ||
+        !take_number(at, UINT64_MAX, '\n', &flops) || flops == 0) {
+        return false;
+    }
+    store->peak_flops[type] = flops;
+    return true;
+}
+
 static bool parse(struct gemm_tuner_store *store, const char *text)
 {
     char head[HEAD_BYTES];
@@ -114,6 +129,11 @@ static bool parse(struct gemm_tuner_store *store, const char *text)
     }
     while (*at >= '0' && *at <= '9') {
         if (!take_entry(store, &at)) {
+            return false;
+        }
+    }
+    while (strncmp(at, peak_word, strlen(peak_word)) == 0) {
+        if (!take_peak(store, &at)) {
             return false;
         }
     }
@@ -158,6 +178,7 @@ extern "C" const char *gemm_tuner_store_open(struct gemm_tuner_store *store, con
         return NULL;
     }
     store->count = 0;
+    memset(store->peak_flops, 0, sizeof store->peak_flops);
     store->changed = true;
     snprintf(warning, warning_bytes, "%.300s is damaged or of another version and was ignored",
              store->path);
@@ -199,6 +220,24 @@ extern "C" void gemm_tuner_store_put(struct gemm_tuner_store *store,
     store->entry[i].choice = *choice;
     store->count = i < store->count ? store->count : i + 1;
     store->changed = true;
+}
+
+extern "C" void gemm_tuner_store_put_peak(struct gemm_tuner_store *store, uint32_t type,
+                                          uint64_t flops)
+{
+    store->peak_flops[type] = flops;
+    store->changed = true;
+}
+
+static size_t write_peaks(const struct gemm_tuner_store *store, char *text, size_t used)
+{
+    for (uint32_t type = 0; type < STORE_TYPES; type++) {
+        if (store->peak_flops[type] != 0) {
+            used += (size_t)snprintf(text + used, FILE_BYTES - used, "%s%u %llu\n", peak_word, type,
+                                     (unsigned long long)store->peak_flops[type]);
+        }
+    }
+    return used;
 }
 
 static size_t write_entries(const struct gemm_tuner_store *store, char *text, size_t used)
@@ -246,6 +285,7 @@ extern "C" bool gemm_tuner_store_save(struct gemm_tuner_store *store)
         return false;
     }
     size_t used = write_entries(store, text, (size_t)write_head(store, text, FILE_BYTES));
+    used = write_peaks(store, text, used);
     used +=
         (size_t)snprintf(text + used, 32, "sum %016llx\n", (unsigned long long)sum_of(text, used));
     make_folder(store->path);

@@ -3,9 +3,9 @@
  * is fastest may be another one the next time. One file per device and version of the vendor's
  * library, since an algorithm means nothing to another one. Host code alone.
  *
- * Lines of text: what the file is, the device, the version, a line per shape, and the sum of all
- * that precedes. A file in which anything is not as expected is ignored as a whole, with a warning,
- * and replaced.
+ * Lines of text: what the file is, the device, the version, a line per shape, one per peak that is
+ * known, and the sum of all that precedes. A file in which anything is not as expected is ignored
+ * as a whole, with a warning, and replaced.
  */
 #ifndef SWERVE_KERNELS_CUDA_SCALE_GEMM_TUNER_STORE_H
 #define SWERVE_KERNELS_CUDA_SCALE_GEMM_TUNER_STORE_H
@@ -18,7 +18,12 @@
 extern "C" {
 #endif
 
-enum { STORE_ALGORITHM_BYTES = 64, STORE_ENTRIES_MAX = 256, STORE_PATH_BYTES = 1024 };
+enum {
+    STORE_ALGORITHM_BYTES = 64,
+    STORE_ENTRIES_MAX = 256,
+    STORE_PATH_BYTES = 1024,
+    STORE_TYPES = 3, /* of operands: numbers of enum gpu_type */
+};
 
 /* Key of a choice besides device and library; numbers as in struct gpu_gemm. */
 struct gemm_tuner_shape {
@@ -42,7 +47,8 @@ struct gemm_tuner_choice {
 struct gemm_tuner_store {
     char path[STORE_PATH_BYTES]; /* "": nothing is kept */
     char device[256];
-    uint64_t version;
+    uint64_t version;                 /* 0: of the device itself, whatever library there is */
+    uint64_t peak_flops[STORE_TYPES]; /* operations per second of a large product; 0: not known */
     uint32_t count;
     bool changed; /* since it was read */
     struct {
@@ -66,6 +72,8 @@ bool gemm_tuner_store_find(const struct gemm_tuner_store *store,
 /* Replaces what was kept for the shape; beyond STORE_ENTRIES_MAX nothing is. */
 void gemm_tuner_store_put(struct gemm_tuner_store *store, const struct gemm_tuner_shape *shape,
                           const struct gemm_tuner_choice *choice);
+/* Keeps what products of the type reach at the most. */
+void gemm_tuner_store_put_peak(struct gemm_tuner_store *store, uint32_t type, uint64_t flops);
 /* Writes the file where something changed, whole or not at all. False when that failed. */
 bool gemm_tuner_store_save(struct gemm_tuner_store *store);
 
