@@ -192,7 +192,7 @@ static void complete(const char *worker, const struct job_lease *lease)
     if (!teacher && strcmp(lease->spec.scenario_id, "dog_runs") == 0) {
         completion.kind = COMPLETION_FLAGGED;
         outcomes[0].verdict = VERDICT_FLAGGED;
-        snprintf(outcomes[0].health_check, LIMIT_ID_BYTES, "mass<b>");
+        snprintf(outcomes[0].health_check, LIMIT_ID_BYTES, "mass_high");
         outcomes[0].health_tick = 23;
         outcomes[0].health_value = 2.5;
         outcomes[0].health_threshold = 1.25;
@@ -374,7 +374,7 @@ static void a_flag_leads_to_its_answer(void)
     EXPECT_INT(summary.flag_count, 1);
     EXPECT(summary.flags[0].answer >= 0);
     EXPECT_INT(html_count(plain, "class=\"card flagcard\""), 1);
-    EXPECT_HAS(plain, "<span class=\"chip flagged\">mass&lt;b&gt;</span> at 2.3 s");
+    EXPECT_HAS(plain, "<span class=\"chip flagged\">mass high</span> at 2.3 s");
     EXPECT_HAS(plain, "measured 2.5, bound 1.25");
     EXPECT_HAS(plain, "Requeued to the teacher, job ");
     EXPECT_INT(html_count(plain, "alt=\"the flagged frame\""), 1);
