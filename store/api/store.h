@@ -160,6 +160,7 @@ struct store_suite_status {
     int64_t budget_uusd;                   /* what the suite may cost; 0: no limit */
     bool stopped_by_budget; /* it has cost as much: what waited was cancelled, what comes is too */
     enum suite_class of_class;
+    int64_t jobs_handed_back; /* times that a job of it made way for one of a higher class */
 };
 
 /* Jobs of a suite that wait or are being driven. */
@@ -211,6 +212,8 @@ struct store_job {
     char error[OUTCOME_ERROR_BYTES];
     int64_t freeze; /* event of trust that moved it to the teacher, or that it was in flight at */
     char token[LIMIT_ID_BYTES]; /* id of the token that holds the worker; "": it has none */
+    int64_t handed_back; /* times, because a job of a higher class waited .. */
+    char handed_back_for[LIMIT_ID_BYTES]; /* .. and the suite of the last such one; "": never */
     struct job_spec spec;
 };
 
@@ -229,6 +232,7 @@ extern const int64_t store_stats_commit_bounds_ns[STORE_STATS_BUCKETS - 1]; /* o
 struct store_pool_jobs {
     char pool[LIMIT_ID_BYTES];
     int64_t jobs[JOB_STATE_COUNT];
+    int64_t handed_back; /* times that a job made way for one of a higher class */
 };
 
 /* Frame pages in use at the fullest, over rollouts of worlds that have any among the newest. */
