@@ -389,7 +389,8 @@ struct store_ops {
     /* Registers or renews a worker's lease. *ttl_ms is how long it lasts from when the call was
      * sent; never a timestamp. progress[count] may be NULL. Jobs among those in progress whose
      * result cannot count any more (cancelled, or claimed again by another worker) are listed in
-     * cancelled[] (capacity `count`). */
+     * cancelled[] (capacity `count`), and behind them jobs that are to be released because one of a
+     * higher class waits (store/turns/handback.h). */
     enum status (*heartbeat)(struct store *store, const struct store_worker *worker,
                              const struct store_progress *progress, uint32_t count,
                              int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
