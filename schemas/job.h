@@ -115,8 +115,8 @@ bool job_makes_known(const struct job_spec *spec);
 struct job_lease {
     int64_t job_id;
     int64_t epoch;
-    uint32_t attempt; /* 1-based */
-    uint32_t lost;    /* earlier attempts that ended with the loss of their worker */
+    uint32_t attempt;          /* 1-based */
+    uint32_t lost;             /* earlier attempts that ended with the loss of their worker */
     enum suite_class of_class; /* of its suite; SAME: a server of an earlier version does not say */
     struct job_spec spec;
 };

@@ -339,7 +339,7 @@ static struct handback_look *find_look(struct sql_store *store, int64_t pool)
     return oldest;
 }
 
-/* What waits in a pool, as it was HANDBACK_LOOK_NS ago at the most. */
+/* Finds what waits in a pool, as it was HANDBACK_LOOK_NS ago at the most. */
 static enum status look_at(struct sql_store *store, struct db *db, int64_t pool,
                            struct handback_look **out, struct error *error)
 {

@@ -86,18 +86,18 @@ struct sql_store {
 
     struct db *db; /* writer */
     struct group_commit *group;
-    struct leases leases;              /* writer */
-    struct turns turns;                /* writer */
-    struct handback_look looks[SQL_LOOKS];      /* writer: of pools */
+    struct leases leases;                        /* writer */
+    struct turns turns;                          /* writer */
+    struct handback_look looks[SQL_LOOKS];       /* writer: of pools */
     struct handback_job beats[LIMIT_CLAIM_JOBS]; /* writer: held by the worker that is heard of */
-    struct claim_places claim_places;  /* writer */
-    struct freezes freezes;            /* writer */
-    struct record_scenarios scenarios; /* writer */
-    struct paces paces;                /* writer */
-    uint64_t bills_capped;             /* writer: that were cut down */
-    int64_t outcome_floor;             /* writer: ids up to here were given out (redrive.c) */
-    bool made_ready;                   /* writer: this group made jobs claimable */
-    bool held;                         /* writer: claims left jobs to a tenant's limit */
+    struct claim_places claim_places;            /* writer */
+    struct freezes freezes;                      /* writer */
+    struct record_scenarios scenarios;           /* writer */
+    struct paces paces;                          /* writer */
+    uint64_t bills_capped;                       /* writer: that were cut down */
+    int64_t outcome_floor; /* writer: ids up to here were given out (redrive.c) */
+    bool made_ready;       /* writer: this group made jobs claimable */
+    bool held;             /* writer: claims left jobs to a tenant's limit */
 
     pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t changed;

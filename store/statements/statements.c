@@ -30,12 +30,12 @@
     " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.evidence_hash') AS hash, 0"  \
     " FROM partial_outcomes WHERE json_valid(outcome)) p WHERE hash <> ''"
 
-/* Read by record_job_read, in this order. */
-#define JOB_COLUMNS                                                                  \
-    "j.id, j.state, j.epoch, j.attempts, w.name,"                                    \
-    " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL"    \
-    "  AND NOT (j.state = 2 AND a.ending = 5)" /* its outcomes were dropped, once */ \
-    "  ORDER BY a.epoch DESC LIMIT 1), COALESCE(j.freeze_event, 0), w.token, " STATEMENT_HANDED_BACK ", {spec}"
+/* Read by record_job_read, in this order. The last error, but where outcomes were dropped since. */
+#define JOB_COLUMNS                                                               \
+    "j.id, j.state, j.epoch, j.attempts, w.name,"                                 \
+    " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL" \
+    "  AND NOT (j.state = 2 AND a.ending = 5) ORDER BY a.epoch DESC LIMIT 1),"    \
+    " COALESCE(j.freeze_event, 0), w.token, " STATEMENT_HANDED_BACK ", {spec}"
 #define JOB_JOINS STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
 
 /* As the mark {outcome} expects. */

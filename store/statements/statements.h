@@ -294,9 +294,9 @@ enum statement {
     " FROM tenant_units n WHERE n.tenant = t.id), 0)"
 
 /* Times that job `j` was handed back, and the suite for whose job it was last. */
-#define STATEMENT_HANDED_BACK                                                             \
-    "(SELECT COUNT(*) FROM hand_backs h WHERE h.job = j.id AND h.returned = 1),"          \
-    " (SELECT v.name FROM hand_backs h CROSS JOIN suites v ON v.id = h.for_suite"         \
+#define STATEMENT_HANDED_BACK                                                     \
+    "(SELECT COUNT(*) FROM hand_backs h WHERE h.job = j.id AND h.returned = 1),"  \
+    " (SELECT v.name FROM hand_backs h CROSS JOIN suites v ON v.id = h.for_suite" \
     "  WHERE h.job = j.id AND h.returned = 1 ORDER BY h.epoch DESC LIMIT 1)"
 
 /* Kind of job `j` as the ledger has it: enum ledger_kind. */

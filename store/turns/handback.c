@@ -74,8 +74,7 @@ static struct handback_waiting *row_for(struct handback_look *look, const struct
         int higher = due && best != NULL
                          ? suite_class_rank(best->of_class) - suite_class_rank(row->of_class)
                          : 0;
-        if (due &&
-            (best == NULL || higher > 0 || (higher == 0 && row->suite < best->suite))) {
+        if (due && (best == NULL || higher > 0 || (higher == 0 && row->suite < best->suite))) {
             best = row;
         }
     }

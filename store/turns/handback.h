@@ -34,7 +34,7 @@ struct handback_waiting {
     int64_t since_ns; /* wall clock; since when its tenant has had waiting jobs of its class */
 };
 
-/* What waits in one pool, but for mining: that is above nothing. Begins as zeros. */
+/* Suites that wait in one pool, but for mining: that is above nothing. Begins as zeros. */
 struct handback_look {
     int64_t pool;
     int64_t at_ns; /* of the look, monotonic; 0: none yet */
@@ -48,8 +48,8 @@ struct handback_job {
     int64_t epoch;
     int64_t tenant;
     enum suite_class of_class;
-    int64_t claimed_ns; /* wall clock; 0: not known */
-    int64_t ticks;      /* driven, as its worker said last */
+    int64_t claimed_ns;    /* wall clock; 0: not known */
+    int64_t ticks;         /* driven, as its worker said last */
     int64_t ticks_planned; /* 0: not known */
     int64_t times;         /* that it was asked for, this attempt apart */
     bool asked;            /* for this attempt, too */

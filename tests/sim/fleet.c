@@ -374,8 +374,8 @@ static void draw_world(struct fleet *fleet)
         fleet->weights[i] = (uint32_t)sim_between(sim, 1, 3);
         const uint64_t seed = fleet->options->seed;
         fleet->tenants[i] = seed % 2 == 1 ? fleet_tenants[i % MODEL_TENANTS] : NULL;
-        fleet->classes[i] = seed % 4 >= 2 ? (enum suite_class)(1 + (seed / 4 + (uint64_t)i) % 3)
-                                          : SUITE_CLASS_SAME;
+        fleet->classes[i] =
+            seed % 4 >= 2 ? (enum suite_class)(1 + (seed / 4 + (uint64_t)i) % 3) : SUITE_CLASS_SAME;
     }
     fleet->submitting = fleet->suites;
     fleet->end_ns = sim->now_ns + sim_between(sim, 30, 240) * NS_PER_S;

@@ -296,7 +296,7 @@ struct fleet {
     uint32_t weights[MODEL_SUITES_MAX];
     const char *tenants[MODEL_SUITES_MAX]; /* of fleet_tenants; NULL: nobody says */
     enum suite_class classes[MODEL_SUITES_MAX];
-    int64_t job_ms_max;                    /* of most jobs */
+    int64_t job_ms_max; /* of most jobs */
     int checkpoint_pages;
     double audit_rate;
     bool one_tier; /* nothing but object worlds in one pool: suites compete */

@@ -125,7 +125,8 @@ static enum status spy_submit_as(struct store *store, const char *tenant, const 
                 specs[i].audit_key[0] != '\0' ? " audit" : "", results[i].existed ? " existed" : "",
                 results[i].memoised ? " memoised" : "");
     }
-    bool good = model_submit_as(fleet->model, number, suite_id, weight, specs, count, results, status);
+    bool good =
+        model_submit_as(fleet->model, number, suite_id, weight, specs, count, results, status);
     if (good && status == STATUS_OK) {
         model_class(fleet->model, suite_id, of_class);
     }

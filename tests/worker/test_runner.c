@@ -876,16 +876,16 @@ static void a_film_ends_with_its_room(void)
 int main(int argc, char **argv)
 {
     jobs_overlap = argc > 1 && strcmp(argv[1], "overlap") == 0;
-    return TEST_RUN(
-        TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
-        TEST(jobs_end_one_after_the_other), TEST(a_higher_class_has_its_slot_at_once),
-        TEST(the_world_hears_which_branches_go_on_next),
-        TEST(neighbours_do_not_matter), TEST(branches_of_a_main_line_that_ends_early),
-        TEST(a_cancelled_job_leaves_the_others_alone), TEST(a_world_that_refuses_fails_the_job),
-        TEST(a_nan_ends_its_rollout_alone),
-        TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),
-        TEST(a_planner_that_cannot_fork_runs_the_prefix_again),
-        TEST(a_process_that_dies_is_blamed_on_the_guilty_alone), TEST(a_first_death_is_kept),
-        TEST(sick_worlds_are_flagged), TEST(latency_delays_the_action),
-        TEST(a_dark_lidar_keeps_its_last_frame), TEST(a_film_ends_with_its_room));
+    return TEST_RUN(TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
+                    TEST(jobs_end_one_after_the_other), TEST(a_higher_class_has_its_slot_at_once),
+                    TEST(the_world_hears_which_branches_go_on_next), TEST(neighbours_do_not_matter),
+                    TEST(branches_of_a_main_line_that_ends_early),
+                    TEST(a_cancelled_job_leaves_the_others_alone),
+                    TEST(a_world_that_refuses_fails_the_job), TEST(a_nan_ends_its_rollout_alone),
+                    TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),
+                    TEST(a_planner_that_cannot_fork_runs_the_prefix_again),
+                    TEST(a_process_that_dies_is_blamed_on_the_guilty_alone),
+                    TEST(a_first_death_is_kept), TEST(sick_worlds_are_flagged),
+                    TEST(latency_delays_the_action), TEST(a_dark_lidar_keeps_its_last_frame),
+                    TEST(a_film_ends_with_its_room));
 }

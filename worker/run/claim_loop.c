@@ -498,8 +498,8 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
         status = note_offline(loop, claim_loop_clip_make(loop, clip_goes_on, &busy, error), error);
     }
     if (loop->offline_ns == 0 && status == STATUS_OK) {
-        status = note_offline(loop, claim_loop_collect(loop, !busy || loop->made_way, error),
-                              error);
+        status =
+            note_offline(loop, claim_loop_collect(loop, !busy || loop->made_way, error), error);
     }
     if (loop->offline_ns == 0 && status == STATUS_OK) {
         status = note_offline(loop, claim_loop_hand_over(loop, false, error), error);

@@ -155,7 +155,7 @@ static enum status note_refusal(struct claim_loop *loop, struct job_run *job, en
     return STATUS_OK;
 }
 
-/* What is due of one job, or `all` that there is. */
+/* Hands over what is due of one job, or `all` that there is. */
 static enum status hand_over_job(struct claim_loop *loop, const struct runner *runner,
                                  struct job_run *job, bool all, struct error *error)
 {

@@ -266,8 +266,8 @@ int32_t runner_slot_for(struct runner *runner, const struct rollout *rollout)
     /* A world that keeps few states makes the others again, which takes longer than to wait. */
     bool parks = runner->config.foreign == NULL || runner->config.foreign->declared.states_max == 0;
     /* Sessions are left for every branch that may be parked yet. */
-    parks = parks && (rollout->parked != NULL || runner->free_session_count >
-                                                     RUNNER_PARKED_MAX - runner->parked_branch_count);
+    parks = parks && (rollout->parked != NULL ||
+                      runner->free_session_count > RUNNER_PARKED_MAX - runner->parked_branch_count);
     return slot >= 0 || !parks ? slot : make_way(runner, rollout->job, true);
 }
 

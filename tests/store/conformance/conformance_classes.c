@@ -167,12 +167,12 @@ static uint32_t beat(const char *worker_id, const struct job_lease *held, uint32
     uint32_t listed = 0;
     int64_t ttl_ms = 0;
     for (uint32_t i = 0; i < count; i++) {
-        progress[i] = (struct store_progress){
-            .job_id = held[i].job_id, .epoch = held[i].epoch, .ticks = ticks != NULL ? ticks[i] : 0};
+        progress[i] = (struct store_progress){.job_id = held[i].job_id,
+                                              .epoch = held[i].epoch,
+                                              .ticks = ticks != NULL ? ticks[i] : 0};
     }
-    EXPECT_OK(
-        store->ops->heartbeat(store, &worker, progress, count, ids, &listed, &ttl_ms, &error),
-        error);
+    EXPECT_OK(store->ops->heartbeat(store, &worker, progress, count, ids, &listed, &ttl_ms, &error),
+              error);
     return listed;
 }
 
@@ -242,8 +242,8 @@ static void jobs_make_way_for_a_higher_class(void)
 }
 
 /* Goal: nobody makes way for his like or a lower class, for another tenant, or for what could not
- * be claimed; nor does a job that was claimed while the higher class waited, for it had its turn, or
- * one whose end is near. */
+ * be claimed; nor does a job that was claimed while the higher class waited, for it had its turn,
+ * or one whose end is near. */
 static void some_jobs_keep_their_slots(void)
 {
     struct job_lease held[4];
@@ -251,9 +251,9 @@ static void some_jobs_keep_their_slots(void)
     open_store(true);
     make_specs("m", "m", 4);
     plan_ticks(4, "{\"id\":\"a\",\"horizon_s\":8}");
-    EXPECT_OK(store->ops->submit_as(store, NULL, "m", 1, SUITE_MINING, 0, specs, 4, submitted,
-                                    &error),
-              error);
+    EXPECT_OK(
+        store->ops->submit_as(store, NULL, "m", 1, SUITE_MINING, 0, specs, 4, submitted, &error),
+        error);
     EXPECT_INT(claim("w", 2), 2);
     memcpy(held, leases, 2 * sizeof *held);
     static const int64_t ticks[2] = {71, 70};

@@ -431,8 +431,8 @@ bool model_check_status(struct model *model, const char *suite_id,
     memcpy(sum.planner, status->planner, sizeof sum.planner);
     sum.planner_count = status->planner_count;
     sum.submitted_s = status->submitted_s;
-    sum.of_class = model->classes[suite] != SUITE_CLASS_SAME ? model->classes[suite]
-                                                             : SUITE_REGRESSION;
+    sum.of_class =
+        model->classes[suite] != SUITE_CLASS_SAME ? model->classes[suite] : SUITE_REGRESSION;
     sum.jobs_handed_back = status->jobs_handed_back;
     memcpy(sum.planner_hash, status->planner_hash, sizeof sum.planner_hash);
     memcpy(sum.rig, status->rig, sizeof sum.rig);
