@@ -176,10 +176,13 @@ static uint32_t beat(const char *worker_id, const struct job_lease *held, uint32
     return listed;
 }
 
-/* As beat(), once what waits was there for a while and is looked at anew. */
+/* As beat(), once what waits was there for a while and was looked at anew, twice: a store beside
+ * others may hear of it late. */
 static uint32_t beat_later(const char *worker_id, const struct job_lease *held, uint32_t count,
                            const int64_t *ticks, int64_t *ids)
 {
+    advance_ms(HANDBACK_LOOK_NS / NS_PER_MS);
+    beat(worker_id, held, count, ticks, ids);
     advance_ms(HANDBACK_LOOK_NS / NS_PER_MS);
     return beat(worker_id, held, count, ticks, ids);
 }
