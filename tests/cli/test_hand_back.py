@@ -21,7 +21,7 @@ import tap
 
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
-MINED = 4  # jobs, of which two are driven at a time
+MINED = 3  # jobs, of which two are driven at a time
 PLANNER = f"exec:python3 -S slow.py {ROOT}"
 SLOW = """import os, sys, time
 sys.path.insert(0, os.path.join(sys.argv[1], "scripts"))
@@ -29,7 +29,7 @@ import swerve_planner
 class Slow(swerve_planner.Planner):
     def act(self, observation):
         if os.path.exists("slow"):
-            time.sleep(0.01)
+            time.sleep(0.03)
         return 0.125, observation.route[2].y_m * 0.03125
 swerve_planner.run(Slow)
 """
@@ -45,7 +45,7 @@ def swerve(*words, code=0):
 def write_suites():
     lane = {"id": "east", "centre_line": [[0, 0], [9000, 0]], "width_m": 3.5, "speed_limit_mps": 15}
     lead = {"id": "lead", "kind": "car", "pose": {"lane": "east", "s_m": 90}, "speed_mps": 12, "behaviour": "idm"}
-    road = {"id": "road", "horizon_s": 60, "map": {"lanes": [lane]}, "agents": [lead],
+    road = {"id": "road", "horizon_s": 40, "map": {"lanes": [lane]}, "agents": [lead],
             "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}}
     branch = {"id": "brake", "at_tick": 20, "interventions": [{"kind": "ego_brake", "decel_mps2": 2}]}
     pathlib.Path("road.json").write_text(json.dumps(road))
@@ -98,7 +98,7 @@ def name_of(path, suite):
 
 
 def is_busy(path):
-    return rows(path, "SELECT COUNT(*) FROM jobs WHERE state = 1 AND progress_ticks > 30")[0][0] == 2
+    return rows(path, "SELECT COUNT(*) FROM jobs WHERE state = 1 AND progress_ticks > 10")[0][0] == 2
 
 
 def is_done(path, suite):
