@@ -21,7 +21,7 @@ import tap
 
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
-MINED = 3  # jobs, of which two are driven at a time
+MINED = 3  # jobs, of which a worker holds two; rollouts of the one with a branch take both of its slots
 PLANNER = f"exec:python3 -S slow.py {ROOT}"
 SLOW = """import os, sys, time
 sys.path.insert(0, os.path.join(sys.argv[1], "scripts"))
@@ -98,7 +98,7 @@ def name_of(path, suite):
 
 
 def is_busy(path):
-    return rows(path, "SELECT COUNT(*) FROM jobs WHERE state = 1 AND progress_ticks > 10")[0][0] == 2
+    return rows(path, "SELECT COUNT(*) = 2 AND SUM(progress_ticks) > 30 FROM jobs WHERE state = 1")[0][0]
 
 
 def is_done(path, suite):
