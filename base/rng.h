@@ -20,10 +20,11 @@ enum rng_stream {
     RNG_STREAM_STACK = 4,   /* action latency jitter */
     RNG_STREAM_PLANNER = 5, /* planners that want randomness */
     RNG_STREAM_TEST = 6,
-    RNG_STREAM_NOISE = 7,  /* a learned world's latents */
-    RNG_STREAM_SENSOR = 8, /* range noise and dropout of training targets */
-    RNG_STREAM_LEAVE = 9,  /* who is out of sight and has left */
-    RNG_STREAM_TOKEN = 10, /* what drivers of token traffic do next */
+    RNG_STREAM_NOISE = 7,   /* a learned world's latents */
+    RNG_STREAM_SENSOR = 8,  /* range noise and dropout of training targets */
+    RNG_STREAM_LEAVE = 9,   /* who is out of sight and has left */
+    RNG_STREAM_TOKEN = 10,  /* what drivers of token traffic do next */
+    RNG_STREAM_FUTURE = 11, /* drivers of a drawn future */
 };
 
 /* One Philox4x32-10 block: 4 uniform 32-bit words for a 128-bit counter under a 64-bit key. */

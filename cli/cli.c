@@ -125,6 +125,19 @@ enum status cli_store_open(const char *given, struct store **store, struct error
     return store_open(url, &config, store, error);
 }
 
+enum status cli_store_make(const char *given, struct store **store, struct error *error)
+{
+    const char *url = cli_store_url(given);
+    enum store_url_kind kind;
+    TRY(store_url_kind(url, &kind, error));
+    bool made = kind == STORE_URL_PATH && access(url, F_OK) != 0;
+    TRY(made ? store_open(url, NULL, store, error) : cli_store_open(given, store, error));
+    if (made) {
+        fprintf(stderr, "swerve: %s: a new store\n", url);
+    }
+    return STATUS_OK;
+}
+
 void cli_store_close(struct store *store)
 {
     if (store != NULL) {

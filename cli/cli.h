@@ -53,6 +53,10 @@ enum status cli_store_path(const char *given, const char **out, struct error *er
  * so that a mistyped one does not become an empty store. */
 enum status cli_store_open(const char *given, struct store **store, struct error *error);
 
+/* The same for one that sets what stands before any job: a path that does not exist becomes a new
+ * store, and stderr says so. */
+enum status cli_store_make(const char *given, struct store **store, struct error *error);
+
 /* NULL: nothing is open. */
 void cli_store_close(struct store *store);
 
@@ -118,6 +122,7 @@ int command_cancel(int argc, char **argv);
 int command_capacity(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_avoid(int argc, char **argv);
+int command_futures(int argc, char **argv);
 int command_compare(int argc, char **argv);
 int command_baseline(int argc, char **argv);
 int command_tag(int argc, char **argv);

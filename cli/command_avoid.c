@@ -5,10 +5,8 @@
  */
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
-#include "cli/kept/replay_planner.h"
+#include "cli/kept/again.h"
 #include "scheduler/rate.h"
-#include "schemas/job_context.h"
-#include "schemas/scenario_id.h"
 #include "worker/careful/careful_drivers.h"
 #include "worker/run/avoidance.h"
 #include "worker/versions/versions.h"
@@ -22,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AVOID_SLOTS = 16, PROGRESS_MS = 3000 };
+enum { PROGRESS_MS = 3000 };
 
 struct avoid_drive {
     struct outcome outcome;
@@ -37,12 +35,9 @@ struct avoid {
     const char *suite;
     bool harm;
     bool json;
-    const struct planner_confinement *confinement;
-    struct models *models;
+    struct again again;
     struct careful_drivers *careful; /* owned */
-    struct replay_planner planner;
-    struct job_spec spec; /* the runner's, with the hash of its planner */
-    uint32_t main_lines;  /* that passed or failed */
+    uint32_t main_lines;             /* that passed or failed */
     uint32_t count;
     struct avoid_drive *drives; /* owned; main lines, by logical scenario and scenario */
 };
@@ -51,12 +46,8 @@ struct avoid {
 
 static int compare_drives(const void *a, const void *b)
 {
-    const struct outcome *x = &((const struct avoid_drive *)a)->outcome;
-    const struct outcome *y = &((const struct avoid_drive *)b)->outcome;
-    int order = scenario_id_compare_logical(x->scenario_id, y->scenario_id);
-    order = order != 0 ? order : strcmp(x->scenario_id, y->scenario_id);
-    order = order != 0 ? order : strcmp(x->planner, y->planner);
-    return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
+    return again_compare(&((const struct avoid_drive *)a)->outcome,
+                         &((const struct avoid_drive *)b)->outcome);
 }
 
 static enum status add_drive(void *context, const struct outcome *outcome, struct error *error)
@@ -87,51 +78,19 @@ static enum status load_drives(struct avoid *avoid, struct error *error)
 
 /* ---- sweeps ---- */
 
-static enum status use_runner(struct avoid *avoid, const struct outcome *outcome,
-                              const struct rig *rig, struct error *error)
-{
-    const struct job_context opened = job_context_of_spec(&avoid->spec);
-    const struct job_context asked = job_context_of_outcome(outcome);
-    if (avoid->planner.open.runner != NULL &&
-        job_context_differs(&opened, &asked, JOB_CONTEXT_RUNNER | JOB_CONTEXT_PLANNER_HASH) == 0) {
-        return STATUS_OK;
-    }
-    replay_planner_close(&avoid->planner);
-    const struct runner_source source = {
-        .models = avoid->models,
-        .planner_config = {.tick_deadline_ms = 1000, .confinement = avoid->confinement},
-        .slot_count = AVOID_SLOTS,
-        .spill_bytes_max = UINT64_C(8) << 30,
-        .clock = clock_system(),
-    };
-    avoid->spec = (struct job_spec){.planner = ""};
-    job_context_take(outcome, JOB_CONTEXT_RUNNER, &avoid->spec);
-    const struct replay_files files = {avoid->store, avoid->url, avoid->confinement};
-    enum status status =
-        replay_planner_open(&source, &avoid->spec, rig, &files, outcome, &avoid->planner, error);
-    memcpy(avoid->spec.planner_hash, outcome->planner_hash, sizeof avoid->spec.planner_hash);
-    return status;
-}
-
 static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct error *error)
 {
     struct scenario_document *document = NULL;
-    const char *hash = drive->outcome.scenario_hash;
-    char *body = NULL;
-    size_t bytes = 0;
-    TRY(avoid->store->ops->scenario_get(avoid->store, hash, &body, &bytes, error));
-    enum status status = scenario_load_text(hash, body, bytes, &document, error);
-    free(body);
-    THEN(status, use_runner(avoid, &drive->outcome, document->scenario.rig, error));
-    THEN(status, avoidance_sweep(avoid->planner.open.runner, &document->scenario, &drive->outcome,
-                                 &drive->found, error));
+    enum status status = again_begin(&avoid->again, &drive->outcome, &document, error);
+    THEN(status, avoidance_sweep(avoid->again.planner.open.runner, &document->scenario,
+                                 &drive->outcome, &drive->found, error));
     drive->asked = status == STATUS_OK && careful_asked(&drive->outcome);
     if (drive->asked && avoid->careful == NULL) {
         status = careful_drivers_create(&avoid->careful, error);
     }
     if (drive->asked && status == STATUS_OK) {
-        status = careful_ask(avoid->careful, &document->scenario, hash, drive->outcome.seed,
-                             &drive->careful, error);
+        status = careful_ask(avoid->careful, &document->scenario, drive->outcome.scenario_hash,
+                             drive->outcome.seed, &drive->careful, error);
     }
     scenario_destroy(document);
     return status == STATUS_OK ? status
@@ -196,10 +155,7 @@ static void count_rates(const struct avoid *avoid, struct avoid_rates *rates)
     for (uint32_t i = 0; i < avoid->count; i++) {
         const struct outcome *outcome = &avoid->drives[i].outcome;
         const struct outcome *last = i > 0 ? &avoid->drives[i - 1].outcome : NULL;
-        logical_key += last == NULL ||
-                       scenario_id_compare_logical(outcome->scenario_id, last->scenario_id) != 0;
-        case_key += last == NULL || strcmp(outcome->scenario_id, last->scenario_id) != 0 ||
-                    strcmp(outcome->planner, last->planner) != 0;
+        again_keys(last, outcome, &logical_key, &case_key);
         if (avoid->drives[i].found.same) {
             count_drive(rates, &avoid->drives[i].found, logical_key, case_key);
         } else {
@@ -418,9 +374,9 @@ static int finish(struct avoid *avoid, enum status status, const struct error *e
     } else {
         code = cli_fail(error);
     }
-    replay_planner_close(&avoid->planner);
+    again_close(&avoid->again);
     careful_drivers_destroy(avoid->careful);
-    models_close(avoid->models);
+    models_close(avoid->again.models);
     free(avoid->drives);
     avoid->store->ops->close(avoid->store);
     return code;
@@ -452,17 +408,19 @@ int command_avoid(int argc, char **argv)
     char suite[LIMIT_ID_BYTES];
     struct error error;
     CLI_PARSE(&command, argc, argv, &avoid.suite, NULL);
-    if (confinement_options_settle(&confinement, cli_store_url(url), &avoid.confinement, &error) !=
-            STATUS_OK ||
+    if (confinement_options_settle(&confinement, cli_store_url(url), &avoid.again.confinement,
+                                   &error) != STATUS_OK ||
         cli_store_open(url, &avoid.store, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     avoid.url = cli_store_url(url);
+    avoid.again.store = avoid.store;
+    avoid.again.url = avoid.url;
     enum status status = cli_suite_id(avoid.store, avoid.url, avoid.suite, suite, &error);
     avoid.suite = suite;
-    THEN(status, models_open(models, NULL, &avoid.models, &error));
+    THEN(status, models_open(models, NULL, &avoid.again.models, &error));
     if (status == STATUS_OK) { /* without a place for them those of the directory remain */
-        versions_fetch_from(avoid.store, avoid.models, NULL);
+        versions_fetch_from(avoid.store, avoid.again.models, NULL);
     }
     THEN(status, load_drives(&avoid, &error));
     const struct clock *clock = clock_system();

@@ -113,7 +113,8 @@ int command_price(int argc, char **argv)
     if (status == STATUS_OK && count == 4) {
         status = parse_usd(arguments[3], &uusd, &error);
     }
-    THEN(status, cli_store_open(price.store_url, &price.store, &error));
+    THEN(status,
+         (count == 4 ? cli_store_make : cli_store_open)(price.store_url, &price.store, &error));
     if (status != STATUS_OK) {
         return cli_fail(&error);
     }

@@ -166,19 +166,16 @@ int command_risk(int argc, char **argv)
         "Events per distance and time from a suite's outcomes (the newest) and exposures.",
         CLI_ROWS(rows, 0, 1),
     };
-    char newest[LIMIT_ID_BYTES];
-    uint32_t count = 0;
+    char id[LIMIT_ID_BYTES] = "";
     struct error error;
     struct store *store = NULL;
     int code = 0;
-    CLI_PARSE(&command, argc, argv, &options.suite, &count);
+    CLI_PARSE(&command, argc, argv, &options.suite, NULL);
     json_t *json = json_array();
     enum status status = settle(&options, &error);
     THEN(status, cli_store_open(options.url, &store, &error));
-    if (status == STATUS_OK && count == 0) {
-        status = cli_suite_id(store, cli_store_url(options.url), NULL, newest, &error);
-        options.suite = newest;
-    }
+    THEN(status, cli_suite_id(store, cli_store_url(options.url), options.suite, id, &error));
+    options.suite = id;
     THEN(status, load_and_show(&options, store, json, &error));
     if (status != STATUS_OK) {
         code = cli_fail(&error);

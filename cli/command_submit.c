@@ -177,6 +177,8 @@ struct retry {
     bool dead;
     bool verdicts[VERDICT_COUNT];
     uint32_t reasons; /* 0: any */
+    const char *budget_text;
+    int64_t budget_uusd; /* 0: none */
     bool json;
     struct store *store;
     char suite[LIMIT_ID_BYTES];
@@ -353,8 +355,8 @@ static enum status send(struct retry *retry, struct error *error)
         uint32_t left = retry->job_count - i;
         status = retry->store->ops->submit_as(
             retry->store, retry->tenant, retry->specs[0].suite_id, (uint32_t)retry->options.weight,
-            SUITE_CLASS_SAME, 0, retry->specs + i, left < RETRY_BATCH ? left : RETRY_BATCH, results,
-            error);
+            SUITE_CLASS_SAME, retry->budget_uusd, retry->specs + i,
+            left < RETRY_BATCH ? left : RETRY_BATCH, results, error);
     }
     free(results);
     return status;
@@ -450,6 +452,13 @@ static enum status run_retry(struct retry *retry, const char *suite, struct erro
         return nothing_to_retry(retry, &known, error);
     }
     TRY(check_none_under_way(retry, error));
+    if (known.budget_uusd > 0 && retry->budget_uusd == 0) {
+        char budget[SUMMARY_BUDGET_BYTES];
+        text_print(stderr,
+                   "swerve: warning: %s has its %s; what is driven again is a suite of its own, "
+                   "without a limit unless --budget sets one\n",
+                   retry->suite, summary_budget_text(&known, budget));
+    }
     TRY(suite_options_renew(&retry->options, retry->suite, retry->specs, retry->job_count, error));
     return send(retry, error);
 }
@@ -474,6 +483,7 @@ int command_retry(int argc, char **argv)
          .number = &retry.options.attempts},
         {"--tenant", "NAME", "whose suite it becomes (a server takes it from the token)",
          .text = &retry.tenant},
+        BUDGET_OPTION_ROW(retry.budget_text),
         {"--json", NULL, "print one JSON object", .flag = &retry.json},
     };
     const struct cli_command command = {
@@ -491,6 +501,7 @@ int command_retry(int argc, char **argv)
     CLI_PARSE(&command, argc, argv, &suite, NULL);
     enum status status = read_verdicts(&retry, &error);
     THEN(status, read_reasons(&retry, &error));
+    THEN(status, budget_read(retry.budget_text, &retry.budget_uusd, &error));
     THEN(status, cli_store_open(retry.store_url, &retry.store, &error));
     THEN(status, run_retry(&retry, suite, &error));
     cli_store_close(retry.store);

@@ -36,6 +36,7 @@ static const struct {
     {"agreement", command_agreement, "how well students agree with teachers, and what sounds"},
     {"export", command_export, "outcomes as CSV, Parquet, JUnit, MCAP and others"},
     {"avoid", command_avoid, "until when failures could have been avoided, and by what"},
+    {"futures", command_futures, "how drives might have ended, had others driven otherwise"},
     {"risk", command_risk, "events per distance and time, from exposures; how many more jobs"},
     {"search", command_search, "failures in ranges of parameters, and where they begin"},
     {"retry", command_retry, "jobs of a suite again, by how they ended"},

@@ -307,25 +307,6 @@ static enum status card(struct report *report, const struct report_job *job, str
     return STATUS_OK;
 }
 
-/* That nothing failed is said of what has a result: a flagged or dead job, one that was cancelled
- * and one that waits did not pass. */
-static const char *no_failures_text(const struct report *report)
-{
-    const struct summary *summary = report->summary;
-    const int64_t *jobs = summary->status.jobs;
-    if (report->plan.job_count == 0) {
-        return "<p>No main line has finished.</p>";
-    }
-    if (summary->total.main_total == 0) {
-        return "<p>No main line has a result.</p>";
-    }
-    bool whole = summary_unfinished(summary) + jobs[JOB_DEAD] - summary->status.audits_dead +
-                     jobs[JOB_CANCELLED] ==
-                 0;
-    return whole ? "<p>Every main line passed.</p>"
-                 : "<p>Every main line that has a result passed.</p>";
-}
-
 enum status report_failures(struct report *report, struct error *error)
 {
     struct html *html = &report->html;
@@ -334,7 +315,9 @@ enum status report_failures(struct report *report, struct error *error)
     uint32_t left_out = 0;
     html_raw(html, "<h2 id=\"failures\">Failures</h2>");
     if (plan->failures == 0) {
-        html_raw(html, no_failures_text(report));
+        html_format(html, "<p>%s</p>",
+                    plan->job_count == 0 ? "No main line has finished."
+                                         : summary_none_failed_text(report->summary));
         return STATUS_OK;
     }
     triage(report);

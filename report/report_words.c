@@ -132,6 +132,10 @@ void report_intervention(struct html *html, const struct scenario *scenario,
         html_text(html, scenario->map.signals[what->signal].id);
         html_format(html, " turns %s", traffic_light_names[what->light]);
         break;
+    case INTERVENE_TRAFFIC:
+        html_format(html, "traffic goes on by the model %s, draw %u",
+                    traffic_model_names[what->traffic], what->draw);
+        break;
     case INTERVENE_CONDITIONS:
         html_format(html, "conditions become %s, %s, friction %.2f, visibility %.0f m",
                     weather_names[what->conditions.weather], light_names[what->conditions.light],

@@ -372,6 +372,18 @@ int64_t summary_unfinished(const struct summary *summary)
     return store_jobs_open(&summary->status);
 }
 
+const char *summary_none_failed_text(const struct summary *summary)
+{
+    const struct store_suite_status *status = &summary->status;
+    if (summary->total.main_total == 0) {
+        return "No main line has a result.";
+    }
+    bool whole = summary_unfinished(summary) + status->jobs[JOB_DEAD] - status->audits_dead +
+                     status->jobs[JOB_CANCELLED] ==
+                 0;
+    return whole ? "Every main line passed." : "Every main line that has a result passed.";
+}
+
 int64_t summary_made(const struct summary *summary)
 {
     int64_t made = 0;

@@ -339,6 +339,10 @@ const char *summary_plain_text(const char *name, char out[LIMIT_ID_BYTES]);
 /* Jobs of the suite that wait or run: no figure has them. */
 int64_t summary_unfinished(const struct summary *summary);
 
+/* The sentence of results in which nothing failed: a flagged or dead job, one that was cancelled
+ * and one that waits did not pass. */
+const char *summary_none_failed_text(const struct summary *summary);
+
 /* Rollouts of jobs that were driven for what they make, goldens or clips, and not for a verdict. */
 int64_t summary_made(const struct summary *summary);
 

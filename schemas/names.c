@@ -111,9 +111,13 @@ const char *const slice_names[SLICE_KIND_COUNT] = {
 };
 
 const char *const intervention_names[INTERVENE_COUNT] = {
-    "ego_brake",    "ego_swerve",   "ego_maintain", "ego_actions",   "ego_planner",   "agent_brake",
-    "agent_cut_in", "agent_appear", "conditions",   "stack_latency", "stack_dropout", "signal",
+    "ego_brake",     "ego_swerve",   "ego_maintain", "ego_actions", "ego_planner",
+    "agent_brake",   "agent_cut_in", "agent_appear", "conditions",  "stack_latency",
+    "stack_dropout", "signal",       "traffic",
 };
+
+const char *const traffic_model_names[TRAFFIC_MODEL_COUNT] = {"written", "idm", "drivers",
+                                                              "constant"};
 
 const char *const sensor_names[SENSOR_KIND_COUNT] = {"lidar", "camera_left", "camera_front",
                                                      "camera_right"};

@@ -334,7 +334,17 @@ enum intervention_kind {
     INTERVENE_STACK_LATENCY, /* action arrives latency_ms late, +- uniform jitter_ms */
     INTERVENE_STACK_DROPOUT, /* sensors stay dark for duration_s */
     INTERVENE_SIGNAL,        /* a signal shows a light from now on */
+    INTERVENE_TRAFFIC,       /* traffic, draw: who is there goes on as a traffic model has it */
     INTERVENE_COUNT
+};
+
+/* Who moves the agents from an INTERVENE_TRAFFIC on (engine/sensors/foresee.h). */
+enum traffic_model {
+    TRAFFIC_MODEL_WRITTEN = 0, /* as the scenario says, varied by another seed */
+    TRAFFIC_MODEL_IDM,         /* the default driver, its plans unknown */
+    TRAFFIC_MODEL_DRIVERS,     /* drivers that differ */
+    TRAFFIC_MODEL_CONSTANT,    /* acceleration and rate of turn go on */
+    TRAFFIC_MODEL_COUNT
 };
 
 enum sensor_mask {
@@ -361,9 +371,11 @@ struct intervention {
     double duration_s;
     double latency_ms;
     double jitter_ms;
-    uint32_t signal;          /* index in the map; JSON: signal id */
-    enum traffic_light light; /* JSON "light" */
-    uint32_t sensors;         /* enum sensor_mask; JSON list of "lidar", "camera_left", .. */
+    uint32_t signal;            /* index in the map; JSON: signal id */
+    enum traffic_light light;   /* JSON "light" */
+    enum traffic_model traffic; /* JSON "model" */
+    uint32_t draw;              /* which future of the model; 0: its nominal one */
+    uint32_t sensors;           /* enum sensor_mask; JSON list of "lidar", "camera_left", .. */
     struct conditions conditions;
     uint32_t action_count;
     struct action *actions; /* JSON [[accel,steer],..] */

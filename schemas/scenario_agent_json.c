@@ -232,6 +232,17 @@ static enum status decode_skipped_steps(const struct json_cursor *cursor,
     return STATUS_OK;
 }
 
+static enum status decode_draw(const struct json_cursor *cursor, uint32_t *out, struct error *error)
+{
+    int64_t draw = 0;
+    struct json_cursor member = json_cursor_member(cursor, "draw");
+    if (json_cursor_present(&member)) {
+        TRY(json_value_integer(&member, 0, UINT32_MAX, &draw, error));
+    }
+    *out = (uint32_t)draw;
+    return STATUS_OK;
+}
+
 /* The members of one kind that no row reads. */
 static enum status decode_intervention_others(const struct json_cursor *cursor,
                                               struct scenario_decoder *decoder,
@@ -259,6 +270,8 @@ static enum status decode_intervention_others(const struct json_cursor *cursor,
         return decode_sensors(&part, &out->sensors, decoder->error);
     case INTERVENE_SIGNAL:
         return decode_signal_reference(cursor, decoder, scenario, out);
+    case INTERVENE_TRAFFIC:
+        return decode_draw(cursor, &out->draw, decoder->error);
     default:
         return STATUS_OK;
     }

@@ -282,6 +282,9 @@ static json_t *encode_intervention(struct json_builder *builder, const struct sc
     if (kind == INTERVENE_SIGNAL) {
         build_member(builder, object, "signal", json_string(scenario->map.signals[it->signal].id));
     }
+    if (kind == INTERVENE_TRAFFIC) {
+        build_member(builder, object, "draw", json_integer(it->draw));
+    }
     return object;
 }
 

@@ -73,6 +73,7 @@ extern const char *const dynamics_names[DYNAMICS_COUNT];
 extern const char *const light_names[LIGHT_COUNT];
 extern const char *const slice_names[SLICE_KIND_COUNT];
 extern const char *const intervention_names[INTERVENE_COUNT];
+extern const char *const traffic_model_names[TRAFFIC_MODEL_COUNT];
 extern const char *const sensor_names[SENSOR_KIND_COUNT]; /* by bit */
 extern const char *const question_names[QUESTION_COUNT];
 

@@ -153,7 +153,9 @@ MEMBERS(intervention,
     OTHER("actions", .kinds = OF(EGO_ACTIONS)),
     OTHER("skipped_steps", .kinds = OF(EGO_ACTIONS)),
     OTHER("signal", .kinds = OF(SIGNAL)),
-    CHOICE(struct intervention, light, traffic_light_names, TRAFFIC_LIGHT_COUNT, .required = true, .kinds = OF(SIGNAL)));
+    CHOICE(struct intervention, light, traffic_light_names, TRAFFIC_LIGHT_COUNT, .required = true, .kinds = OF(SIGNAL)),
+    CHOICE_AS("model", struct intervention, traffic, traffic_model_names, TRAFFIC_MODEL_COUNT, .required = true, .kinds = OF(TRAFFIC)),
+    OTHER("draw", .kinds = OF(TRAFFIC)));
 #undef OF
 /* clang-format on */
 

@@ -207,7 +207,8 @@ int command_tenant(int argc, char **argv)
         error_set(&error, STATUS_USAGE, "tenant: expected %s", command.usage);
         return cli_fail(&error);
     }
-    enum status status = cli_store_open(options.store_url, &store, &error);
+    enum status status =
+        (setting ? cli_store_make : cli_store_open)(options.store_url, &store, &error);
     THEN(status,
          setting ? set(store, &options, arguments[1], &error) : list(store, options.json, &error));
     cli_store_close(store);

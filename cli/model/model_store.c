@@ -468,8 +468,8 @@ enum status model_store_run(const struct model_store_command *command, struct er
                          POOL_WORKERS_MAX);
     }
     /* The first model may make the store. */
-    TRY(strcmp(command->verb, "add") == 0 ? store_open(command->url, NULL, &store, error)
-                                          : cli_store_open(command->url, &store, error));
+    TRY((strcmp(command->verb, "add") == 0 ? cli_store_make : cli_store_open)(command->url, &store,
+                                                                              error));
     enum status status = verbs[verb].run != NULL
                              ? verbs[verb].run(command, store, error)
                              : move_version(command, store, command->name, verbs[verb].to, error);

@@ -23,7 +23,7 @@
 
 #define LISTEN "127.0.0.1:8090"
 
-enum { SEATS = 16, PAUSE_MS = 100, THREADS_MOST = 64 };
+enum { SEATS = 16, PAUSE_MS = 100, THREADS_MOST = 64, KEEP_MIB = 1024, KEEP_MIB_MOST = 1000000 };
 
 struct session_command {
     const char *listen;
@@ -31,6 +31,7 @@ struct session_command {
     const char *world;
     const char *folder;
     const char *keep;
+    int64_t keep_mib;
     /* Of a learned world. */
     const char *models;
     const char *layout;
@@ -355,6 +356,7 @@ static enum status serve(const struct session_command *command, const char *suit
         .seats = (uint32_t)command->seats,
         .clock = clock_system(),
         .keep = command->keep,
+        .keep_bytes = (uint64_t)command->keep_mib << 20,
     };
     const struct logger logger = {STDERR_FILENO, command->verbose ? LOG_DEBUG : LOG_WARNING,
                                   "swerve session"};
@@ -389,6 +391,13 @@ static enum status serve(const struct session_command *command, const char *suit
     return status;
 }
 
+static enum status check_numbers(const struct session_command *command, struct error *error)
+{
+    TRY(check_number("--sessions", command->seats, DEADLINE_SESSIONS_MAX, error));
+    TRY(check_number("--threads", command->threads, THREADS_MOST, error));
+    return check_number("--keep-mib", command->keep_mib, KEEP_MIB_MOST, error);
+}
+
 int command_session(int argc, char **argv)
 {
     struct session_command command = {
@@ -398,6 +407,7 @@ int command_session(int argc, char **argv)
         .precision = nn_precision_names[NN_BF16],
         .threads = 1,
         .seats = SEATS,
+        .keep_mib = KEEP_MIB,
     };
     const struct cli_option options[] = {
         {"--listen", "ADDR:PORT", "where to serve; port 0 takes a free one (" LISTEN ")",
@@ -414,6 +424,9 @@ int command_session(int argc, char **argv)
          "where sessions are kept with every tick, to go on in another server after this one has "
          "gone",
          .text = &command.keep},
+        {"--keep-mib", "N",
+         "of a tenant's, 1 to 1000000; the longest untouched go, and those beyond 1,000 (1024)",
+         .number = &command.keep_mib},
         {"--allow-remote", NULL, "listen where other machines can reach it",
          .flag = &command.allow_remote},
         {"--verbose", NULL, "say what is going on", .flag = &command.verbose},
@@ -452,9 +465,8 @@ int command_session(int argc, char **argv)
         error_set(&error, STATUS_USAGE, "session: expected serve, found %s", arguments[0]);
         return cli_fail(&error);
     }
-    enum status status = check_number("--sessions", command.seats, DEADLINE_SESSIONS_MAX, &error);
+    enum status status = check_numbers(&command, &error);
     THEN(status, check_place(&command, &error));
-    THEN(status, check_number("--threads", command.threads, THREADS_MOST, &error));
     THEN(status, serve(&command, cli_suite_path(arguments[1], path), &error));
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

@@ -15,13 +15,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 65, SAVES_MAX = 1000, JPEG_QUALITY = 85, JPEG_BYTES = 512 << 10 };
+enum {
+    NAME_BYTES = 65,
+    SAVES_MAX = 1000,
+    SAVED_FILES_MAX = 10000,
+    JPEG_QUALITY = 85,
+    JPEG_BYTES = 512 << 10
+};
 
+#define SAVED_BYTES_MAX (UINT64_C(1) << 30)
 /* Above it a JSON number of many clients, a double, is not whole. */
 #define SEED_MAX INT64_C(9007199254740991)
 
@@ -295,6 +303,22 @@ static enum status tell_ticks(struct talk *talk, const struct json_cursor *messa
 
 /* ---- saving ---- */
 
+/* Files of this process and their bytes: drivers come and go, and one may write all that it holds.
+ */
+static atomic_uint_fast64_t saved_files;
+static atomic_uint_fast64_t saved_bytes;
+
+static enum status check_room(const char *folder, struct error *error)
+{
+    return atomic_load(&saved_files) < SAVED_FILES_MAX &&
+                   atomic_load(&saved_bytes) < SAVED_BYTES_MAX
+               ? STATUS_OK
+               : error_set(error, STATUS_LIMIT,
+                           "%s: this server has saved %d files or %d MiB, as many as it may: look "
+                           "them through and start it again",
+                           folder, SAVED_FILES_MAX, (int)(SAVED_BYTES_MAX >> 20));
+}
+
 /* The name that is asked for. */
 static enum status name_of(const struct json_cursor *message, char name[NAME_BYTES],
                            struct error *error)
@@ -337,6 +361,8 @@ static enum status create_file(const char *folder, const char *wanted, char *nam
 static enum status write_whole(int fd, const char *path, const char *text, struct error *error)
 {
     bool written = file_write_at(fd, text, strlen(text), 0);
+    atomic_fetch_add(&saved_files, 1);
+    atomic_fetch_add(&saved_bytes, strlen(text));
     if (close(fd) == 0 && written) {
         return STATUS_OK;
     }
@@ -368,6 +394,7 @@ static enum status save_scenario(struct talk *talk, const char *wanted, char nam
 {
     char *text = NULL;
     int fd = -1;
+    TRY(check_room(talk->options.folder, error));
     TRY(create_file(talk->options.folder, wanted, name, path, &fd, error));
     enum status status = interactive_scenario(talk->seat, name, &text, error);
     if (status != STATUS_OK) { /* nothing driven leaves nothing */

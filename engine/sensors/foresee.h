@@ -12,7 +12,16 @@
  * Who goes out of ego's sight drives on unseen and comes back. In each tick out of sight a moving
  * agent has left for good with a chance of 1 to FORESEE_LEAVE_ONE_IN: 2% in 2 s, 9.3% in 10 s.
  *
- * Bits depend on (scenario, scene at tick 0, seed, ego, interventions) alone.
+ * A drive can also be handed over to a traffic model at any tick (`traffic` of a branch): the same,
+ * from two frames of that tick. Each model has as many futures as there are draws:
+ *   idm       default drivers as above; a draw varies their speeds and headways as a seed does
+ *   drivers   a draw gives each of them speed, headway, gap, acceleration and braking of its own,
+ *             and one in ten does not look at ego
+ *   constant  acceleration and rate of turn go on for CONSTANT_S, then the speed; a draw adds what
+ *             two frames do not tell of both
+ * Draw 0 of each is its nominal future. Their spreads are assumptions, measured nowhere.
+ *
+ * Bits depend on (scenario, scene at the start, model, seed, ego, interventions) alone.
  */
 #ifndef SWERVE_ENGINE_SENSORS_FORESEE_H
 #define SWERVE_ENGINE_SENSORS_FORESEE_H
@@ -24,6 +33,7 @@
 #include <stdint.h>
 
 #define FORESEE_LEAVE_ONE_IN 1024
+#define CONSTANT_S 3.0
 
 struct prepared;
 struct foresight;
@@ -33,12 +43,22 @@ struct traffic_plan;
  * of them, from whatever thread, and the prepared scenario's to destroy. */
 enum status foresight_of(struct prepared *prepared, const struct scene *start,
                          const struct foresight **out, struct error *error);
-void foresight_destroy(struct foresight *foresight); /* accepts NULL */
+
+/* Foresight of the scenario from two scenes, a tick apart, in a draw of a model that does not know
+ * what is written (`now` being the scene in which it begins). The caller has the one reference. */
+enum status foresight_create(const struct prepared *prepared, const struct scene *now,
+                             const struct scene *next, enum traffic_model model, uint32_t draw,
+                             const struct foresight **out, struct error *error);
+
+/* References: the last one that goes frees it. Both accept NULL. The prepared scenario outlives it.
+ */
+const struct foresight *foresight_ref(const struct foresight *foresight);
+void foresight_unref(const struct foresight *foresight);
 
 /* Traffic plan that moves its agents; of a scenario of its own, with the same agents by index. */
 const struct traffic_plan *foresight_traffic(const struct foresight *foresight);
 
-/* Fills motion[agent_count] and the scene's agents for tick 0. */
+/* Fills motion[agent_count] and the scene's agents for the tick at which foresight begins. */
 void foresee_reset(const struct foresight *foresight, uint64_t seed, struct scene *scene,
                    struct agent_motion *motion);
 

@@ -66,7 +66,7 @@ void prepared_unref(struct prepared *prepared)
         atomic_fetch_sub_explicit(&prepared->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    foresight_destroy(atomic_load_explicit(&prepared->foresight, memory_order_acquire));
+    foresight_unref(atomic_load_explicit(&prepared->foresight, memory_order_acquire));
     raster_layers_destroy(prepared->layers);
     traffic_plan_destroy(prepared->traffic);
     route_destroy(prepared->route);

@@ -23,6 +23,8 @@
 
 enum { DRIVE_LOG_BYTES_MAX = 256 << 20, DRIVE_LOG_FRAMES_MAX = 16 };
 
+#define DRIVE_LOG_SUFFIX ".session" /* of files that are kept */
+
 struct drive_log;
 
 /* Identity of the drive; texts are terminated. */
@@ -72,6 +74,10 @@ enum status drive_log_contents(const struct drive_log *log, char **data, size_t 
                                struct error *error);
 void drive_log_close(struct drive_log *log);  /* accepts NULL; the file stays */
 void drive_log_remove(struct drive_log *log); /* accepts NULL; the file goes */
+/* Removes logs of a folder (files NAME.session) with which nobody goes on, the longest untouched
+ * first, until it holds at most so many of at most so many bytes in all. IO names the folder. */
+enum status drive_log_make_room(const char *folder, size_t count_max, uint64_t bytes_max,
+                                struct error *error);
 
 /* The next entry of those that were there at opening; false: no more. Between two ways back ticks
  * follow each other from the start or the target on. */

@@ -41,6 +41,19 @@ static double variation(uint64_t seed, uint32_t agent, uint32_t parameter, doubl
     return 1.0 + share * (2.0 * u - 1.0);
 }
 
+static void vary(uint64_t seed, uint32_t agent, struct agent_motion *motion)
+{
+    motion->speed_factor = variation(seed, agent, 0, SPEED_VARIATION);
+    motion->headway_factor = variation(seed, agent, 1, HEADWAY_VARIATION);
+}
+
+void traffic_vary(uint64_t seed, uint32_t count, struct agent_motion *motion)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        vary(seed, i, &motion[i]);
+    }
+}
+
 static void set_heading(struct agent_motion *motion, struct agent_state *state, double heading_rad)
 {
     state->pose.heading_rad = dmath_wrap_angle(heading_rad);
@@ -119,9 +132,8 @@ static void start_agent(const struct traffic_plan *plan, uint32_t i, uint64_t se
         .heading_error_rad = prepared->heading_error_rad,
         .target_speed_mps = agent->speed_mps,
         .rate_mps2 = SCRIPT_RATE_MPS2,
-        .speed_factor = variation(seed, i, 0, SPEED_VARIATION),
-        .headway_factor = variation(seed, i, 1, HEADWAY_VARIATION),
     };
+    vary(seed, i, motion);
     *state = (struct agent_state){.pose = agent->pose, .present = !agent->hidden};
     set_heading(motion, state, agent->pose.heading_rad);
     if (!prepared->moves) {

@@ -142,6 +142,9 @@ struct agent_motion {
 void traffic_reset(const struct traffic_plan *plan, uint64_t seed, bool follow_logs,
                    struct scene *scene, struct agent_motion *motion);
 
+/* Gives motion[count] the drivers of another seed: the speeds and headways that they keep. */
+void traffic_vary(uint64_t seed, uint32_t count, struct agent_motion *motion);
+
 /* Moves every agent from scene->tick to the next; does not change tick or ego, and reads ego as it
  * was before its own step. */
 void traffic_step(const struct traffic_plan *plan, uint64_t seed, struct scene *scene,

@@ -8,6 +8,7 @@
 #include "engine/traffic/signals.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Tells the traffic which way the storyboard's agents face. */
@@ -27,6 +28,7 @@ void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, 
     const struct scenario *scenario = prepared->scenario;
     drive->prepared = prepared_ref(prepared);
     drive->seed = seed;
+    drive->traffic_seed = seed;
     drive->scene.conditions = scenario->conditions;
     drive->scene.ego = (struct ego_state){
         .pose = scenario->ego.pose,
@@ -43,6 +45,7 @@ void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, 
 enum status drive_foresee(struct drive *drive, struct error *error)
 {
     TRY(foresight_of(drive->prepared, &drive->scene, &drive->foresight, error));
+    foresight_ref(drive->foresight);
     foresee_reset(drive->foresight, drive->seed, &drive->scene, drive->motion);
     return STATUS_OK;
 }
@@ -52,10 +55,10 @@ static void step_agents(struct drive *drive)
 {
     const struct prepared *prepared = drive->prepared;
     if (drive->foresight != NULL) {
-        foresee_step(drive->foresight, drive->seed, &drive->scene, drive->motion);
+        foresee_step(drive->foresight, drive->traffic_seed, &drive->scene, drive->motion);
         return;
     }
-    traffic_step(prepared->traffic, drive->seed, &drive->scene, drive->motion);
+    traffic_step(prepared->traffic, drive->traffic_seed, &drive->scene, drive->motion);
     if (prepared->scenario->storyboard != NULL) {
         story_step(prepared->scenario, &drive->scene, &drive->story);
         face_actors(drive);
@@ -76,6 +79,44 @@ void drive_step(struct drive *drive, const struct action *action, bool traffic)
     signals_update(&prepared->scenario->map, &drive->scene);
 }
 
+/* As the scenario says, with other drivers of those that a seed varies. */
+static enum status vary_traffic(struct drive *drive, uint32_t draw, struct error *error)
+{
+    if (drive->foresight != NULL) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "scenario %s, traffic: expected a model that foresees, found \"written\", "
+                         "and agents no longer do as the scenario says",
+                         drive->prepared->scenario->id);
+    }
+    drive->traffic_seed = draw;
+    traffic_vary(drive->traffic_seed, drive->scene.agent_count, drive->motion);
+    return STATUS_OK;
+}
+
+/* Two frames say how agents move: this one and the next that would be. */
+static enum status change_traffic(struct drive *drive, const struct intervention *what,
+                                  struct error *error)
+{
+    if (what->traffic == TRAFFIC_MODEL_WRITTEN) {
+        return vary_traffic(drive, what->draw, error);
+    }
+    struct drive *next = calloc(1, sizeof *next);
+    const struct foresight *foresight = NULL;
+    TRY(memory_check(next, error, "no memory for a scene"));
+    drive_copy(next, drive);
+    step_agents(next);
+    enum status status = foresight_create(drive->prepared, &drive->scene, &next->scene,
+                                          what->traffic, what->draw, &foresight, error);
+    drive_release(next);
+    free(next);
+    TRY(status);
+    foresight_unref(drive->foresight);
+    drive->foresight = foresight;
+    drive->traffic_seed = what->draw;
+    foresee_reset(foresight, drive->traffic_seed, &drive->scene, drive->motion);
+    return STATUS_OK;
+}
+
 enum status drive_intervene(struct drive *drive, const struct intervention *intervention,
                             struct error *error)
 {
@@ -87,6 +128,9 @@ enum status drive_intervene(struct drive *drive, const struct intervention *inte
         signals_hold(&drive->prepared->scenario->map, intervention->signal, intervention->light,
                      &drive->scene);
         return STATUS_OK;
+    }
+    if (intervention->kind == INTERVENE_TRAFFIC) {
+        return change_traffic(drive, intervention, error);
     }
     if (drive->foresight != NULL) {
         return foresee_intervene(drive->foresight, intervention, &drive->scene, drive->motion,
@@ -120,11 +164,13 @@ void drive_copy(struct drive *to, const struct drive *from)
         story_copy(storyboard, &to->story, &from->story);
     }
     prepared_ref(to->prepared);
+    foresight_ref(to->foresight);
 }
 
 void drive_release(struct drive *drive)
 {
     struct prepared *prepared = drive->prepared;
+    foresight_unref(drive->foresight);
     memset(drive, 0, bytes_to_agents(drive->scene.agent_count));
     prepared_unref(prepared);
 }

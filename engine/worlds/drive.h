@@ -19,8 +19,9 @@
 
 struct drive {
     struct prepared *prepared;         /* a reference of its own; NULL: the slot is free */
-    const struct foresight *foresight; /* the prepared scenario's; NULL: agents do as it says */
+    const struct foresight *foresight; /* a reference; NULL: agents do as the scenario says */
     uint64_t seed;
+    uint64_t traffic_seed; /* of the agents; the drive's until a branch gives another */
     struct ego_motion ego;
     struct scene scene;
     struct agent_motion motion[LIMIT_AGENTS]; /* [scene.agent_count] in use */
@@ -42,6 +43,8 @@ enum status drive_foresee(struct drive *drive, struct error *error);
 /* One tick: agents (if `traffic`) act on what was, then ego moves. */
 void drive_step(struct drive *drive, const struct action *action, bool traffic);
 
+/* Interventions on everybody but ego. `traffic` makes ways for the agents, which takes memory: the
+ * only one that does. */
 enum status drive_intervene(struct drive *drive, const struct intervention *intervention,
                             struct error *error);
 

@@ -52,7 +52,7 @@ static void close_world(struct world *world)
     }
     struct foreign_world *self = foreign_of(world);
     for (uint32_t i = 0; self->slots != NULL && i < world->slot_count; i++) {
-        prepared_unref(self->slots[i].drive.prepared);
+        drive_release(&self->slots[i].drive);
     }
     if (self->instance != NULL) {
         self->foreign->ops->close(self->instance);

@@ -64,7 +64,7 @@ static void close_world(struct world *world)
     struct rig_world *self = rig_world_of(world);
     for (uint32_t i = 0; self->slots != NULL && i < world->slot_count; i++) {
         struct rig_slot *slot = &self->slots[i];
-        prepared_unref(slot->drive.prepared);
+        drive_release(&slot->drive);
         rig_reel_leave(slot->reel);
         rig_reel_leave(slot->before);
         rig_log_leave(slot->log);

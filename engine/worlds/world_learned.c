@@ -53,7 +53,7 @@ static void close_world(struct world *world)
     }
     struct learned_world *self = (struct learned_world *)world;
     for (uint32_t i = 0; self->slots != NULL && i < world->slot_count; i++) {
-        prepared_unref(self->slots[i].drive.prepared);
+        drive_release(&self->slots[i].drive);
     }
     page_pool_destroy(self->pool);
     backend_destroy(self->backend);

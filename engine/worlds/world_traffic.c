@@ -90,7 +90,7 @@ static void close_world(struct world *world)
     }
     struct traffic_world *self = (struct traffic_world *)world;
     for (uint32_t i = 0; i < world->slot_count; i++) {
-        prepared_unref(self->slots[i].prepared);
+        drive_release(&self->slots[i]);
     }
     free(self->slots);
     free(self);

@@ -666,3 +666,16 @@ const char *compare_revisions(const struct compare *compare, char out[COMPARE_RE
     }
     return out;
 }
+
+const char *compare_undriven(const struct compare *compare, char out[COMPARE_UNDRIVEN_BYTES])
+{
+    out[0] = '\0';
+    if (compare->a->undriven + compare->b->undriven > 0) {
+        snprintf(out, COMPARE_UNDRIVEN_BYTES,
+                 "%lld jobs of A's suite and %lld of B's are dead, cancelled or wait: what neither "
+                 "side has "
+                 "driven is in no figure here",
+                 (long long)compare->a->undriven, (long long)compare->b->undriven);
+    }
+    return out;
+}

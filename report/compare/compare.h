@@ -54,6 +54,7 @@ struct compare_side {
     uint32_t count;
     struct compare_rollout *rollouts; /* owned; sorted by key, one for each */
     uint32_t superseded;              /* older rollouts of the same key */
+    int64_t undriven;                 /* jobs of the suite without an outcome */
 };
 
 /* Reads the results of one planner of a suite. planner NULL: the suite's only one; USAGE names them
@@ -192,6 +193,10 @@ const char *compare_words(const struct compare *compare, char out[COMPARE_WORDS_
 /* Revisions of the simulation, as a sentence where the sides have different ones; "": the same. */
 enum { COMPARE_REVISIONS_BYTES = 256 };
 const char *compare_revisions(const struct compare *compare, char out[COMPARE_REVISIONS_BYTES]);
+
+/* Jobs that no outcome tells of, as a sentence; "": none. */
+enum { COMPARE_UNDRIVEN_BYTES = 192 };
+const char *compare_undriven(const struct compare *compare, char out[COMPARE_UNDRIVEN_BYTES]);
 
 /* Whether both sides are of one planner whose files have changed since A: what drives A's outcomes
  * again is then no longer A. */

@@ -123,6 +123,10 @@ void compare_markdown(const struct compare *compare, const char *regression, FIL
     if (compare_revisions(compare, revisions)[0] != '\0') {
         markdown_print(out, "%s.\n\n", revisions);
     }
+    char undriven[COMPARE_UNDRIVEN_BYTES];
+    if (compare_undriven(compare, undriven)[0] != '\0') {
+        markdown_print(out, "%s.\n\n", undriven);
+    }
     compare_write_ends(compare, &page);
     if (all->mains > 0) {
         fputs("\n", out);

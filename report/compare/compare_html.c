@@ -207,6 +207,10 @@ enum status compare_html(const struct compare *compare, const char *path, struct
     if (compare_is_rewritten(compare)) {
         html_format(&html, "<p class=\"notice\">%s.</p>", compare_rewritten_text);
     }
+    char undriven[COMPARE_UNDRIVEN_BYTES];
+    if (compare_undriven(compare, undriven)[0] != '\0') {
+        html_format(&html, "<p class=\"notice\">%s.</p>", undriven);
+    }
     html_format(&html,
                 "<p class=\"lead\">Of %lld main lines B fixes <b class=\"good\">%lld</b> and "
                 "breaks <b class=\"bad\">%lld</b>; <b class=\"bad\">%u</b> that passed with A "

@@ -195,13 +195,14 @@ static void print_flips(const struct compare *compare, bool broken, FILE *out)
 
 static void print_losses(const struct compare *compare, FILE *out)
 {
+    if (compare->loss_count > 0) {
+        text_print(out, "\nlost: A passes, B has no result that could be compared\n");
+    }
     for (uint32_t i = 0; i < compare->loss_count && i < LISTED_MAX; i++) {
         const struct compare_loss *loss = &compare->losses[i];
         const struct compare_rollout *a = &compare->a->rollouts[loss->a];
-        text_print(out, "%s  %s, seed %llu, %s: %s\n",
-                   i == 0 ? "\nlost: A passes, B has no result that could be compared\n" : "",
-                   a->scenario_id, (unsigned long long)a->seed, tier_names[a->tier],
-                   compare_loss_names[loss->kind]);
+        text_print(out, "  %s, seed %llu, %s: %s\n", a->scenario_id, (unsigned long long)a->seed,
+                   tier_names[a->tier], compare_loss_names[loss->kind]);
         print_command(compare, false, a->id, out);
         if (loss->b != UINT32_MAX) {
             print_command(compare, true, compare->b->rollouts[loss->b].id, out);
@@ -222,6 +223,10 @@ void compare_print(const struct compare *compare, FILE *out)
     }
     if (compare_is_rewritten(compare)) {
         text_print(out, "NOTE: %s\n", compare_rewritten_text);
+    }
+    char undriven[COMPARE_UNDRIVEN_BYTES];
+    if (compare_undriven(compare, undriven)[0] != '\0') {
+        text_print(out, "NOTE: %s\n", undriven);
     }
     text_print(out, "%u rollouts compared, of these %lld main lines and %lld branches\n",
                compare->pair_count, (long long)compare->all.mains,
@@ -254,10 +259,11 @@ void compare_print(const struct compare *compare, FILE *out)
 
 static json_t *side_json(const struct compare_side *side)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "store", side->store_url, "suite",
-                     side->suite_id, "planner", side->planner, "planner_hash", side->planner_hash,
-                     "model_hash", side->model_hash, "revision", side->revision, "rollouts",
-                     (int)side->count, "superseded", (int)side->superseded);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "store", side->store_url,
+                     "suite", side->suite_id, "planner", side->planner, "planner_hash",
+                     side->planner_hash, "model_hash", side->model_hash, "revision", side->revision,
+                     "rollouts", (int)side->count, "superseded", (int)side->superseded, "undriven",
+                     (json_int_t)side->undriven);
 }
 
 static json_t *estimate_json(const struct rate_estimate *rate)

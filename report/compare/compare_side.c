@@ -221,6 +221,11 @@ enum status compare_side_load(struct compare_side *side, const char *planner, st
     }
     drop_superseded(side);
     free(reading);
+    struct store_suite_status suite;
+    THEN(status, side->store->ops->suite_status(side->store, side->suite_id, &suite, error));
+    side->undriven = status == STATUS_OK ? suite.jobs[JOB_DEAD] - suite.audits_dead +
+                                               suite.jobs[JOB_CANCELLED] + store_jobs_open(&suite)
+                                         : 0;
     return status;
 }
 

@@ -242,7 +242,7 @@ static void write_not_passed(const struct dossier_request *request)
                  outcome_world_option(outcome->sampler));
     }
     if (all == 0) {
-        fputs("\nEvery main line passed.\n", out);
+        fprintf(out, "\n%s\n", summary_none_failed_text(summary));
     } else if (all > listed) {
         fprintf(out, "\nand %u more.\n", all - listed);
     }
@@ -265,8 +265,9 @@ void dossier_write_results(const struct dossier_request *request)
     }
     fputs(SUMMARY_PURPOSE_TEXT
           " Each scenario counts once; the interval takes logical scenarios for what is drawn; "
-          "the range takes what has no result for failed, and for passed. Worlds and planners are "
-          "not pooled. " METRIC_INTERVAL_TEXT " Each drive: `swerve show --all --store ",
+          "the range takes what has no result for failed, and for passed; what was never driven is "
+          "in the row of all alone, not in those of slices. Worlds and planners are not "
+          "pooled. " METRIC_INTERVAL_TEXT " Each drive: `swerve show --all --store ",
           out);
     markdown_print(out, "%s`.\n", text_shell_word(request->store_url, place, sizeof place));
     summary_seeds_text(summary, seeds);

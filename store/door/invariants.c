@@ -356,6 +356,29 @@ static bool is_given(const char *text)
     return true;
 }
 
+/* Measures of the pictures: finite or none, and no mean beyond the worst. */
+static const char *health_disagrees(const struct drive_health *health)
+{
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        const double worst = health->worst[i];
+        const double mean = health->mean[i];
+        const double slack = 1e-6 * (1.0 + fabs(worst));
+        if (isinf(worst) || isinf(mean) || isnan(worst) != isnan(mean)) {
+            return "health: expected a worst and a mean of a measure, finite, or neither";
+        }
+        if (health_measure_kinds[i].low_is_sick ? mean < worst - slack : mean > worst + slack) {
+            return "health: expected no mean of a measure beyond its worst";
+        }
+    }
+    return NULL;
+}
+
+/* Names of checks are words of ours (docs/health.md). */
+static bool is_check_name(const char *text)
+{
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(text);
+}
+
 /* The furthest that its ticks take, rounded up: of one that is not flagged for moving further. */
 static int64_t driven_mm_max(const struct outcome *outcome)
 {
@@ -369,11 +392,33 @@ enum status invariants_outcome_agrees(const struct outcome *outcome, struct erro
 {
     const struct metrics *metrics = &outcome->metrics;
     const char *verdict = verdict_disagrees(outcome);
+    const char *health = health_disagrees(&outcome->health);
+    const bool generated = outcome->tier == TIER_STUDENT || outcome->tier == TIER_TEACHER ||
+                           outcome->tier == TIER_GOLDEN;
     const struct {
         bool broken;
         const char *sentence;
     } rules[] = {
         {verdict != NULL, verdict},
+        {health != NULL, health},
+        {!generated && outcome->mflop > 0,
+         "mflop: expected 0 of a world without a model, found more"},
+        {!is_check_name(outcome->health_check),
+         "health_check: expected letters a to z, digits and '_'"},
+        {outcome->health_check[0] != '\0' && outcome->health_tick > outcome->ticks,
+         "expected health_tick of at most ticks"},
+        {metrics->intervention_count > outcome->ticks + 1,
+         "expected intervention_count of at most a tick's each"},
+        {(outcome->reasons & REASON_AT_FAULT_COLLISION) != 0 && !metrics->at_fault,
+         "at_fault_collision: expected at_fault, found none"},
+        {(outcome->reasons & REASON_COLLISION) != 0 && metrics->collision_count == 0,
+         "collision: expected a contact, found collision_count 0"},
+        {(outcome->reasons & REASON_OFF_DRIVABLE) != 0 && metrics->drivable_area > 0,
+         "off_drivable: expected drivable_area 0"},
+        {(outcome->reasons & REASON_WRONG_DIRECTION) != 0 && metrics->driving_direction > 0,
+         "wrong_direction: expected driving_direction 0"},
+        {(outcome->reasons & REASON_GOAL_NOT_REACHED) != 0 && metrics->goal_reached,
+         "goal_not_reached: expected goal_reached false"},
         {outcome->prefix_ticks > outcome->ticks, "expected prefix_ticks of at most ticks"},
         {outcome->branch_id[0] == '\0' && outcome->prefix_ticks > 0,
          "expected no prefix_ticks of a main line"},

@@ -196,7 +196,11 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         " (SELECT c.planner, c.planner_hash FROM jobs j JOIN job_specs s ON s.job = j.id"
         " JOIN contexts c ON c.id = s.context WHERE j.state IN (2, 3) AND j.memo_of IS NULL)",
     [STATEMENT_BUDGET_GET] = "SELECT budget_uusd, budget_spent, jobs_queued FROM suites WHERE id = ?1",
-    [STATEMENT_BUDGET_SET] = "UPDATE suites SET budget_uusd = ?2, budget_spent = 0 WHERE id = ?1",
+    /* One that was cancelled in person once its budget was spent keeps what it says of that. */
+    [STATEMENT_BUDGET_SET] =
+        "UPDATE suites SET budget_uusd = ?2, budget_spent = 0 WHERE id = ?1 AND NOT (budget_spent = 1"
+        " AND EXISTS (SELECT 1 FROM jobs WHERE state = 5 AND suite = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM jobs WHERE over_budget = 1 AND suite = ?1))",
     [STATEMENT_BUDGET_SPENT] = "UPDATE suites SET budget_spent = 1 WHERE id = ?1",
     [STATEMENT_BUDGET_QUEUED] = JOBS_IN_PARTS("SELECT id, pool FROM jobs WHERE " QUEUED_OF_SUITE " AND shadow IS NULL"),
     [STATEMENT_BUDGET_PARTIALS] =

@@ -742,10 +742,26 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
     says b.html "when every job had been claimed: none was cancelled"
     code 0 "$swerve" check --store budget.db
 }
+# Goal: a worker that is told to end waits for one planner that does not start, and begins no other.
+a_worker_that_starts_planners_ends_soon() {
+    local i started pid
+    for i in 1 2 3 4; do
+        code 0 "$swerve" submit pair.json --planner "exec:sleep 100$i" --store slow.db
+    done
+    "$swerve" worker --store slow.db --planner-start-ms 4000 >out 2>err &
+    pid=$!
+    sleep 1
+    started=$SECONDS
+    kill -TERM $pid
+    wait $pid
+    [ $((SECONDS - started)) -le 9 ] || fail "it took $((SECONDS - started)) s"
+    code 0 "$swerve" check --store slow.db
+}
 # Goal: whoever meets a suite that its budget has stopped is told so, and how it goes on.
 a_stopped_suite_says_how_it_goes_on() {
+    code 0 "$swerve" price set bulk cpu 1000000 --store stop.db # before anything is sent
+    says err "stop.db: a new store"
     code 0 "$swerve" submit forty.json --store stop.db --budget 0.01
-    code 0 "$swerve" price set bulk cpu 1000000 --store stop.db
     code 0 "$swerve" worker --store stop.db --drain --slots 1
     code 0 "$swerve" submit forty.json --store stop.db --budget 0.01
     says out "known already, none queued: budget of \$0.01 spent"
@@ -771,8 +787,17 @@ a_stopped_suite_says_how_it_goes_on() {
     grep -q ": 0 jobs" out && fail "nothing was cancelled"
     code 0 "$swerve" submit forty.json --store stop.db --planner builtin:idm --budget 1000000 --json
     holds "d['suite'] == '$name-2' and 0 < d['known'] == 40 - d['open'] and d['open'] > 20" out
+    code 0 "$swerve" status "$name" --store stop.db --json # as it ended
+    holds 'd["suites"][0]["stopped_by_budget"] and d["suites"][0]["budget_usd"] < 1000000' out
     code 0 "$swerve" submit forty.json --store stop.db --planner builtin:idm
     says err "the suite keeps its budget of \$1000000.00"
+    code 0 "$swerve" retry "$name" --verdict pass --verdict fail --store stop.db --budget 0.01 --json
+    mv out again.json
+    code 0 "$swerve" status --store stop.db --json
+    holds '[s["budget_usd"] for s in d["suites"] if s["suite"] == json.load(open("again.json"))["suite"]] == [0.01]' out
+    code 0 "$swerve" worker --store stop.db --drain --slots 1
+    code 0 "$swerve" retry "$name" --verdict pass --verdict fail --store stop.db
+    says err "a suite of its own, without a limit unless --budget sets one"
     code 0 "$swerve" check --store stop.db
 }
 a_larger_budget_and_a_retry_keep_to_quotas() {
@@ -1054,6 +1079,7 @@ t the_example_of_the_scenario_page_runs
 t commands_alone
 t a_suite_has_a_class
 t a_budget_stops_a_run_and_a_larger_one_goes_on
+t a_worker_that_starts_planners_ends_soon
 t a_stopped_suite_says_how_it_goes_on
 t a_larger_budget_and_a_retry_keep_to_quotas
 t commands_while_another_process_owns_the_store

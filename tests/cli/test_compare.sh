@@ -125,6 +125,12 @@ PY
     code 1 "$swerve" compare a.db lost.db --fail-on-regression
     says err "regression: 2 main lines passed with A and have no result with B (2 invalid): drive/gap_m="
     says out "lost: A passes, B has no result"
+    grep -q u000a out && fail "an escaped line end"
+    cp -r lost.db less.db
+    python3 -c 'import sqlite3; at = sqlite3.connect("less.db"); at.execute("UPDATE suites SET jobs_cancelled = 2"); at.commit()'
+    code 0 "$swerve" compare a.db less.db --report page.html
+    says out "NOTE: 0 jobs of A's suite and 2 of B's are dead, cancelled or wait"
+    says page.html "and 2 of B&#39;s are dead"
     code 1 "$swerve" compare a.db lost.db --fail-on-regression --allow-invalid 1
     code 0 "$swerve" compare a.db lost.db --fail-on-regression --allow-invalid 2
     code 0 "$swerve" compare a.db lost.db --json

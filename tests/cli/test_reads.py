@@ -17,13 +17,13 @@ import tap
 SWERVE = os.path.realpath(sys.argv[1])
 ASK = ["status", "status demo", "status --json", "demand", "demand --json", "fleet slurm", "report", "report demo", "show 1", "show --all",
        "capacity", "agreement", "export --format csv", "export 1 --format mcap -o drive.mcap", "export --format junit -o report.xml",
-       "avoid", "risk --exposure risk.json", "retry", "retry demo --verdict fail", "cancel demo", "check", "store backup copy",
-       "store gc", "store log", "replay 1", "replay --all", "debug 1", "rig draw swerve --outcome 1", "price ls", "price show bulk cpu", "price set bulk cpu 1",
-       "tenant ls", "tenant set us --weight 2", "dossier demo", "traceability demo", "trust ls", "trust floor --rate 0.1 --evidence why",
+       "avoid", "futures", "risk --exposure risk.json", "retry", "retry demo --verdict fail", "cancel demo", "check", "store backup copy",
+       "store gc", "store log", "replay 1", "replay --all", "debug 1", "rig draw swerve --outcome 1", "price ls", "price show bulk cpu",
+       "tenant ls", "dossier demo", "traceability demo", "trust ls", "trust floor --rate 0.1 --evidence why",
        "trust thaw 1 --force --evidence why", "model watch student", "model report mine", "model evaluate mine", "golden ls", "golden verify mine", "golden expire mine", "model ls", "model show mine",
        "model retrain --work w --trainer true", "model promote mine", "model rollback student", "compare demo other", "baseline show", "baseline set mine", "baseline compare mine", "baseline rm mine", "tag add mine", "tag rm mine", "worker --drain", "plan --miles-per-day 1 --suite demo --rates"]
 MAKE = ["run demo", "submit demo", "worker", "serve --listen 127.0.0.1:0", "token add me --role read", "token ls", "search demo --budget 490",
-        "golden make demo --name mine", "model add weights.swv --name mine", "store restore copy"]
+        "price set bulk cpu 1", "tenant set us --weight 2", "golden make demo --name mine", "model add weights.swv --name mine", "store restore copy"]
 NEITHER = {"correlate", "controls", "coverage", "draw", "validate", "scenario", "session", "alpasim", "import", "datagen", "world", "bench", "doctor"}
 
 

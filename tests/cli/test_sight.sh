@@ -1,7 +1,8 @@
 #!/bin/bash
 # Goal: a report says of each branch in which ego drives otherwise whether its sensors had the hazard
 # in sight at the fork, as `swerve avoid` knows it, and says nothing of branches that change the world.
-# A drive that is not what is stored when driven again is in no figure of `swerve avoid`.
+# A drive that is not what is stored when driven again is in no figure of `swerve avoid` and `swerve futures`.
+# Futures say what their models know: what is written is known to one of four; they come again, and each is a branch.
 # Method: a jaywalker behind a van, with forks before and after he can be seen; avoid's visible tick. A planner edited
 # between the run and `swerve avoid`.
 #
@@ -72,10 +73,111 @@ avoid_leaves_out_what_is_another_drive_now() {
     code 1 "$swerve" avoid --harm --store b.db --json
     python3 -c 'import json; d = json.load(open("out")); assert d["different"] and not d["drives"] and not d["safe"], d' ||
         fail "another planner"
+    code 1 "$swerve" futures --store b.db --draws 1 --json
+    python3 -c 'import json; d = json.load(open("out")); assert d["different"] and not d["drives"] and d["base_rate"] is None, d' ||
+        fail "futures of another planner"
+    says err "left out: swerve replay "
+}
+
+# A car ahead brakes at 4 s, or does not; ego does not look. Before that nobody but the model that knows the script says
+# so, and after it all do.
+brakes() { # ID TEXT-OF-MANOEUVRES
+    cat >"$1.json" <<JSON
+{"id": "$1", "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 9,
+ "criteria": {"no_collision": true},
+ "agents": [{"id": "lead", "kind": "car", "behaviour": "script", "speed_mps": 12, "pose": {"lane": "east", "s_m": 55}${2-}}]${3-}}
+JSON
+}
+
+futures_know_what_their_models_know() {
+    brakes brakes ', "manoeuvres": [{"when": "time", "value": 4, "do": "speed", "speed_mps": 0, "rate_mps2": 6}]'
+    brakes goes_on
+    echo '{"id": "f", "planners": ["builtin:maintain"], "scenarios": [{"file": "brakes.json"}, {"file": "goes_on.json"}]}' >f.json
+    code 0 "$swerve" run f.json --world object --store f.db
+    code 0 "$swerve" futures --store f.db --draws 6 --json; cp out first.json
+    code 0 "$swerve" futures --store f.db --draws 6 --json
+    cmp -s out first.json || fail "the same question has another answer"
+    code 0 "$swerve" futures --store f.db --draws 6 --at-tick 50 --json; cp out later.json
+    python3 - <<'PY' || fail "futures"
+import json
+first = {d["scenario"]: d for d in json.load(open("first.json"))["drives"]}
+brakes, goes_on = first["brakes"], first["goes_on"]
+assert brakes["verdict"] == "fail" and goes_on["verdict"] == "pass"
+assert brakes["models"]["written"]["failing_draws"] == [1, 2, 3, 4, 5, 6] and brakes["models"]["idm"]["failed"] == 0
+assert brakes["one_default"] == "pass" and brakes["answer"] == "undecided" and brakes["low"] == 0 and brakes["high"] == 1
+assert goes_on["models"]["written"]["failed"] == goes_on["models"]["idm"]["failed"] == 0
+for drive in first.values():
+    for model in drive["models"].values():
+        assert model["passed"] + model["failed"] + model["without"] == 6 and model["low"] <= model["p_fail"] <= model["high"]
+later = json.load(open("later.json"))
+drive = {d["scenario"]: d for d in later["drives"]}["brakes"]
+assert drive["p_fail"] == 1 and drive["answer"] == "fail" and drive["one_default"] == "fail", drive
+scores = later["calibration"]
+assert scores["all"]["less_base_rate"]["low"] is None  # of two logical scenarios
+assert later["base_rate"] == 0.5 and scores["written"]["brier"] == 0 and scores["written"]["less_base_rate"]["value"] == -0.25
+assert scores["one_default"]["brier"] == 0 and json.load(open("first.json"))["calibration"]["one_default"]["brier"] == 0.5
+assert later["answers"]["all"] == {"undecided": {"drives": 0, "failed": 0}, "pass": {"drives": 1, "failed": 0}, "fail": {"drives": 1, "failed": 1}}
+assert scores["foreseen_less_one_default"]["value"] == 0
+assert sum(b["drives"] for b in scores["all"]["bins"]) == 2 == scores["all"]["drives"]
+PY
+    code 0 "$swerve" futures --store f.db --draws 6
+    says out "futures from 0.0 s on, 6 of each model; share that fails"
+    says out "calibration: 1 of 2 drives failed (50.0%), Brier score of that share 0.2500; 0 is exact"
+    code 0 "$swerve" futures --store f.db --draws 1 --at-tick 85
+    says out "1 drive ended before"
+    code 2 "$swerve" futures --store f.db --draws 64
+    says err "--draws: expected 1 to 63, found 64"
+    code 2 "$swerve" futures --store f.db --at-tick 6000
+}
+
+# A future, as a branch of a suite, ends as the command says, and replays.
+futures_are_branches() {
+    local model branches=""
+    for model in written idm drivers constant; do
+        branches="$branches, {\"id\": \"$model\", \"at_tick\": 50, \"interventions\": [{\"kind\": \"traffic\", \"model\": \"$model\", \"draw\": 3}]}"
+    done
+    brakes brakes ', "manoeuvres": [{"when": "time", "value": 4, "do": "speed", "speed_mps": 0, "rate_mps2": 6}]' ", \"branches\": [${branches#, }]"
+    code 0 "$swerve" run f.json --world object --store g.db
+    code 0 "$swerve" replay --all --store g.db
+    says out "6 identical"
+    code 0 "$swerve" export --store g.db --format csv
+    python3 - <<'PY' || fail "a future as a branch ends otherwise"
+import csv, json
+drive = {d["scenario"]: d for d in json.load(open("later.json"))["drives"]}["brakes"]
+rows = {r["branch_id"]: r["verdict"] for r in csv.DictReader(open("out")) if r["scenario_id"] == "brakes" and r["branch_id"]}
+assert rows == {m: "fail" if 3 in at["failing_draws"] else "pass" for m, at in drive["models"].items()}, (rows, drive)
+PY
+    brakes brakes "" ', "branches": [{"id": "x", "at_tick": 1, "interventions": [{"kind": "traffic", "model": "astrology"}]}]'
+    code 3 "$swerve" validate brakes.json
+    says err "$.branches[0].interventions[0].model"
+}
+
+# Disagreements of student and teacher: the futures say who is right, or that they do not know.
+futures_settle_what_student_and_teacher_say() {
+    brakes brakes ', "manoeuvres": [{"when": "time", "value": 0.2, "do": "speed", "speed_mps": 0, "rate_mps2": 6}]'
+    sed -i 's/"horizon_s": 9/"horizon_s": 0.5/' brakes.json
+    echo '{"id": "s", "planners": ["builtin:maintain"], "scenarios": [{"file": "brakes.json"}]}' >s.json
+    echo '{"rate": 1}' >audit.json
+    code 0 "$swerve" run s.json --world student --models "$root/engine/models" --audit audit.json --store s.db
+    code 0 "$swerve" futures --store s.db --draws 8 --json
+    python3 -c 'import json; d = json.load(open("out")); assert [x["teacher"] for x in d["drives"]] == ["pass"], d
+assert sum(d["disagreements"].values()) == 0, d["disagreements"]' || fail "they agree"
+    python3 -c "import sqlite3; c = sqlite3.connect('s.db')
+c.execute('UPDATE outcomes SET verdict = 1 WHERE context IN (SELECT id FROM contexts WHERE pool = ?)', ('teacher',)); c.commit()"
+    code 0 "$swerve" futures --store s.db --draws 8 --json
+    python3 -c 'import json; d = json.load(open("out")); assert d["disagreements"] == {"pass": 1, "fail": 0, "undecided": 0}, d' ||
+        fail "the teacher erred"
+    code 0 "$swerve" futures --store s.db --draws 8
+    says out "pass, the teacher: fail"
+    says out "student and teacher differ in 1: pass in 1, fail in 0, undecided 0"
 }
 
 t reports_know_what_avoid_knows
 t edited_contacts_are_of_nobody
 t avoid_leaves_out_what_is_another_drive_now
+t futures_know_what_their_models_know
+t futures_are_branches
+t futures_settle_what_student_and_teacher_say
 echo "1..$count" >&3
 [ "$failed" = 0 ]

@@ -2,7 +2,8 @@
  * Goal: what is foreseen follows from the first tick alone, and who is out of sight is not
  * forgotten. Method: small scenes whose agents have plans of their own run in the object world; the
  * same start is foreseen beside it, and both are compared at ticks at which they must agree or
- * differ. The chance to have left is counted over seeds.
+ * differ. The chance to have left is counted over seeds. Traffic models, to whom a branch hands a
+ * drive over in the middle, go through the world as branches do.
  */
 #include "engine/sensors/foresee.h"
 #include "engine/sensors/visible.h"
@@ -227,11 +228,145 @@ static void all_who_ask_share_one(void)
     end(&run);
 }
 
+/* ---- a drive that is handed over in the middle ---- */
+
+static void hand_over(struct run *run, enum traffic_model model, uint32_t draw)
+{
+    const struct intervention what = {
+        .kind = INTERVENE_TRAFFIC, .agent = -1, .traffic = model, .draw = draw};
+    struct error error;
+    EXPECT_OK(run->ops->slot_intervene(run->world, 0, &what, &error), error);
+}
+
+/* Three lanes. A car that brakes at 4 s, one that IDM drives, and one that speeds up. */
+static void begin_driving(struct run *run, uint64_t seed, uint32_t ticks)
+{
+    begin(run);
+    struct scenario *s = &run->scenario;
+    maps_motorway(&run->arena, &s->map, 3, 900);
+    maps_scenario(&run->arena, s, (struct pose){50, 7, 0}, 0, 2, AGENTS);
+    struct agent *brakes =
+        maps_agent(s, CAR, AGENT_CAR, BEHAVIOUR_SCRIPT, (struct pose){80, 0, 0}, 10);
+    script(run, brakes, 1)[0] = (struct manoeuvre){
+        .trigger = {TRIGGER_TIME, 4}, .kind = MANOEUVRE_SPEED, .speed_mps = 0, .rate_mps2 = 4};
+    maps_agent(s, BUS, AGENT_BUS, BEHAVIOUR_IDM, (struct pose){120, 3.5, 0}, 10);
+    struct agent *speeds_up =
+        maps_agent(s, LATER, AGENT_CAR, BEHAVIOUR_SCRIPT, (struct pose){120, 7, 0}, 10);
+    script(run, speeds_up, 1)[0] = (struct manoeuvre){
+        .trigger = {TRIGGER_TIME, 1}, .kind = MANOEUVRE_SPEED, .speed_mps = 20, .rate_mps2 = 1};
+    start(run, &world_object_ops, seed);
+    for (uint32_t i = 0; i < ticks; i++) {
+        tick(run, 0);
+    }
+}
+
+/* Scene after `ticks` more under a model; CAR's speed there. */
+static double speed_after(enum traffic_model model, uint32_t draw, uint32_t agent, uint32_t ticks)
+{
+    struct run run;
+    begin_driving(&run, 1, 20);
+    const struct agent_state before = run.scene->agents[agent];
+    hand_over(&run, model, draw);
+    EXPECT(memcmp(&before, &run.scene->agents[agent], sizeof before) == 0); /* it begins as it is */
+    for (uint32_t i = 0; i < ticks; i++) {
+        tick(&run, 0);
+    }
+    double speed_mps = run.scene->agents[agent].speed_mps;
+    end(&run);
+    return speed_mps;
+}
+
+static void models_do_not_know_what_is_written(void)
+{
+    EXPECT(speed_after(TRAFFIC_MODEL_WRITTEN, 1, CAR, 40) < 3);
+    EXPECT(speed_after(TRAFFIC_MODEL_IDM, 0, CAR, 40) > 9);
+    EXPECT(speed_after(TRAFFIC_MODEL_DRIVERS, 0, CAR, 40) > 9);
+    EXPECT_NEAR(speed_after(TRAFFIC_MODEL_CONSTANT, 0, CAR, 40), 10, 1e-9);
+}
+
+static void a_constant_acceleration_ends(void)
+{
+    double now_mps = speed_after(TRAFFIC_MODEL_CONSTANT, 0, LATER, 0);
+    EXPECT_NEAR(speed_after(TRAFFIC_MODEL_CONSTANT, 0, LATER, 20), now_mps + 2, 1e-9);
+    EXPECT_NEAR(speed_after(TRAFFIC_MODEL_CONSTANT, 0, LATER, 30), now_mps + 3, 1e-9);
+    EXPECT_NEAR(speed_after(TRAFFIC_MODEL_CONSTANT, 0, LATER, 50), now_mps + 3, 1e-9);
+}
+
+/* Nominal draws of default and of drawn drivers are the same; others differ, and come again. */
+static void draws_are_futures_of_their_own(void)
+{
+    for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
+        enum traffic_model model = (enum traffic_model)m;
+        double first_mps = speed_after(model, 2, BUS, 40);
+        EXPECT(first_mps == speed_after(model, 2, BUS, 40));
+        EXPECT(first_mps != speed_after(model, 3, BUS, 40));
+    }
+    EXPECT(speed_after(TRAFFIC_MODEL_IDM, 0, BUS, 40) ==
+           speed_after(TRAFFIC_MODEL_DRIVERS, 0, BUS, 40));
+}
+
+static void the_own_seed_changes_nothing_that_is_written(void)
+{
+    struct run as_is;
+    struct run varied;
+    begin_driving(&as_is, 7, 20);
+    begin_driving(&varied, 7, 20);
+    hand_over(&varied, TRAFFIC_MODEL_WRITTEN, 7);
+    for (uint32_t i = 0; i < 50; i++) {
+        tick(&as_is, 0);
+        tick(&varied, 0);
+    }
+    EXPECT(memcmp(as_is.scene->agents, varied.scene->agents,
+                  AGENTS * sizeof as_is.scene->agents[0]) == 0);
+    end(&as_is);
+    end(&varied);
+}
+
+/* A fork of what was handed over outlives it, and a second model takes over from the first. */
+static void forks_and_further_models(void)
+{
+    const struct intervention back = {.kind = INTERVENE_TRAFFIC, .agent = -1, .draw = 1};
+    struct run run;
+    struct error error;
+    begin_driving(&run, 1, 20);
+    hand_over(&run, TRAFFIC_MODEL_CONSTANT, 3);
+    struct world *two;
+    EXPECT_OK(run.ops->open(&(struct world_config){.slot_count = 2}, &two, &error), error);
+    EXPECT_OK(run.ops->slot_reset(two, 0, run.prepared, 1, &error), error);
+    struct action actions[2] = {{0}};
+    const uint8_t first[2] = {1, 0};
+    const uint8_t second[2] = {0, 1};
+    for (uint32_t i = 0; i < 20; i++) {
+        run.ops->step(two, actions, first);
+    }
+    const struct intervention constant = {
+        .kind = INTERVENE_TRAFFIC, .agent = -1, .traffic = TRAFFIC_MODEL_CONSTANT, .draw = 3};
+    EXPECT_OK(run.ops->slot_intervene(two, 0, &constant, &error), error);
+    run.ops->slot_fork(two, 0, 1);
+    run.ops->slot_release(two, 0);
+    for (uint32_t i = 0; i < 30; i++) {
+        run.ops->step(two, actions, second);
+        tick(&run, 0);
+    }
+    EXPECT(memcmp(run.scene->agents, run.ops->slot_scene(two, 1)->agents,
+                  AGENTS * sizeof run.scene->agents[0]) == 0);
+    run.ops->close(two);
+    hand_over(&run, TRAFFIC_MODEL_DRIVERS, 1);
+    tick(&run, 0);
+    EXPECT_INT(run.ops->slot_intervene(run.world, 0, &back, &error), STATUS_BAD_INPUT);
+    EXPECT(strstr(error.text, "written") != NULL);
+    end(&run);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(who_is_hidden_for_two_seconds_comes_back),
                     TEST(out_of_sight_one_in_so_many_leaves_a_tick), TEST(plans_are_not_foreseen),
                     TEST(acceleration_is_known_and_explained),
                     TEST(where_lanes_part_the_straighter_one_is_followed),
-                    TEST(who_was_not_there_is_absent_until_told), TEST(all_who_ask_share_one));
+                    TEST(who_was_not_there_is_absent_until_told), TEST(all_who_ask_share_one),
+                    TEST(models_do_not_know_what_is_written), TEST(a_constant_acceleration_ends),
+                    TEST(draws_are_futures_of_their_own),
+                    TEST(the_own_seed_changes_nothing_that_is_written),
+                    TEST(forks_and_further_models));
 }

@@ -327,6 +327,10 @@ static void grow_intervention(struct arena *arena, const struct scenario *scenar
         it->signal = 0;
         it->light = (enum traffic_light)below(TRAFFIC_LIGHT_COUNT);
         break;
+    case INTERVENE_TRAFFIC:
+        it->traffic = (enum traffic_model)below(TRAFFIC_MODEL_COUNT);
+        it->draw = below(UINT32_MAX);
+        break;
     default:
         break;
     }

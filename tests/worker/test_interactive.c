@@ -755,6 +755,43 @@ static void memory_stays_flat_over_many_sessions(void)
     pthread_mutex_destroy(&seen.lock);
 }
 
+/* Goal: kept sessions take a bounded room: the longest untouched goes when another begins, one that
+ * somebody drives stays. Method: room for a byte. */
+static void kept_sessions_make_room(void)
+{
+    char folder[] = "/tmp/swerve_kept_XXXXXX";
+    char first[INTERACTIVE_NAME_BYTES];
+    char second[INTERACTIVE_NAME_BYTES];
+    struct seen seen = {.count = 0};
+    struct error error;
+    struct seat *seats[2] = {NULL, NULL};
+    const struct interactive_listener listener = {see, fail, &seen};
+    const struct interactive_wish begin = {.rate = 1, .limit_ms = 1000};
+    EXPECT(mkdtemp(folder) != NULL);
+    pthread_mutex_init(&seen.lock, NULL);
+    clock_condition_init(&seen.news);
+    struct interactive *pool = open_pool(
+        &(struct interactive_options){.planted_ms = planted_ms, .keep = folder, .keep_bytes = 1},
+        clock_system());
+    EXPECT_OK(interactive_sit(pool, &begin, &listener, &seats[0], &error), error);
+    snprintf(first, sizeof first, "%s", interactive_name(seats[0]));
+    interactive_leave(seats[0]);
+    EXPECT_OK(interactive_sit(pool, &begin, &listener, &seats[0], &error), error);
+    snprintf(second, sizeof second, "%s", interactive_name(seats[0]));
+    const struct interactive_wish gone = {.rate = 1, .limit_ms = 1000, .resume = first};
+    EXPECT_INT(interactive_sit(pool, &gone, &listener, &seats[1], &error), STATUS_NOT_FOUND);
+    EXPECT_OK(interactive_sit(pool, &begin, &listener, &seats[1], &error), error);
+    interactive_leave(seats[0]);
+    const struct interactive_wish stays = {.rate = 1, .limit_ms = 1000, .resume = second};
+    EXPECT_OK(interactive_sit(pool, &stays, &listener, &seats[0], &error), error);
+    interactive_leave(seats[0]);
+    interactive_leave(seats[1]);
+    interactive_close(pool);
+    EXPECT(file_remove_tree(folder));
+    pthread_cond_destroy(&seen.news);
+    pthread_mutex_destroy(&seen.lock);
+}
+
 /* Goal: a kept session is taken up where frames are judged as they were, and where it is refused
  * the session before goes on. Method: a bound of the model is another one in the second of three
  * pools on one folder. */
@@ -868,9 +905,10 @@ int main(void)
         TEST(every_rung_is_reached), TEST(a_way_back_makes_nobody_late),
         TEST(taking_up_makes_nobody_late), TEST(hardware_is_refused_what_is_below_its_band),
         TEST(costs_are_measured_before_anybody_sits), TEST(ways_that_there_are_not_are_refused),
-        TEST(memory_stays_flat_over_many_sessions), TEST(bounds_belong_to_a_kept_session),
-        TEST(samplers_are_called_after_their_steps), TEST(samplers_name_the_previous_model),
-        TEST(quantiles_are_bounds), TEST(a_refusal_has_numbers_and_a_way_out));
+        TEST(memory_stays_flat_over_many_sessions), TEST(kept_sessions_make_room),
+        TEST(bounds_belong_to_a_kept_session), TEST(samplers_are_called_after_their_steps),
+        TEST(samplers_name_the_previous_model), TEST(quantiles_are_bounds),
+        TEST(a_refusal_has_numbers_and_a_way_out));
     close_models();
     return code;
 }

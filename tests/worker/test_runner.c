@@ -32,7 +32,7 @@ static void add_every_branch(struct jobs_scenario *s, uint64_t seed, bool traffi
     s->scenario.map.signal_count = 1;
     for (int kind = 0; kind < INTERVENE_COUNT; kind++) {
         bool agent = kind == INTERVENE_AGENT_BRAKE || kind == INTERVENE_AGENT_CUT_IN;
-        if ((agent || kind == INTERVENE_SIGNAL) && !traffic) {
+        if ((agent || kind == INTERVENE_SIGNAL || kind == INTERVENE_TRAFFIC) && !traffic) {
             continue;
         }
         uint32_t tick = random_below(seed, (uint32_t)kind, HORIZON);
@@ -48,9 +48,17 @@ static void add_every_branch(struct jobs_scenario *s, uint64_t seed, bool traffi
         what->actions = (struct action *)(uintptr_t)given;
         what->action_count = 3;
         what->light = TRAFFIC_LIGHT_RED;
+        what->traffic = TRAFFIC_MODEL_DRIVERS;
+        what->draw = 3;
         if (tick + 5 < HORIZON) {
             jobs_then(s, tick + 5, INTERVENE_EGO_PLANNER);
         }
+    }
+    for (int model = 0; traffic && model < TRAFFIC_MODEL_COUNT; model++) {
+        uint32_t tick = random_below(seed, (uint32_t)(INTERVENE_COUNT + model), HORIZON);
+        struct intervention *what = jobs_branch(s, tick, INTERVENE_TRAFFIC);
+        what->traffic = (enum traffic_model)model;
+        what->draw = 3;
     }
 }
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "engine/worlds/world.h"
-#include "worker/run/runner.h"
+#include "worker/run/runner_open.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -129,15 +129,8 @@ static enum status drive(struct runner *runner, struct prepared *prepared, uint6
     struct job_run *job = NULL;
     lease.spec.seed = seed;
     lease.spec.tier = TIER_OBJECT;
-    TRY(job_run_create(&lease, prepared, &job, error));
-    enum status status = runner_add(runner, job, ROLLOUT_ALL, error);
-    if (status != STATUS_OK) {
-        job_run_destroy(job);
-        return status;
-    }
-    while ((job = runner_take(runner)) == NULL) {
-        runner_tick(runner);
-    }
+    TRY(runner_drive(runner, &lease, prepared, &job, error));
+    enum status status = STATUS_OK;
     if (job->failure != STATUS_OK) {
         status = error_set(error, job->failure, "careful driver: %s", job->error);
     } else {

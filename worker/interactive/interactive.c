@@ -16,6 +16,7 @@
 #define RATE_MIN 0.1
 #define LIMIT_MIN_MS 1.0
 #define LIMIT_MAX_MS 1000.0
+#define KEEP_BYTES (UINT64_C(1) << 30)
 
 /* ---- the pool's life ---- */
 
@@ -172,6 +173,7 @@ enum status interactive_open(const struct interactive_options *options, struct i
     pool->judged = options->judged;
     snprintf(pool->world, sizeof pool->world, "%s", options->world);
     snprintf(pool->keep, sizeof pool->keep, "%s", options->keep != NULL ? options->keep : "");
+    pool->keep_bytes = options->keep_bytes != 0 ? options->keep_bytes : KEEP_BYTES;
     pool->seat_count = options->seats;
     pool->place_count = options->seats + 1;
     pthread_mutex_init(&pool->world_lock, NULL);

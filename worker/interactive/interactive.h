@@ -59,8 +59,10 @@ struct interactive_options {
     uint32_t seats;    /* at once, 1 to DEADLINE_SESSIONS_MAX */
     const struct clock *clock;
     /* Folder of logs, from which sessions go on in another pool; a tenant's lie in one of its own
-     * there. NULL: none. */
+     * there. NULL: none. When a session begins, the longest untouched logs of its tenant go until
+     * there are fewer than INTERACTIVE_KEPT_MAX, of at most `keep_bytes`; 0 counts as a GiB. */
     const char *keep;
+    uint64_t keep_bytes;
     /* Of a learned world, on the CPU. */
     const struct models_model
         *model; /* of ours; borrowed, outlives the pool; NULL: another world */
@@ -154,7 +156,7 @@ struct interactive_wish {
     const char *tenant;   /* whose the session is, who alone takes it up; "" or NULL: nobody's */
 };
 
-enum { INTERACTIVE_NAME_BYTES = 33 };
+enum { INTERACTIVE_NAME_BYTES = 33, INTERACTIVE_KEPT_MAX = 1000 };
 
 /* A seat, paused at tick 0, or where a session is taken up; the listener, copied, is given the
  * first frame before this returns. BUSY: no room, or the deadlines of those who sit would not be

@@ -48,6 +48,7 @@ struct interactive {
     enum conditioning conditioning;
     char world[LIMIT_ID_BYTES];
     char keep[LIMIT_PATH_BYTES]; /* folder of logs; "": none */
+    uint64_t keep_bytes;         /* of a tenant's */
     uint32_t judged_count;
     const struct interactive_judged *judged; /* borrowed */
     uint32_t skips[DEADLINE_TIERS_MAX];      /* by tier, as of env_skip() */

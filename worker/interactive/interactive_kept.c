@@ -105,7 +105,7 @@ static enum status path_of(const struct interactive *pool, const char *tenant, c
                          INTERACTIVE_NAME_BYTES - 1, name);
     }
     TRY(folder_of(pool, tenant, folder, error));
-    int bytes = snprintf(path, LIMIT_PATH_BYTES, "%s/%s.session", folder, name);
+    int bytes = snprintf(path, LIMIT_PATH_BYTES, "%s/%s" DRIVE_LOG_SUFFIX, folder, name);
     return bytes < LIMIT_PATH_BYTES
                ? STATUS_OK
                : error_set(error, STATUS_LIMIT, "session: the path of its log is too long");
@@ -203,6 +203,7 @@ static enum status begin_log(const struct interactive *pool, const char *tenant,
         return error_set(error, STATUS_IO, "session: its folder %s cannot be made: %s", folder,
                          strerror(errno));
     }
+    TRY(drive_log_make_room(folder, INTERACTIVE_KEPT_MAX - 1, pool->keep_bytes, error));
     TRY(drive_log_create(path, &head, &log, error));
     session_keep(seat->session, log);
     return STATUS_OK;

@@ -5,6 +5,7 @@
 
 #include "engine/sensors/visible.h"
 #include "schemas/careful/careful.h"
+#include "worker/run/runner_open.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,17 +153,7 @@ enum status avoidance_sweep(struct runner *runner, const struct scenario *scenar
     lease.spec.seed = outcome->seed;
     lease.spec.tier = outcome->tier;
     enum status status = sweep_init(&sweep, scenario, &found, error);
-    THEN(status, job_run_create(&lease, sweep.prepared, &job, error));
-    if (status == STATUS_OK) {
-        status = runner_add(runner, job, ROLLOUT_ALL, error);
-        if (status != STATUS_OK) {
-            job_run_destroy(job);
-        }
-    }
-    job = NULL;
-    while (status == STATUS_OK && (job = runner_take(runner)) == NULL) {
-        runner_tick(runner);
-    }
+    THEN(status, runner_drive(runner, &lease, sweep.prepared, &job, error));
     if (status == STATUS_OK && job->failure != STATUS_OK) {
         status = error_set(error, job->failure, "%s", job->error);
     }

@@ -106,6 +106,11 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
     struct runner *runner = NULL;
     struct job_run *job = NULL;
     int64_t start_ns = clock_thread_cpu_ns(loop->clock);
+    if (loop->unstarted.count > 0 && atomic_load(loop->config->stop)) {
+        /* Whoever ends the worker waits for as long as it tries planners that do not start. */
+        claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
+        return;
+    }
     enum status status = prepared_cache_get(loop->prepared_scenarios, loop->config->store,
                                             lease->spec.scenario_hash, &prepared, &error);
     THEN(status, check_spec(loop->config, &lease->spec, prepared_scenario(prepared), &error));

@@ -72,7 +72,8 @@ bool runner_keep_rig(struct runner *runner)
     return runner->rig != NULL;
 }
 
-/* Results are stored under the rig that was submitted. */
+/* Results are stored under the rig that was submitted. CONFLICT: the planner has started, so it is
+ * the job that is wrong, wherever it is tried. */
 static enum status check_rig(const struct runner *runner, const struct planner *planner,
                              struct error *error)
 {
@@ -85,7 +86,7 @@ static enum status check_rig(const struct runner *runner, const struct planner *
         return STATUS_OK;
     }
     return error_set(
-        error, STATUS_PLANNER,
+        error, STATUS_CONFLICT,
         "planner %.600s: expected the rig %.12s of the job, found %s (%.12s)", runner->planner_spec,
         runner->rig_hash[0] != '\0' ? runner->rig_hash : "swerve", planner_rig(planner)->id, found);
 }
@@ -138,6 +139,27 @@ static enum status take_sensors(struct runner *runner, const struct planner *pla
     return STATUS_OK;
 }
 
+/* Opens it with the job's rig. CONFLICT: it starts, but not with that one, which whoever submits
+ * writes: that is no reason to leave its other jobs alone. */
+static enum status open_with_rig(const struct runner *runner, struct planner_config *config,
+                                 struct planner **out, struct error *error)
+{
+    char rig[SHA256_HEX_BYTES] = "";
+    struct planner *plain = NULL;
+    struct error unused;
+    enum status status = planner_open(runner->planner_spec, config, out, error);
+    if (status != STATUS_PLANNER || config->rig == NULL ||
+        rig_hash(config->rig, rig, &unused) != STATUS_OK || rig[0] == '\0') {
+        return status;
+    }
+    config->rig = NULL;
+    if (planner_open(runner->planner_spec, config, &plain, &unused) == STATUS_OK) {
+        error->status = STATUS_CONFLICT;
+    }
+    planner_close(plain);
+    return error->status;
+}
+
 enum status runner_open_planner(struct runner *runner, struct error *error)
 {
     struct planner_config config = runner->config.planner_config;
@@ -150,7 +172,7 @@ enum status runner_open_planner(struct runner *runner, struct error *error)
     if (checked) {
         TRY(planner_identity(runner->planner_spec, files, error));
     }
-    TRY(planner_open(runner->planner_spec, &config, &planner, error));
+    TRY(open_with_rig(runner, &config, &planner, error));
     enum status status = checked ? check_identity(runner, files, planner, error) : STATUS_OK;
     THEN(status, check_rig(runner, planner, error));
     THEN(status, take_sensors(runner, planner, error));

@@ -166,3 +166,19 @@ void runner_close(struct open_runner *open)
     models_release(open->models, open->previous);
     *open = (struct open_runner){0};
 }
+
+enum status runner_drive(struct runner *runner, const struct job_lease *lease,
+                         struct prepared *prepared, struct job_run **out, struct error *error)
+{
+    struct job_run *job = NULL;
+    TRY(job_run_create(lease, prepared, &job, error));
+    enum status status = runner_add(runner, job, ROLLOUT_ALL, error);
+    if (status != STATUS_OK) {
+        job_run_destroy(job);
+        return status;
+    }
+    while ((*out = runner_take(runner)) == NULL) {
+        runner_tick(runner);
+    }
+    return STATUS_OK;
+}

@@ -52,4 +52,8 @@ enum status runner_open(const struct runner_source *source, const struct job_spe
                         const struct rig *rig, struct open_runner *out, struct error *error);
 void runner_close(struct open_runner *open); /* accepts one that is not open */
 
+/* Drives one job in an idle runner to its end, whatever that is; the caller destroys *out. */
+enum status runner_drive(struct runner *runner, const struct job_lease *lease,
+                         struct prepared *prepared, struct job_run **out, struct error *error);
+
 #endif

@@ -136,13 +136,14 @@ static enum status submit_jobs(struct submission *submission, struct store *stor
 }
 
 /* A larger budget has queued nothing, for somebody has cancelled what the smaller one had: *lost.
- */
+ * The store leaves that budget as it was. */
 static enum status look_resumed(const struct submission *submission, struct store *store,
                                 bool *lost, struct error *error)
 {
     struct store_suite_status now;
     TRY(store->ops->suite_status(store, submission->suite_id, &now, error));
-    *lost = !now.stopped_by_budget && store_jobs_open(&now) == 0 &&
+    *lost = (!now.stopped_by_budget || now.budget_uusd != submission->budget_uusd) &&
+            store_jobs_open(&now) == 0 &&
             now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] > 0;
     return STATUS_OK;
 }

@@ -219,6 +219,11 @@ static void outcomes_are_within_their_range(void)
     completions[0].mflop = 0;
     outcomes[0].verdict = VERDICT_FAIL;
     outcomes[0].reasons = (1U << REASON_BIT_COUNT) - 1;
+    outcomes[0].metrics.at_fault = true;
+    outcomes[0].metrics.collision_count = 1;
+    outcomes[0].metrics.no_at_fault_collision = 0;
+    outcomes[0].metrics.drivable_area = outcomes[0].metrics.driving_direction = 0;
+    outcomes[0].metrics.goal_reached = false;
     complete(1);
     EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
     EXPECT_INT(count, 1);
@@ -277,6 +282,60 @@ static void metrics_are_within_their_range(void)
     complete(1);
     EXPECT_INT(completed[0].status, STATUS_OK);
     close_store();
+}
+
+/* Fails whose metrics say the contrary. */
+static void refuse_reasons_without_cause(void)
+{
+    struct outcome *outcome = &outcomes[0];
+    const struct outcome was = *outcome;
+    const struct {
+        uint32_t reason;
+        const char *sentence;
+    } cases[] = {
+        {REASON_AT_FAULT_COLLISION, "at_fault_collision: expected at_fault"},
+        {REASON_COLLISION, "collision: expected a contact"},
+        {REASON_OFF_DRIVABLE, "off_drivable: expected drivable_area 0"},
+        {REASON_WRONG_DIRECTION, "wrong_direction: expected driving_direction 0"},
+        {REASON_GOAL_NOT_REACHED, "goal_not_reached: expected goal_reached false"},
+    };
+    outcome->verdict = VERDICT_FAIL;
+    outcome->metrics.at_fault = false;
+    outcome->metrics.collision_count = 0;
+    outcome->metrics.drivable_area = outcome->metrics.driving_direction = 1;
+    outcome->metrics.goal_reached = true;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        outcome->reasons = cases[i].reason;
+        refuse(STATUS_BAD_INPUT, cases[i].sentence);
+    }
+    *outcome = was;
+}
+
+/* Figures of a world without a model; measures, and checks, that no drive has. */
+static void refuse_forged_health(void)
+{
+    struct outcome *outcome = &outcomes[0];
+    const struct outcome was = *outcome;
+    outcome->mflop = 1;
+    refuse(STATUS_BAD_INPUT, "mflop: expected 0 of a world without a model");
+    *outcome = was;
+    outcome->metrics.intervention_count = outcome->ticks + 2;
+    refuse(STATUS_BAD_INPUT, "expected intervention_count of at most a tick's each");
+    *outcome = was;
+    outcome->health.worst[MEASURE_OFFSET] = INFINITY;
+    refuse(STATUS_BAD_INPUT, "health: expected a worst and a mean of a measure, finite");
+    outcome->health.worst[MEASURE_OFFSET] = 1;
+    outcome->health.mean[MEASURE_OFFSET] = 2;
+    refuse(STATUS_BAD_INPUT, "health: expected no mean of a measure beyond its worst");
+    *outcome = was;
+    outcome->verdict = VERDICT_INVALID;
+    outcome->reasons = 0;
+    strcpy(outcome->health_check, "no such <b>");
+    refuse(STATUS_BAD_INPUT, "health_check: expected letters a to z");
+    strcpy(outcome->health_check, "sideslip");
+    outcome->health_tick = outcome->ticks + 1;
+    refuse(STATUS_BAD_INPUT, "expected health_tick of at most ticks");
+    *outcome = was;
 }
 
 /* Outcomes that contradict themselves are refused; the honest one of each verdict
@@ -365,6 +424,8 @@ static void verdicts_agree_with_their_reasons(void)
     outcomes[0].metrics.no_at_fault_collision = 1;
     refuse(STATUS_BAD_INPUT, "at_fault: expected no_at_fault_collision 0");
     outcomes[0].metrics.no_at_fault_collision = 0;
+    refuse_reasons_without_cause();
+    refuse_forged_health();
     refuse_forged_drives();
     complete(1); /* of a scenario whose criteria nobody knows */
     EXPECT_INT(completed[0].status, STATUS_OK);
@@ -430,9 +491,16 @@ static void jobs_have_the_size_of_their_scenario(void)
     outcomes[1].metrics.collision_count = 1;
     refuse(STATUS_CONFLICT, "outcome 1: pass: its scenario asks for no collision at fault");
     outcomes[1].metrics.at_fault = false;
+    completions[0].metres_mm = INT64_C(10000000000000);
     complete(1);
     EXPECT_INT(completed[0].status, STATUS_OK);
     EXPECT_INT(status_of("a").ticks, 20);
+    struct store_ledger_row rows[8];
+    uint32_t count = 0;
+    EXPECT_OK(store->ops->ledger(store, "a", rows, 8, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT(rows[0].totals.metres_mm >= 16 * 12000 &&
+           rows[0].totals.metres_mm <= 30 * 12000); /* a tick's at most */
     close_store();
 }
 

@@ -1,0 +1,34 @@
+/*
+ * Drives of a suite that are done again, one after the other: by the runner that each asks for,
+ * opened anew where it differs from the one before.
+ */
+#ifndef SWERVE_CLI_KEPT_AGAIN_H
+#define SWERVE_CLI_KEPT_AGAIN_H
+
+#include "cli/kept/replay_planner.h"
+#include "scenarios/scenarios.h"
+
+struct again {
+    struct store *store; /* borrowed, like all that follows */
+    const char *url;     /* of the store, as the user names it */
+    const struct planner_confinement *confinement;
+    struct models *models; /* NULL: learned worlds cannot be asked */
+    bool truth;            /* worlds that generate are the object world */
+    struct replay_planner planner;
+    struct job_spec spec; /* the runner's, with the hash of its planner */
+};
+
+/* Loads the outcome's scenario and sees that the runner of its drive is open
+ * (again->planner.open.runner). The caller destroys *out. */
+enum status again_begin(struct again *again, const struct outcome *outcome,
+                        struct scenario_document **out, struct error *error);
+void again_close(struct again *again);
+
+/* Order of drives: by logical scenario, scenario, planner, and when they were stored, as rates
+ * want it (scheduler/rate.h). And keys of the next one, from those of the one before it, which is
+ * NULL at the first. */
+int again_compare(const struct outcome *a, const struct outcome *b);
+void again_keys(const struct outcome *before, const struct outcome *outcome, int64_t *logical_key,
+                int64_t *case_key);
+
+#endif
