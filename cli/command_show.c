@@ -181,6 +181,8 @@ static json_t *with_lineage(struct show *show)
         show->store->ops->job(show->store, show->outcome.job_id, &job, &ignored) == STATUS_OK) {
         json_object_set_new(json, "job_state", json_string(job_state_names[job.state]));
         json_object_set_new(json, "job_key", json_string(job.spec.key));
+        json_object_set_new(json, "handed_back", json_integer((json_int_t)job.handed_back));
+        json_object_set_new(json, "handed_back_for", json_string(job.handed_back_for));
     }
     uint32_t skipped = skipped_by(show);
     if (json != NULL && skipped > 0) {
@@ -299,6 +301,7 @@ static enum status print_text(struct show *show, struct error *error)
     struct careful_answers answers = careful_answers_begin();
     struct careful found;
     struct error ignored;
+    struct store_job job;
     struct outcome_text text = {.store = show->store,
                                 .store_url = cli_store_url(show->store_url),
                                 .skipped_ticks = skipped_by(show)};
@@ -307,6 +310,10 @@ static enum status print_text(struct show *show, struct error *error)
         text.careful = &found;
     }
     careful_answers_end(&answers);
+    if (show->store->ops->job(show->store, show->outcome.job_id, &job, &ignored) == STATUS_OK) {
+        text.handed_back = job.handed_back;
+        text.handed_back_for = job.handed_back_for;
+    }
     return outcome_text_print(&text, &show->outcome, stdout, error);
 }
 

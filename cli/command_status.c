@@ -171,6 +171,8 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
                         json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
     summary_budget_json(status, json);
     json_object_set_new(json, "class", json_string(suite_class_names[status->of_class]));
+    json_object_set_new(json, "jobs_handed_back",
+                        json_integer((json_int_t)status->jobs_handed_back));
     return json;
 }
 
@@ -278,6 +280,10 @@ static void status_line(const char *id, const struct store_suite_status *status,
     progress_line(status);
     if (status->of_class != SUITE_REGRESSION && status->of_class != SUITE_CLASS_SAME) {
         text_print(stdout, "  class %s\n", suite_class_names[status->of_class]);
+    }
+    if (status->jobs_handed_back > 0) {
+        text_print(stdout, "  handed back %lld time%s for suites of a higher class\n",
+                   (long long)status->jobs_handed_back, summary_plural(status->jobs_handed_back));
     }
     if (status->budget_uusd > 0) {
         char budget[SUMMARY_BUDGET_BYTES];

@@ -356,6 +356,16 @@ static enum status read_all(const struct outcome_text *text, struct reading *rea
     return STATUS_OK;
 }
 
+static void put_handed_back(FILE *stream, const struct outcome_text *text)
+{
+    struct line line = {.used = 0};
+    if (text->handed_back > 0) {
+        add(&line, "%lld time%s, last for suite %s of a higher class", (long long)text->handed_back,
+            text->handed_back == 1 ? "" : "s", text->handed_back_for);
+        put(stream, "made way", &line);
+    }
+}
+
 enum status outcome_text_print(const struct outcome_text *text, const struct outcome *outcome,
                                FILE *stream, struct error *error)
 {
@@ -365,6 +375,7 @@ enum status outcome_text_print(const struct outcome_text *text, const struct out
     if (status == STATUS_OK) {
         put_head(stream, &reading);
         put_drive(stream, &reading);
+        put_handed_back(stream, text);
         put_moment(stream, &reading);
         put_faults(stream, &reading);
         put_saved(stream, &reading, text->careful);

@@ -16,6 +16,8 @@ struct outcome_text {
     const char *store_url;
     const struct careful *careful;
     uint32_t skipped_ticks; /* that left out steps of a sampler by their scenario; 0: none */
+    int64_t handed_back;    /* times that its job made way, and the suite for which, last */
+    const char *handed_back_for;
 };
 
 /* A scenario or a trace that the store has lost is said in its line. NO_MEMORY, errors of the

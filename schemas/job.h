@@ -47,6 +47,12 @@ enum suite_class {
 
 extern const char *const suite_class_names[SUITE_CLASS_COUNT]; /* "" for SAME */
 
+/* Place of a class, 0 the highest; SAME counts as regression. */
+static inline int suite_class_rank(enum suite_class of)
+{
+    return of == SUITE_INTERACTIVE ? 0 : of == SUITE_MINING ? 2 : 1;
+}
+
 /* Submission of a job. Texts are owned by the caller for the duration of the call. */
 struct job_spec {
     char key[SHA256_HEX_BYTES]; /* result identity: SHA-256 of scenario, branches, planner, tier,
@@ -109,8 +115,9 @@ bool job_makes_known(const struct job_spec *spec);
 struct job_lease {
     int64_t job_id;
     int64_t epoch;
-    uint32_t attempt; /* 1-based */
-    uint32_t lost;    /* earlier attempts that ended with the loss of their worker */
+    uint32_t attempt;          /* 1-based */
+    uint32_t lost;             /* earlier attempts that ended with the loss of their worker */
+    enum suite_class of_class; /* of its suite; SAME: a server of an earlier version does not say */
     struct job_spec spec;
 };
 

@@ -72,6 +72,13 @@ static const struct json_field lease_fields[] = {
     LEASE(epoch, JSON_FIELD_I64),
     LEASE(attempt, JSON_FIELD_U32),
     LEASE(lost, JSON_FIELD_U32),
+    {.name = "class",
+     .kind = JSON_FIELD_NAME,
+     .offset = offsetof(struct job_lease, of_class),
+     .bytes = sizeof((struct job_lease *)0)->of_class,
+     .names = suite_class_names,
+     .name_count = SUITE_CLASS_COUNT,
+     .optional = true},
     JSON_FIELD_OBJECT("spec", offsetof(struct job_lease, spec), &job_spec_field_list),
 };
 

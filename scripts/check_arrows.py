@@ -129,7 +129,7 @@ ROOMS = {
         ["store/api", "store/objects"]),
     "store/log": ("what a damaged write-ahead log holds",
         ["schemas"]),
-    "store/turns": ("whose jobs are claimed next, between tenants and their suites",
+    "store/turns": ("whose jobs are claimed next, between tenants and their suites, and which make way for them",
         ["schemas"]),
     "store/door": ("what clients send, looked at before it is stored; the table of what numbers and texts may be, which checks are made of too",
         ["store/artifacts"]),

@@ -1,7 +1,6 @@
 /*
  * Store: the job store's API. One table of functions, several backends: embedded SQLite, the HTTP
- * client, PostgreSQL; one conformance suite that every backend passes. Nothing here is
- * particular to SQL.
+ * client, PostgreSQL; one conformance suite that every backend passes. Nothing here is SQL.
  *
  * Safety rests on epochs: a claim raises a job's epoch and completing needs the current one. Leases
  * belong to workers (one heartbeat row each) and only decide when a job may be claimed again.
@@ -160,6 +159,7 @@ struct store_suite_status {
     int64_t budget_uusd;                   /* what the suite may cost; 0: no limit */
     bool stopped_by_budget; /* it has cost as much: what waited was cancelled, what comes is too */
     enum suite_class of_class;
+    int64_t jobs_handed_back; /* times that a job of it made way for one of a higher class */
 };
 
 /* Jobs of a suite that wait or are being driven. */
@@ -197,8 +197,7 @@ struct store_ledger_row {
     enum tier tier;
     bool audit;               /* attempts at audit jobs */
     bool shadow;              /* .. at those of shadows: in no other sum of the suite */
-    char end[LIMIT_ID_BYTES]; /* how the attempt ended: done, flagged, failed, released, lost, stale
-                               */
+    char end[LIMIT_ID_BYTES]; /* of the attempt: done, flagged, failed, released, lost, stale */
     struct ledger_totals totals;
 };
 
@@ -211,6 +210,8 @@ struct store_job {
     char error[OUTCOME_ERROR_BYTES];
     int64_t freeze; /* event of trust that moved it to the teacher, or that it was in flight at */
     char token[LIMIT_ID_BYTES]; /* id of the token that holds the worker; "": it has none */
+    int64_t handed_back;        /* times, because a job of a higher class waited .. */
+    char handed_back_for[LIMIT_ID_BYTES]; /* .. and the suite of the last such one; "": never */
     struct job_spec spec;
 };
 
@@ -229,6 +230,7 @@ extern const int64_t store_stats_commit_bounds_ns[STORE_STATS_BUCKETS - 1]; /* o
 struct store_pool_jobs {
     char pool[LIMIT_ID_BYTES];
     int64_t jobs[JOB_STATE_COUNT];
+    int64_t handed_back; /* times that a job made way for one of a higher class */
 };
 
 /* Frame pages in use at the fullest, over rollouts of worlds that have any among the newest. */
@@ -383,9 +385,9 @@ struct store_ops {
     /* ---- working ---- */
     /* Heartbeats and claims of a worker that another token holds are MISMATCH. */
     /* Registers or renews a worker's lease. *ttl_ms is how long it lasts from when the call was
-     * sent; never a timestamp. progress[count] may be NULL. Jobs among those in progress whose
-     * result cannot count any more (cancelled, or claimed again by another worker) are listed in
-     * cancelled[] (capacity `count`). */
+     * sent; never a timestamp. progress[count] may be NULL. cancelled[] (capacity `count`) are
+     * jobs among those in progress whose result cannot count any more (cancelled, or claimed again
+     * by another worker), then those to be released for a higher class (store/turns/handback.h). */
     enum status (*heartbeat)(struct store *store, const struct store_worker *worker,
                              const struct store_progress *progress, uint32_t count,
                              int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
@@ -569,8 +571,7 @@ struct store_ops {
     /* Stores bytes (uncompressed) under their SHA-256, durable on return; repeating is free. */
     enum status (*artifact_put)(struct store *store, const void *data, size_t bytes,
                                 char hash[SHA256_HEX_BYTES], struct error *error);
-    /* *data is malloc'ed, owned by the caller; the hash is verified (a damaged file is STATUS_IO).
-     */
+    /* *data is malloc'ed, the caller's; the hash is verified (a damaged file is STATUS_IO). */
     enum status (*artifact_get)(struct store *store, const char *hash, void **data, size_t *bytes,
                                 struct error *error);
 

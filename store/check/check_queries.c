@@ -70,6 +70,21 @@ static const struct {
      " UNION ALL" COUNTER(jobs_cancelled) " UNION ALL" COUNTER(jobs_memoised)
      " UNION ALL" COUNTER(rollouts_total)},
 
+    {"counter", "jobs that were handed back",
+     "WITH n AS MATERIALIZED (SELECT j.suite, COUNT(*) AS jobs_handed_back FROM hand_backs h JOIN jobs j ON j.id = h.job"
+     " WHERE h.returned = 1 GROUP BY j.suite)" COUNTER(jobs_handed_back)
+     /* A job's pool may have become another one since. */
+     " UNION ALL SELECT 'pools', 'count ' || p.jobs || ' jobs that were handed back, of ' || r.jobs FROM"
+     " (SELECT COALESCE(SUM(jobs_handed_back), 0) AS jobs, MIN(jobs_handed_back) AS least FROM pools) p,"
+     " (SELECT COUNT(*) AS jobs FROM hand_backs WHERE returned = 1) r WHERE p.jobs <> r.jobs OR p.least < 0"},
+    {"attempt", "attempts that were asked for",
+     "SELECT " JOB ", 'attempt ' || h.epoch || ' was asked for, for suite ' || h.for_suite || ' (' || h.returned ||"
+     " '), which cannot be' FROM hand_backs h JOIN jobs j ON j.id = h.job JOIN suites u ON u.id = j.suite"
+     " LEFT JOIN suites v ON v.id = h.for_suite WHERE h.epoch NOT BETWEEN 1 AND j.epoch"
+     " OR h.returned NOT BETWEEN 0 AND 1 OR v.id IS NULL OR v.id = u.id"
+     " OR COALESCE(v.tenant, 0) <> COALESCE(u.tenant, 0) OR (h.returned = 1 AND NOT EXISTS"
+     " (SELECT 1 FROM attempts a WHERE a.job = h.job AND a.epoch = h.epoch))"},
+
     {"counter", "units of tenants",
      "WITH n AS MATERIALIZED (SELECT u.tenant, SUM(j.rollouts * CASE c.tier WHEN 3 THEN "
      STATEMENT_NUMBER(TURNS_UNITS_TEACHER) " WHEN 2 THEN " STATEMENT_NUMBER(TURNS_UNITS_STUDENT)

@@ -199,6 +199,13 @@ static void add_jobs(struct text *text, const struct store_stats *stats)
                 (long long)stats->pools[i].jobs[state]);
         }
     }
+    family(text, "swerve_store_jobs_handed_back_total", "counter",
+           "Times that a job made way for one of a higher class.");
+    for (uint32_t i = 0; i < stats->pool_count; i++) {
+        char pool[2 * LIMIT_ID_BYTES];
+        add(text, "swerve_store_jobs_handed_back_total{pool=\"%s\"} %lld\n",
+            label(stats->pools[i].pool, pool), (long long)stats->pools[i].handed_back);
+    }
     family(text, "swerve_store_workers", "gauge", "Workers with a live lease.");
     add(text, "swerve_store_workers %lld\n", (long long)stats->workers_alive);
 }

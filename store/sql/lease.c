@@ -285,6 +285,191 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
     return query_send(&update, error);
 }
 
+/* ---- hand-backs ---- */
+
+/* Suites of the pool with claimable jobs, the newest first. */
+static enum status read_waiting(struct db *db, int64_t pool, struct handback_look *look,
+                                struct error *error)
+{
+    int64_t below = INT64_MAX;
+    for (int looked = 0; below != 0 && looked < HANDBACK_SUITES_MAX; looked++) {
+        struct handback_waiting *row = &look->rows[look->count];
+        struct query query = query_begin(db, STATEMENT_WAITING_SUITE_NEXT);
+        query_int(&query, pool);
+        query_int(&query, below);
+        below = 0;
+        if (query_row(&query)) {
+            below = query_take_int(&query);
+            *row = (struct handback_waiting){.suite = below};
+            row->of_class = (enum suite_class)query_take_int(&query);
+            row->tenant = query_take_int(&query);
+            look->count += row->of_class != SUITE_MINING;
+        }
+        TRY(query_end(&query, error));
+    }
+    return STATUS_OK;
+}
+
+static enum status count_waiting(struct db *db, struct handback_look *look, struct error *error)
+{
+    for (uint32_t i = 0; i < look->count; i++) {
+        struct query query = query_begin(db, STATEMENT_WAITING_JOBS);
+        query_int(&query, look->pool);
+        query_int(&query, look->rows[i].suite);
+        query_int(&query, LEASE_WORKERS_MAX);
+        if (query_row(&query)) {
+            look->rows[i].jobs = query_take_int(&query);
+        }
+        TRY(query_end(&query, error));
+    }
+    return STATUS_OK;
+}
+
+/* The pool's entry, or the one that was looked at longest ago. */
+static struct handback_look *find_look(struct sql_store *store, int64_t pool)
+{
+    struct handback_look *oldest = &store->looks[0];
+    for (int i = 0; i < SQL_LOOKS; i++) {
+        if (store->looks[i].pool == pool) {
+            return &store->looks[i];
+        }
+        oldest = store->looks[i].at_ns < oldest->at_ns ? &store->looks[i] : oldest;
+    }
+    *oldest = (struct handback_look){.pool = pool};
+    return oldest;
+}
+
+/* Finds what waits in a pool, as it was HANDBACK_LOOK_NS ago at the most. */
+static enum status look_at(struct sql_store *store, struct db *db, int64_t pool,
+                           struct handback_look **out, struct error *error)
+{
+    struct handback_look *look = find_look(store, pool);
+    const int64_t now_ns = clock_now_ns(store->clock);
+    *out = look;
+    if (look->at_ns != 0 && now_ns - look->at_ns < HANDBACK_LOOK_NS) {
+        return STATUS_OK;
+    }
+    const struct handback_look before = *look;
+    pthread_mutex_lock(&store->mutex);
+    const int64_t ready_ns = store->ready_ns;
+    pthread_mutex_unlock(&store->mutex);
+    *look = (struct handback_look){.pool = pool, .at_ns = now_ns};
+    TRY(read_waiting(db, pool, look, error));
+    TRY(count_waiting(db, look, error));
+    const int64_t age_ns = ready_ns > before.at_ns && ready_ns < now_ns ? now_ns - ready_ns : 0;
+    handback_keep_since(look, &before, claim_time_ns(store) - age_ns);
+    return STATUS_OK;
+}
+
+/* Place among the jobs that the heartbeat reports; -1: none. */
+static int64_t reported(const struct heartbeat_call *call, const struct handback_job *job)
+{
+    for (uint32_t i = 0; i < call->count; i++) {
+        if (call->progress[i].job_id == job->id && call->progress[i].epoch == job->epoch) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Leased jobs of the worker that it reports. */
+static enum status read_held(const struct heartbeat_call *call, struct db *db, int64_t worker,
+                             uint32_t *count, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_HELD_OF_WORKER);
+    query_int(&query, worker);
+    query_int(&query, LIMIT_CLAIM_JOBS);
+    *count = 0;
+    while (*count < LIMIT_CLAIM_JOBS && query_row(&query)) {
+        struct handback_job *job = &call->store->beats[*count];
+        *job = (struct handback_job){.id = query_take_int(&query)};
+        job->epoch = query_take_int(&query);
+        job->tenant = query_take_int(&query);
+        job->of_class = (enum suite_class)query_take_int(&query);
+        job->claimed_ns = query_take_int(&query);
+        job->ticks = query_take_int(&query);
+        job->ticks_planned = query_take_int(&query);
+        job->times = query_take_int(&query);
+        job->asked = query_take_int(&query) > 0;
+        *count += reported(call, job) >= 0;
+    }
+    return query_end(&query, error);
+}
+
+static enum status find_worker(struct db *db, struct lease *lease, struct error *error)
+{
+    if (lease->row != 0) {
+        return STATUS_OK;
+    }
+    struct query query = query_begin(db, STATEMENT_WORKER_FIND);
+    query_text(&query, lease->worker_id);
+    if (query_row(&query)) {
+        lease->row = query_take_int(&query);
+        lease->pool = query_take_int(&query);
+    }
+    return query_end(&query, error);
+}
+
+/* Lists, behind those that cannot count any more, jobs that are to make way for others. What a
+ * worker was asked for it is asked for again, until it has heard it. */
+static enum status ask_back(struct heartbeat_call *call, struct db *db, struct lease *lease,
+                            struct error *error)
+{
+    struct sql_store *store = call->store;
+    struct handback_look *look = NULL;
+    uint32_t count = 0;
+    TRY(find_worker(db, lease, error));
+    if (lease->row == 0 || call->cancelled_count == call->count) {
+        return STATUS_OK;
+    }
+    TRY(look_at(store, db, lease->pool, &look, error));
+    if (look->count == 0) {
+        return STATUS_OK;
+    }
+    TRY(read_held(call, db, lease->row, &count, error));
+    if (!handback_concerns(look, store->beats, count)) {
+        return STATUS_OK;
+    }
+    handback_choose(look, store->beats, count, claim_time_ns(store));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct handback_job *job = &store->beats[i];
+        if (job->for_suite != 0) {
+            struct query ask = query_begin(db, STATEMENT_HAND_BACK_ASK);
+            query_int(&ask, job->id);
+            query_int(&ask, job->epoch);
+            query_int(&ask, job->for_suite);
+            TRY(query_send(&ask, error));
+        }
+        if (job->for_suite != 0 || job->asked) {
+            call->cancelled[call->cancelled_count++] = job->id;
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status lease_handed_back(struct db *db, int64_t job_id, int64_t epoch, int64_t suite,
+                              int64_t pool, struct error *error)
+{
+    struct query find = query_begin(db, STATEMENT_HAND_BACK_FIND);
+    query_int(&find, job_id);
+    query_int(&find, epoch);
+    bool asked = query_row(&find);
+    TRY(query_end(&find, error));
+    if (!asked) {
+        return STATUS_OK;
+    }
+    struct query done = query_begin(db, STATEMENT_HAND_BACK_DONE);
+    query_int(&done, job_id);
+    query_int(&done, epoch);
+    TRY(query_run(&done, error));
+    struct query of_suite = query_begin(db, STATEMENT_HAND_BACK_COUNT_SUITE);
+    query_int(&of_suite, suite);
+    TRY(query_run(&of_suite, error));
+    struct query of_pool = query_begin(db, STATEMENT_HAND_BACK_COUNT_POOL);
+    query_int(&of_pool, pool);
+    return query_run(&of_pool, error);
+}
+
 static enum status heartbeat_op(struct db *db, void *context, struct error *error)
 {
     struct heartbeat_call *call = context;
@@ -302,6 +487,7 @@ static enum status heartbeat_op(struct db *db, void *context, struct error *erro
             call->cancelled[call->cancelled_count++] = call->progress[i].job_id;
         }
     }
+    THEN(status, ask_back(call, db, lease, error));
     return status;
 }
 

@@ -52,7 +52,9 @@ struct lease {
     int64_t heard_ns; /* when it was made or lengthened last; of no use where `unheard` */
     int64_t requeued; /* its jobs that the running sweep has queued again */
     int64_t retry_ns; /* until a sweep tries again what it could not; 0: it could */
-    bool unheard;     /* its worker has not been heard of since this was made */
+    int64_t row;      /* of its worker, and the pool of that; 0: not looked up yet */
+    int64_t pool;
+    bool unheard; /* its worker has not been heard of since this was made */
 };
 
 /* Leases as all processes on one database see them; times are the database's clock. Each function
@@ -111,6 +113,11 @@ enum status lease_sweep(struct db *db, void *context, int64_t now_ns, int64_t *n
 void lease_swept(void *context, bool committed);
 /* The stalled hook: time in which the store did not listen does not count against workers. */
 void lease_stalled(void *context, int64_t stalled_ns);
+
+/* The attempt was handed back: counts it where its worker had been asked to
+ * (store/turns/handback.h). Repeating changes nothing. */
+enum status lease_handed_back(struct db *db, int64_t job_id, int64_t epoch, int64_t suite,
+                              int64_t pool, struct error *error);
 
 /* A job with what ends its attempt. */
 struct lease_job {

@@ -164,6 +164,8 @@ void record_job_read(struct query *query, struct store_job *job)
     query_take_text(query, job->error, sizeof job->error);
     job->freeze = query_take_int(query);
     query_take_text(query, job->token, sizeof job->token);
+    job->handed_back = query_take_int(query);
+    query_take_text(query, job->handed_back_for, sizeof job->handed_back_for);
     record_read(query, RECORD_SPEC, &job->spec);
 }
 

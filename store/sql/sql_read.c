@@ -239,6 +239,7 @@ static enum status read_status(struct sql_store *store, struct db *db, const cha
         out->budget_uusd = query_take_int(&counters);
         out->stopped_by_budget = query_take_int(&counters) != 0;
         out->of_class = (enum suite_class)query_take_int(&counters);
+        out->jobs_handed_back = query_take_int(&counters);
     }
     TRY(query_end(&counters, error));
     if (suite == 0) {

@@ -92,13 +92,19 @@ static struct store_pool_jobs *pool_entry(struct store_stats *stats, const char 
 static enum status count_jobs(struct store *base, struct store_stats *out, struct error *error)
 {
     struct query query;
+    char last[LIMIT_ID_BYTES] = "";
     TRY(sql_read_begin(base, STATEMENT_POOL_JOBS, &query, error));
     while (query_row(&query)) {
         char pool[LIMIT_ID_BYTES];
         int64_t state = query_column_int(&query, 1);
         query_column_text(&query, 0, pool, sizeof pool);
+        struct store_pool_jobs *entry = pool_entry(out, pool);
         if (state >= 0 && state < JOB_STATE_COUNT) {
-            pool_entry(out, pool)->jobs[state] += query_column_int(&query, 2);
+            entry->jobs[state] += query_column_int(&query, 2);
+        }
+        if (strcmp(pool, last) != 0) { /* once for a pool's rows */
+            entry->handed_back += query_column_int(&query, 3);
+            memcpy(last, pool, sizeof last);
         }
     }
     return sql_read_end(base, &query, error);

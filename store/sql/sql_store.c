@@ -246,6 +246,7 @@ void sql_store_wake(struct sql_store *store)
 {
     pthread_mutex_lock(&store->mutex);
     store->ready_generation++;
+    store->ready_ns = clock_now_ns(store->clock);
     pthread_cond_broadcast(&store->ready);
     pthread_mutex_unlock(&store->mutex);
 }

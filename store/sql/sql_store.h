@@ -21,12 +21,14 @@
 #include "store/sql/ownership.h"
 #include "store/sql/records.h"
 #include "store/sql/tally.h"
+#include "store/turns/handback.h"
 #include "store/turns/turns.h"
 
 #include <pthread.h>
 
 enum {
     STORE_READERS = 2, /* of each lane */
+    SQL_LOOKS = 8,     /* pools whose waiting jobs are remembered; others take turns */
     /* A database of others may be away so long, and the pauses between two tries. */
     SQL_STORE_AWAY_MS_MAX = 30000,
     SQL_STORE_AWAY_PAUSE_MS = 20,
@@ -84,21 +86,24 @@ struct sql_store {
 
     struct db *db; /* writer */
     struct group_commit *group;
-    struct leases leases;              /* writer */
-    struct turns turns;                /* writer */
-    struct claim_places claim_places;  /* writer */
-    struct freezes freezes;            /* writer */
-    struct record_scenarios scenarios; /* writer */
-    struct paces paces;                /* writer */
-    uint64_t bills_capped;             /* writer: that were cut down */
-    int64_t outcome_floor;             /* writer: ids up to here were given out (redrive.c) */
-    bool made_ready;                   /* writer: this group made jobs claimable */
-    bool held;                         /* writer: claims left jobs to a tenant's limit */
+    struct leases leases;                        /* writer */
+    struct turns turns;                          /* writer */
+    struct handback_look looks[SQL_LOOKS];       /* writer: of pools */
+    struct handback_job beats[LIMIT_CLAIM_JOBS]; /* writer: held by the worker that is heard of */
+    struct claim_places claim_places;            /* writer */
+    struct freezes freezes;                      /* writer */
+    struct record_scenarios scenarios;           /* writer */
+    struct paces paces;                          /* writer */
+    uint64_t bills_capped;                       /* writer: that were cut down */
+    int64_t outcome_floor; /* writer: ids up to here were given out (redrive.c) */
+    bool made_ready;       /* writer: this group made jobs claimable */
+    bool held;             /* writer: claims left jobs to a tenant's limit */
 
     pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t changed;
     pthread_cond_t ready;      /* claims wait here: readers that come and go do not wake them */
     uint64_t ready_generation; /* raised whenever jobs became claimable */
+    int64_t ready_ns;          /* when it was, last */
     bool closing;
     uint32_t calls; /* in progress */
     struct sql_readers readers[SQL_LANE_COUNT];

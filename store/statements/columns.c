@@ -57,6 +57,7 @@ static const struct column spec_columns[] = {
 static const struct column lease_columns[] = {
     AS(struct job_lease, job_id, "id"),
     AS(struct job_lease, attempt, "attempts"),
+    READ(struct job_lease, of_class, "u.class"),
 };
 
 /* The freeze that the job of outcome `o` was moved by, or in flight at; 0: none. */

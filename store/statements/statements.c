@@ -30,12 +30,12 @@
     " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.evidence_hash') AS hash, 0"  \
     " FROM partial_outcomes WHERE json_valid(outcome)) p WHERE hash <> ''"
 
-/* Read by record_job_read, in this order. */
-#define JOB_COLUMNS                                                                  \
-    "j.id, j.state, j.epoch, j.attempts, w.name,"                                    \
-    " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL"    \
-    "  AND NOT (j.state = 2 AND a.ending = 5)" /* its outcomes were dropped, once */ \
-    "  ORDER BY a.epoch DESC LIMIT 1), COALESCE(j.freeze_event, 0), w.token, {spec}"
+/* Read by record_job_read, in this order. The last error, but where outcomes were dropped since. */
+#define JOB_COLUMNS                                                               \
+    "j.id, j.state, j.epoch, j.attempts, w.name,"                                 \
+    " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL" \
+    "  AND NOT (j.state = 2 AND a.ending = 5) ORDER BY a.epoch DESC LIMIT 1),"    \
+    " COALESCE(j.freeze_event, 0), w.token, " STATEMENT_HANDED_BACK ", {spec}"
 #define JOB_JOINS STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
 
 /* As the mark {outcome} expects. */
@@ -189,7 +189,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
         " rollouts_planner_error, rollouts_flagged, rollouts_invalid, ticks, prefix_ticks_saved,"
-        " metres_mm, rollouts_audit, submitted_s, budget_uusd, budget_spent, class FROM suites WHERE name = ?1",
+        " metres_mm, rollouts_audit, submitted_s, budget_uusd, budget_spent, class, jobs_handed_back FROM suites WHERE name = ?1",
     [STATEMENT_SUITES] = "SELECT name FROM suites ORDER BY id DESC LIMIT ?1",
     [STATEMENT_POOL_FIND] = "SELECT id FROM pools WHERE name = ?1",
     [STATEMENT_POOL_INSERT] = "INSERT INTO pools (name) VALUES (?1)",
@@ -568,7 +568,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN jobs j ON j.id = p.job WHERE p.job = ?1 AND " ONE_PARTY("p.worker", "j.worker")
         " ORDER BY p.branch_id LIMIT ?2",
     [STATEMENT_POOL_JOBS] =
-        "SELECT p.name, n.state, n.jobs FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
+        "SELECT p.name, n.state, n.jobs, p.jobs_handed_back FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
         " ORDER BY p.id, n.state",
     [STATEMENT_SUITES_OLDER] =
         "SELECT name FROM suites WHERE id < (SELECT id FROM suites WHERE name = ?1)"

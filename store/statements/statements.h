@@ -202,6 +202,15 @@ enum statement {
     STATEMENT_LABELS,
     STATEMENT_LABELS_OF_KIND,
     STATEMENT_LABELS_OF_SUITE,
+    /* hand-backs (store/turns/handback.h) */
+    STATEMENT_WAITING_SUITE_NEXT, /* below a suite */
+    STATEMENT_WAITING_JOBS,
+    STATEMENT_HELD_OF_WORKER,
+    STATEMENT_HAND_BACK_ASK,
+    STATEMENT_HAND_BACK_FIND,
+    STATEMENT_HAND_BACK_DONE,
+    STATEMENT_HAND_BACK_COUNT_SUITE,
+    STATEMENT_HAND_BACK_COUNT_POOL,
     /* redriving */
     STATEMENT_REDRIVE_AUTHOR,
     STATEMENT_REDRIVE_NEWEST,
@@ -283,6 +292,12 @@ enum statement {
 #define STATEMENT_TENANT_LEASED                                                \
     "COALESCE((SELECT SUM(CASE n.ended WHEN 0 THEN n.units ELSE -n.units END)" \
     " FROM tenant_units n WHERE n.tenant = t.id), 0)"
+
+/* Times that job `j` was handed back, and the suite for whose job it was last. */
+#define STATEMENT_HANDED_BACK                                                     \
+    "(SELECT COUNT(*) FROM hand_backs h WHERE h.job = j.id AND h.returned = 1),"  \
+    " (SELECT v.name FROM hand_backs h CROSS JOIN suites v ON v.id = h.for_suite" \
+    "  WHERE h.job = j.id AND h.returned = 1 ORDER BY h.epoch DESC LIMIT 1)"
 
 /* Kind of job `j` as the ledger has it: enum ledger_kind. */
 #define STATEMENT_JOB_KIND "CASE WHEN j.shadow IS NULL THEN j.audit ELSE 2 END"

@@ -218,6 +218,27 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     /* Jobs that somebody cancels in person stay so, whatever the budget becomes. */
     [STATEMENT_BUDGET_COUNT] = "SELECT COUNT(*) FROM jobs WHERE over_budget = 1 AND suite = ?1",
     [STATEMENT_BUDGET_FORGO] = "UPDATE jobs SET over_budget = 0 WHERE over_budget = 1 AND suite = ?1",
+    [STATEMENT_WAITING_SUITE_NEXT] =
+        "SELECT j.suite, u.class, u.tenant FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite < ?2 ORDER BY j.suite DESC LIMIT 1",
+    /* Those for which nobody was asked yet to make way; an attempt that was asked for and goes on stands for one. */
+    [STATEMENT_WAITING_JOBS] =
+        "SELECT (SELECT COUNT(*) FROM (SELECT id FROM jobs"
+        " WHERE state = 0 AND due_ns = 0 AND pool = ?1 AND suite = ?2 LIMIT ?3) n)"
+        " - (SELECT COUNT(*) FROM hand_backs h CROSS JOIN jobs j ON j.id = h.job"
+        " WHERE h.returned = 0 AND h.for_suite = ?2 AND j.state = 1 AND j.epoch = h.epoch)",
+    [STATEMENT_HELD_OF_WORKER] =
+        "SELECT j.id, j.epoch, u.tenant, u.class, j.claimed_ns, j.progress_ticks, COALESCE(x.ticks, 0),"
+        " (SELECT COUNT(*) FROM hand_backs h WHERE h.job = j.id AND h.epoch < j.epoch),"
+        " (SELECT COUNT(*) FROM hand_backs h WHERE h.job = j.id AND h.epoch = j.epoch)"
+        " FROM jobs j CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN suites u ON u.id = j.suite"
+        " LEFT JOIN scenarios x ON x.id = s.scenario"
+        " WHERE j.state = 1 AND j.worker = ?1 AND j.shadow IS NULL ORDER BY j.id LIMIT ?2",
+    [STATEMENT_HAND_BACK_ASK] = "INSERT INTO hand_backs (job, epoch, for_suite) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+    [STATEMENT_HAND_BACK_FIND] = "SELECT for_suite FROM hand_backs WHERE job = ?1 AND epoch = ?2 AND returned = 0",
+    [STATEMENT_HAND_BACK_DONE] = "UPDATE hand_backs SET returned = 1 WHERE job = ?1 AND epoch = ?2",
+    [STATEMENT_HAND_BACK_COUNT_SUITE] = "UPDATE suites SET jobs_handed_back = jobs_handed_back + 1 WHERE id = ?1",
+    [STATEMENT_HAND_BACK_COUNT_POOL] = "UPDATE pools SET jobs_handed_back = jobs_handed_back + 1 WHERE id = ?1",
     [STATEMENT_REDRIVE_RENUMBER] = "UPDATE outcomes SET id = ?2 WHERE id = ?1",
     [STATEMENT_REDRIVE_UNSTARTED] =
         "UPDATE unstarted SET driven = 0 WHERE driven = 1 AND (planner, planner_hash) NOT IN"

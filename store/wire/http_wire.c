@@ -293,6 +293,7 @@ static const struct json_field suite_status_fields[] = {
      .names = suite_class_names,
      .name_count = SUITE_CLASS_COUNT,
      .optional = true},
+    JSON_FIELD_OPTIONAL(struct store_suite_status, jobs_handed_back, JSON_FIELD_I64),
 };
 
 static const struct json_field ledger_row_fields[] = {
@@ -343,6 +344,8 @@ static const struct json_field job_fields[] = {
     JOB(error, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_job, freeze, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_job, token, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct store_job, handed_back, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_job, handed_back_for, JSON_FIELD_TEXT),
     JSON_FIELD_OBJECT("spec", offsetof(struct store_job, spec), &job_spec_field_list),
 };
 

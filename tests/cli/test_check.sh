@@ -203,6 +203,8 @@ check_notices_rows_that_come_and_go() {
         "INSERT INTO attempts SELECT job, 2, worker, pool, device, tier, ending, 0, 0, price_uusd_per_hour, 0, NULL, NULL, NULL, 0, NULL FROM attempts WHERE job = 1" \
         "UPDATE jobs SET state = 0 WHERE id = 1" "UPDATE jobs SET epoch = 0" \
         "UPDATE outcomes SET score = 0.5, digest = randomblob(32) WHERE id = 1" \
+        "UPDATE suites SET jobs_handed_back = 1" "UPDATE pools SET jobs_handed_back = 1" \
+        "INSERT INTO hand_backs VALUES (1, 9, 1, 0)" \
         "UPDATE outcomes SET id = 9 - id WHERE id IN (4, 3)"; do
         fresh
         sql x.db "$edit"

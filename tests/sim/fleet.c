@@ -372,7 +372,10 @@ static void draw_world(struct fleet *fleet)
     fleet->audit_rate = sim_chance(sim, 0.5) ? 0.4 : 0;
     for (int i = 0; i < fleet->suites; i++) {
         fleet->weights[i] = (uint32_t)sim_between(sim, 1, 3);
-        fleet->tenants[i] = fleet->options->seed % 2 == 1 ? fleet_tenants[i % MODEL_TENANTS] : NULL;
+        const uint64_t seed = fleet->options->seed;
+        fleet->tenants[i] = seed % 2 == 1 ? fleet_tenants[i % MODEL_TENANTS] : NULL;
+        fleet->classes[i] =
+            seed % 4 >= 2 ? (enum suite_class)(1 + (seed / 4 + (uint64_t)i) % 3) : SUITE_CLASS_SAME;
     }
     fleet->submitting = fleet->suites;
     fleet->end_ns = sim->now_ns + sim_between(sim, 30, 240) * NS_PER_S;
@@ -443,6 +446,7 @@ static void count_figures(const struct fleet *fleet, struct fleet_figures *figur
     figures->trusted = fleet->events;
     figures->claims_again = model->claims_again;
     figures->claims_late = model->claims_late;
+    figures->asked_back = model->asked_back;
     figures->processes = fleet->process_count;
     figures->jobs = model->job_count;
     figures->attempts = model->attempt_count;

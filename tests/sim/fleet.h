@@ -295,7 +295,8 @@ struct fleet {
     uint32_t batch_jobs;
     uint32_t weights[MODEL_SUITES_MAX];
     const char *tenants[MODEL_SUITES_MAX]; /* of fleet_tenants; NULL: nobody says */
-    int64_t job_ms_max;                    /* of most jobs */
+    enum suite_class classes[MODEL_SUITES_MAX];
+    int64_t job_ms_max; /* of most jobs */
     int checkpoint_pages;
     double audit_rate;
     bool one_tier; /* nothing but object worlds in one pool: suites compete */
@@ -333,6 +334,7 @@ struct fleet_figures {
     int64_t processes;
     int64_t claims_again;
     int64_t claims_late;
+    int64_t asked_back; /* attempts, for jobs of a higher class */
     int64_t jobs;
     int64_t memoised;
     int64_t audits;

@@ -110,7 +110,8 @@ static enum status spy_submit_as(struct store *store, const char *tenant, const 
     int64_t last = model_last_id(fleet->model);
     write_begin(fleet);
     int number = 0;
-    while (number < MODEL_TENANTS - 1 && strcmp(tenant, fleet_tenants[number]) != 0) {
+    while (number < MODEL_TENANTS - 1 &&
+           strcmp(tenant != NULL ? tenant : "", fleet_tenants[number]) != 0) {
         number++;
     }
     enum status status =
@@ -124,9 +125,12 @@ static enum status spy_submit_as(struct store *store, const char *tenant, const 
                 specs[i].audit_key[0] != '\0' ? " audit" : "", results[i].existed ? " existed" : "",
                 results[i].memoised ? " memoised" : "");
     }
-    write_end(fleet, model_submit_as(fleet->model, number, suite_id, weight, specs, count, results,
-                                     status) &&
-                         find_shadows(fleet, last));
+    bool good =
+        model_submit_as(fleet->model, number, suite_id, weight, specs, count, results, status);
+    if (good && status == STATUS_OK) {
+        model_class(fleet->model, suite_id, of_class);
+    }
+    write_end(fleet, good && find_shadows(fleet, last));
     return status;
 }
 

@@ -194,11 +194,13 @@ static bool submit_batch(struct task *task, struct submitter *submitter, int bat
         if (status == STATUS_OK) {
             uint32_t weight = fleet->weights[submitter->suite];
             const char *tenant = fleet->tenants[submitter->suite];
-            status = tenant == NULL ? store->ops->submit(store, suite_id, weight, submitter->specs,
-                                                         count, submitter->results, &error)
-                                    : store->ops->submit_as(store, tenant, suite_id, weight,
-                                                            SUITE_CLASS_SAME, 0, submitter->specs,
-                                                            count, submitter->results, &error);
+            enum suite_class of_class = fleet->classes[submitter->suite];
+            status =
+                tenant == NULL && of_class == SUITE_CLASS_SAME
+                    ? store->ops->submit(store, suite_id, weight, submitter->specs, count,
+                                         submitter->results, &error)
+                    : store->ops->submit_as(store, tenant, suite_id, weight, of_class, 0,
+                                            submitter->specs, count, submitter->results, &error);
         }
         if (process->dead) {
             return false;

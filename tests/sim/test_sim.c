@@ -57,6 +57,7 @@ static void add_figures(struct fleet_figures *sum, const struct fleet_figures *f
     sum->takings += figures->takings;
     sum->claims_again += figures->claims_again;
     sum->claims_late += figures->claims_late;
+    sum->asked_back += figures->asked_back;
     sum->moves += figures->moves;
     sum->trusted += figures->trusted;
     sum->answered += figures->answered;
@@ -225,8 +226,8 @@ static int run_seeds(struct run *run)
            sum->attempts, sum->ends[END_DONE], sum->ends[END_FLAGGED], sum->ends[END_FAILED],
            sum->ends[END_RELEASED], sum->ends[END_LOST], sum->ends[END_STALE]);
     printf("%" PRId64 " claims found their leases again, %" PRId64 " came late; %" PRId64
-           " moves of versions\n",
-           sum->claims_again, sum->claims_late, sum->moves);
+           " moves of versions; %" PRId64 " attempts were asked for by a higher class\n",
+           sum->claims_again, sum->claims_late, sum->moves, sum->asked_back);
     printf("largest lead of a suite: %" PRId64 " of cost per weight\n", sum->race_max);
     return 0;
 }

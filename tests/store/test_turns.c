@@ -1,11 +1,14 @@
 /*
  * Turns between tenants and suites. Goal: tenants that have work get cost by their weights,
  * whatever their suites are; a tenant's suites get it by theirs; and without tenants the order is
- * that of plain deficit round-robin over suites; classes share by theirs, and wait boundedly.
+ * that of plain deficit round-robin over suites; classes share by theirs, and wait boundedly; who
+ * makes way for a higher class is who has the least to lose.
  * Method: random suites and jobs, claims that take what fits; shares over long runs; and the old
  * single round-robin, written down again, played beside it.
  */
 #include "base/rng.h"
+#include "base/units.h"
+#include "store/turns/handback.h"
 #include "store/turns/turns.h"
 #include "tests/harness.h"
 
@@ -337,9 +340,115 @@ static void without_tenants_nothing_changes(void)
     }
 }
 
+/* ---- hand-backs ---- */
+
+enum { HELD = 12, NOW_S = 1000 };
+
+static void make_look(struct bench *bench, struct handback_look *look)
+{
+    *look = (struct handback_look){.pool = POOL, .count = (uint32_t)draw(bench, 5)};
+    for (uint32_t i = 0; i < look->count; i++) {
+        look->rows[i] = (struct handback_waiting){
+            .suite = 1 + (int64_t)i,
+            .tenant = (int64_t)draw(bench, 2),
+            .of_class = draw(bench, 2) == 0 ? SUITE_INTERACTIVE : SUITE_REGRESSION,
+            .jobs = (int64_t)draw(bench, 5) - 1, /* more may have been asked for than wait now */
+            .since_ns = (NOW_S - (int64_t)draw(bench, 20)) * NS_PER_S};
+    }
+}
+
+static void make_held(struct bench *bench, struct handback_job *jobs)
+{
+    for (int i = 0; i < HELD; i++) {
+        jobs[i] =
+            (struct handback_job){.id = 1 + i,
+                                  .tenant = (int64_t)draw(bench, 2),
+                                  .of_class = (enum suite_class)draw(bench, SUITE_CLASS_COUNT),
+                                  .claimed_ns = (NOW_S - (int64_t)draw(bench, 20)) * NS_PER_S,
+                                  .ticks = (int64_t)draw(bench, 100),
+                                  .ticks_planned = draw(bench, 2) == 0 ? 100 : 0,
+                                  .times = (int64_t)draw(bench, HANDBACK_TIMES_MAX + 1),
+                                  .asked = draw(bench, 6) == 0};
+    }
+}
+
+/* Whether the job could make way for the row's, but for how many wait. */
+static bool may_yield(const struct handback_waiting *row, const struct handback_job *job)
+{
+    return row->tenant == job->tenant && !job->asked && job->times < HANDBACK_TIMES_MAX &&
+           suite_class_rank(row->of_class) < suite_class_rank(job->of_class) &&
+           job->claimed_ns < row->since_ns &&
+           NOW_S * NS_PER_S - row->since_ns >= HANDBACK_IDLE_NS &&
+           (job->ticks_planned == 0 ||
+            job->ticks_planned - job->ticks >= job->ticks_planned / HANDBACK_LAST_PART);
+}
+
+/* Goal: who makes way is allowed to, for one job each; nobody who could, and has less to lose or is
+ * of a lower class, goes on instead; and none goes on while one waits that it could make way for.
+ */
+static void who_makes_way_has_the_least_to_lose(void)
+{
+    int64_t chosen = 0;
+    for (uint64_t seed = 0; seed < 5000; seed++) {
+        struct bench bench = {.random = seed};
+        struct handback_look look, before;
+        struct handback_job jobs[HELD];
+        int64_t taken[8] = {0};
+        make_look(&bench, &look);
+        make_held(&bench, jobs);
+        before = look;
+        handback_choose(&look, jobs, HELD, NOW_S * NS_PER_S);
+        for (int i = 0; i < HELD; i++) {
+            if (jobs[i].for_suite != 0) {
+                EXPECT(may_yield(&before.rows[jobs[i].for_suite - 1], &jobs[i]));
+                taken[jobs[i].for_suite - 1]++;
+                chosen++;
+            }
+        }
+        for (uint32_t r = 0; r < look.count; r++) {
+            EXPECT_INT(look.rows[r].jobs, before.rows[r].jobs - taken[r]);
+            EXPECT(taken[r] == 0 || look.rows[r].jobs >= 0);
+            for (int i = 0; i < HELD; i++) {
+                bool idle = jobs[i].for_suite == 0 && may_yield(&before.rows[r], &jobs[i]);
+                EXPECT(!idle || look.rows[r].jobs <= 0);
+                for (int k = 0; idle && k < HELD; k++) {
+                    bool dearer =
+                        jobs[k].for_suite == 1 + (int64_t)r &&
+                        (suite_class_rank(jobs[k].of_class) < suite_class_rank(jobs[i].of_class) ||
+                         (jobs[k].of_class == jobs[i].of_class && jobs[k].ticks > jobs[i].ticks));
+                    EXPECT(!dearer);
+                }
+            }
+        }
+    }
+    EXPECT(chosen > 1000);
+}
+
+/* Goal: a class waits since its first suite of the tenant came, for as long as one is there. */
+static void a_class_waits_since_its_first_suite_came(void)
+{
+    struct handback_look before = {.count = 0};
+    struct handback_look now = {.count = 2,
+                                .rows = {{.suite = 1, .of_class = SUITE_INTERACTIVE},
+                                         {.suite = 2, .of_class = SUITE_REGRESSION}}};
+    handback_keep_since(&now, &before, 50);
+    EXPECT(now.rows[0].since_ns == 50 && now.rows[1].since_ns == 50);
+    before = now;
+    now.rows[0].suite = 3; /* another of the class in its place */
+    now.rows[1].tenant = 1;
+    handback_keep_since(&now, &before, 60);
+    EXPECT_INT(now.rows[0].since_ns, 50);
+    EXPECT_INT(now.rows[1].since_ns, 60);
+    before = (struct handback_look){.count = 0};
+    handback_keep_since(&now, &before, 70);
+    EXPECT(now.rows[0].since_ns == 70 && now.rows[1].since_ns == 70);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(shares_follow_weights), TEST(who_comes_back_begins_anew),
                     TEST(limits_hold_tenants_up), TEST(classes_share_and_wait_boundedly),
-                    TEST(news_are_heard_within_a_share), TEST(without_tenants_nothing_changes));
+                    TEST(news_are_heard_within_a_share), TEST(without_tenants_nothing_changes),
+                    TEST(who_makes_way_has_the_least_to_lose),
+                    TEST(a_class_waits_since_its_first_suite_came));
 }

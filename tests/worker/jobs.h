@@ -126,14 +126,21 @@ static inline struct runner *jobs_runner(const struct world_ops *world, const ch
     return runner;
 }
 
-static inline void jobs_add(struct runner *runner, const struct jobs_scenario *s, int64_t id,
-                            uint64_t seed)
+static inline void jobs_add_class(struct runner *runner, const struct jobs_scenario *s, int64_t id,
+                                  uint64_t seed, enum suite_class of_class)
 {
     struct error error;
     struct job_run *job = NULL;
-    const struct job_lease lease = {.job_id = id, .epoch = 1, .spec = {.seed = seed}};
+    const struct job_lease lease = {
+        .job_id = id, .epoch = 1, .of_class = of_class, .spec = {.seed = seed}};
     EXPECT_OK(job_run_create(&lease, s->prepared, &job, &error), error);
     EXPECT_OK(runner_add(runner, job, ROLLOUT_ALL, &error), error);
+}
+
+static inline void jobs_add(struct runner *runner, const struct jobs_scenario *s, int64_t id,
+                            uint64_t seed)
+{
+    jobs_add_class(runner, s, id, seed, SUITE_CLASS_SAME);
 }
 
 /* Ticks until nothing is left; out[id] is the job of that id, count of them. */

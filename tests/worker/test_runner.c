@@ -188,6 +188,55 @@ static void jobs_end_one_after_the_other(void)
     EXPECT(finished_after(&computing, 1.0 / 3.0) >= 4);
 }
 
+/* Goal: a job of a higher class has a slot at the next tick, however full the runner is, and ends
+ * first; those whose slots it took end with the bits of drives that nobody disturbed. One of the
+ * same class, or of none, waits. */
+static void a_higher_class_has_its_slot_at_once(void)
+{
+    enum { MINED = 6 };
+    for (uint32_t slots = 1; slots <= 4; slots++) {
+        struct jobs_scenario wide, quick;
+        struct job_run *first;
+        struct job_run *jobs[MINED + 2];
+        jobs_scenario_init(&wide, "wide", HORIZON);
+        add_every_branch(&wide, slots, true);
+        jobs_prepared(&wide);
+        jobs_scenario_init(&quick, "quick", 5);
+        jobs_prepared(&quick);
+        struct runner *runner = jobs_runner(&world_object_ops, GOOD, slots, false);
+        for (int64_t id = 0; id < MINED; id++) {
+            jobs_add_class(runner, &wide, id, (uint64_t)id, SUITE_MINING);
+        }
+        for (int i = 0; i < 20; i++) {
+            runner_tick(runner);
+        }
+        EXPECT(runner_take(runner) == NULL);
+        jobs_add_class(runner, &quick, MINED, 7, SUITE_MINING);
+        jobs_add_class(runner, &quick, MINED + 1, 7, SUITE_INTERACTIVE);
+        for (int i = 0; i < 2 * 6; i++) { /* of two halves one is stepped in a tick */
+            runner_tick(runner);
+        }
+        first = runner_take(runner);
+        EXPECT(first != NULL && first->lease.job_id == MINED + 1);
+        EXPECT(runner_take(runner) == NULL);
+        jobs_run(runner, jobs, MINED + 1);
+        EXPECT(runner_stats(runner)->parks > 0);
+        runner_destroy(runner);
+        jobs_expect_same(first, jobs[MINED]);
+        for (int64_t id = 0; id < MINED; id++) {
+            struct job_run *alone =
+                jobs_run_one(&world_object_ops, GOOD, &wide, (uint64_t)id, 4, true, NULL);
+            jobs_expect_same(jobs[id], alone);
+            job_run_destroy(alone);
+            job_run_destroy(jobs[id]);
+        }
+        job_run_destroy(jobs[MINED]);
+        job_run_destroy(first);
+        jobs_scenario_finish(&wide);
+        jobs_scenario_finish(&quick);
+    }
+}
+
 /* ---- what the world is told of parked branches ---- */
 
 /* In a tick: the states that the world was told of, in order, and how many of them went on. */
@@ -835,15 +884,16 @@ static void a_film_ends_with_its_room(void)
 int main(int argc, char **argv)
 {
     jobs_overlap = argc > 1 && strcmp(argv[1], "overlap") == 0;
-    return TEST_RUN(
-        TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
-        TEST(jobs_end_one_after_the_other), TEST(the_world_hears_which_branches_go_on_next),
-        TEST(neighbours_do_not_matter), TEST(branches_of_a_main_line_that_ends_early),
-        TEST(a_cancelled_job_leaves_the_others_alone), TEST(a_world_that_refuses_fails_the_job),
-        TEST(a_nan_ends_its_rollout_alone),
-        TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),
-        TEST(a_planner_that_cannot_fork_runs_the_prefix_again),
-        TEST(a_process_that_dies_is_blamed_on_the_guilty_alone), TEST(a_first_death_is_kept),
-        TEST(sick_worlds_are_flagged), TEST(latency_delays_the_action),
-        TEST(a_dark_lidar_keeps_its_last_frame), TEST(a_film_ends_with_its_room));
+    return TEST_RUN(TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
+                    TEST(jobs_end_one_after_the_other), TEST(a_higher_class_has_its_slot_at_once),
+                    TEST(the_world_hears_which_branches_go_on_next), TEST(neighbours_do_not_matter),
+                    TEST(branches_of_a_main_line_that_ends_early),
+                    TEST(a_cancelled_job_leaves_the_others_alone),
+                    TEST(a_world_that_refuses_fails_the_job), TEST(a_nan_ends_its_rollout_alone),
+                    TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),
+                    TEST(a_planner_that_cannot_fork_runs_the_prefix_again),
+                    TEST(a_process_that_dies_is_blamed_on_the_guilty_alone),
+                    TEST(a_first_death_is_kept), TEST(sick_worlds_are_flagged),
+                    TEST(latency_delays_the_action), TEST(a_dark_lidar_keeps_its_last_frame),
+                    TEST(a_film_ends_with_its_room));
 }

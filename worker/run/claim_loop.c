@@ -194,7 +194,8 @@ static bool wants_jobs(struct claim_loop *loop)
     if (loop->alone) {
         return loop->running_count == 0;
     }
-    return !loop->runners_full && loop->running_count <= jobs_max(loop) / 2;
+    uint32_t most = loop->made_way ? jobs_max(loop) - 1 : jobs_max(loop) / 2;
+    return !loop->runners_full && loop->running_count <= most;
 }
 
 static bool is_poison(const struct job_lease *lease)
@@ -281,6 +282,7 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
     lease_keeper_renewed(loop->keeper, sent_ns, ttl_ms);
     *nothing = count == 0;
     loop->nothing_ns = *nothing ? clock_now_ns(loop->clock) : 0;
+    loop->made_way = false;
     /* A claim that leaves jobs alone looks at all of them: not so often. */
     bool idle = count == 0 && loop->running_count == 0 && loop->unstarted.count > 0;
     loop->idle_doublings = !idle                                       ? 0
@@ -346,14 +348,7 @@ static void tell_keeper(struct claim_loop *loop)
     int64_t cancelled[LIMIT_CLAIM_JOBS];
     uint32_t cancelled_count = lease_keeper_cancelled(loop->keeper, cancelled, LIMIT_CLAIM_JOBS);
     for (uint32_t c = 0; c < cancelled_count; c++) {
-        for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
-            if (loop->cache.entries[i].open.runner != NULL) {
-                runner_cancel(loop->cache.entries[i].open.runner, cancelled[c]);
-            }
-        }
-        for (struct claim_clip *clip = loop->clips; clip != NULL; clip = clip->next) {
-            clip->cancelled = clip->cancelled || clip->lease.job_id == cancelled[c];
-        }
+        claim_loop_give_up(loop, cancelled[c]);
     }
 }
 
@@ -508,7 +503,8 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
         status = note_offline(loop, claim_loop_clip_make(loop, clip_goes_on, &busy, error), error);
     }
     if (loop->offline_ns == 0 && status == STATUS_OK) {
-        status = note_offline(loop, claim_loop_collect(loop, !busy, error), error);
+        status =
+            note_offline(loop, claim_loop_collect(loop, !busy || loop->made_way, error), error);
     }
     if (loop->offline_ns == 0 && status == STATUS_OK) {
         status = note_offline(loop, claim_loop_hand_over(loop, false, error), error);

@@ -62,6 +62,7 @@ struct claim_loop {
     int64_t offline_ns; /* when the store was found silent; 0: it answers */
     bool alone;         /* poison jobs are about: one job at a time, nothing held beside it */
     bool runners_full;  /* a job had to be released: no claims until a runner is idle */
+    bool made_way;      /* a job was given up for another one, which is to be claimed at once */
     /* Of a drain: since when there is nothing to claim (0: there is), and whether it waits then for
      * jobs that may come back; that is said once. */
     int64_t drained_ns;
@@ -126,6 +127,10 @@ enum status claim_loop_put_traces(struct claim_loop *loop, const struct job_run 
 /* Hands over what is finished of jobs that have gone on for a while since they began or last handed
  * something over; with `all`, of every job. STATUS_TIMEOUT: the store is silent. */
 enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error *error);
+
+/* Hands over what is finished of a job that the store wants stopped, and stops it before its next
+ * tick: it comes back as released. Where its result counts no more, nothing of it is taken. */
+void claim_loop_give_up(struct claim_loop *loop, int64_t job_id);
 
 /* Device time between checkpoints. */
 int64_t claim_loop_checkpoint_ns(const struct claim_loop_config *config);

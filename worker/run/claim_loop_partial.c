@@ -155,6 +155,22 @@ static enum status note_refusal(struct claim_loop *loop, struct job_run *job, en
     return STATUS_OK;
 }
 
+/* Hands over what is due of one job, or `all` that there is. */
+static enum status hand_over_job(struct claim_loop *loop, const struct runner *runner,
+                                 struct job_run *job, bool all, struct error *error)
+{
+    enum status status = STATUS_OK;
+    if (is_due(loop, job, all)) {
+        status = note_refusal(loop, job, hand_over(loop, runner, job, error), error);
+    }
+    struct rollout *part =
+        runner_checkpoint_due(runner, job, all ? 0 : claim_loop_checkpoint_ns(loop->config));
+    if (part != NULL && may_keep(job) && status == STATUS_OK && !loop->keeps_nothing) {
+        status = note_refusal(loop, job, hand_checkpoint(loop, part, error), error);
+    }
+    return status;
+}
+
 enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error *error)
 {
     enum status status = STATUS_OK;
@@ -162,17 +178,43 @@ enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error
         const struct runner *runner = loop->cache.entries[i].open.runner;
         struct job_run *job = runner != NULL ? runner_jobs(runner) : NULL;
         for (; job != NULL && status == STATUS_OK && !loop->keeps_nothing; job = job->next) {
-            if (is_due(loop, job, all)) {
-                status = note_refusal(loop, job, hand_over(loop, runner, job, error), error);
-            }
-            struct rollout *part = runner_checkpoint_due(
-                runner, job, all ? 0 : claim_loop_checkpoint_ns(loop->config));
-            if (part != NULL && may_keep(job) && status == STATUS_OK && !loop->keeps_nothing) {
-                status = note_refusal(loop, job, hand_checkpoint(loop, part, error), error);
-            }
+            status = hand_over_job(loop, runner, job, all, error);
         }
     }
     return status;
+}
+
+/* A job that a runner has, as claim_loop_give_up() says. */
+static void give_up_job(struct claim_loop *loop, struct runner *runner, struct job_run *job)
+{
+    struct error error;
+    bool keeps = loop->offline_ns == 0 && !loop->keeps_nothing;
+    if (keeps && hand_over_job(loop, runner, job, true, &error) != STATUS_OK) {
+        log_event(loop->config->logger, LOG_WARNING,
+                  "job %" PRId64 ": what is finished of it is lost: %s", job->lease.job_id,
+                  error.text);
+    }
+    runner_cancel(runner, job->lease.job_id);
+    loop->made_way = true;
+}
+
+void claim_loop_give_up(struct claim_loop *loop, int64_t job_id)
+{
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        struct runner *runner = loop->cache.entries[i].open.runner;
+        struct job_run *job = runner != NULL ? runner_jobs(runner) : NULL;
+        while (job != NULL && job->lease.job_id != job_id) {
+            job = job->next;
+        }
+        if (job != NULL && !job->cancelled) {
+            give_up_job(loop, runner, job);
+        }
+    }
+    for (struct claim_clip *clip = loop->clips; clip != NULL; clip = clip->next) {
+        bool is_it = clip->lease.job_id == job_id;
+        clip->cancelled = clip->cancelled || is_it;
+        loop->made_way = loop->made_way || is_it;
+    }
 }
 
 /* Reason why a partial outcome cannot be this job's; NULL: none. */

@@ -279,7 +279,7 @@ static void fill_slots(struct runner *runner)
     }
     int32_t slot;
     while (runner->planner != NULL && runner->waiting.head != NULL &&
-           (slot = runner_find_free_slot(runner)) >= 0) {
+           (slot = runner_slot_for(runner, runner->waiting.head)) >= 0) {
         start(runner, rollout_list_pop(&runner->waiting), slot);
     }
 }

@@ -7,7 +7,8 @@
  * the store when the worker is interrupted: a branch that finds no free slot takes that of a later
  * job's rollout. That one, or the branch where there is none, is parked (its world state saved) and
  * goes on when a slot is free, of which the world is told beforehand; the past that a main line and
- * its branches share is simulated once.
+ * its branches share is simulated once. A job of a higher class (enum suite_class) comes before all
+ * of lower ones, and takes their slots.
  *
  * When the planner's instance dies, every rollout it was driving is run again, alone and from tick
  * 0, until the one during which it dies again is found: that one and no other ends as

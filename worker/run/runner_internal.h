@@ -3,9 +3,10 @@
  * runner_fork.c (branches) and runner_isolate.c (a planner that died). Nobody else includes this.
  *
  * Invariants: a rollout is in exactly one place: a slot (`slots`), the waiting list (parked, or not
- * started) or the isolated list; parked ones stand before those not started, and within each kind
- * those of earlier jobs before those of later ones. A job is in `jobs` until every rollout of it is
- * finished, then in `done`. Nothing depends on slot numbers, so neither do results.
+ * started) or the isolated list; those of higher classes stand first, of one class parked ones
+ * before those not started, and within each kind those of earlier jobs before those of later ones.
+ * A job is in `jobs` until every rollout of it is finished, then in `done`. Nothing depends on slot
+ * numbers, so neither do results.
  */
 #ifndef SWERVE_WORKER_RUN_RUNNER_INTERNAL_H
 #define SWERVE_WORKER_RUN_RUNNER_INTERNAL_H
@@ -106,9 +107,13 @@ void runner_wait(struct runner *runner, struct rollout *rollout);
 /* Moves a rollout from its slot to the waiting list; it keeps its session. False when memory is
  * short: nothing happened. */
 bool runner_park(struct runner *runner, struct rollout *rollout);
-/* A free slot for a rollout of a job that arrived before another that has one: a rollout of the
- * latest job is parked. -1: there is none, and nothing happened. */
+/* A free slot for a rollout of a job that is of a higher class than another that has one, or
+ * arrived before it: a rollout of the lowest class's latest job is parked. -1: there is none, and
+ * nothing happened. */
 int32_t runner_make_way(struct runner *runner, const struct job_run *job);
+/* A slot for the next that waits: a free one, or that of a rollout of a lower class, which is
+ * parked. -1: there is none. */
+int32_t runner_slot_for(struct runner *runner, const struct rollout *rollout);
 /* Puts a rollout whose state was saved into the waiting list. */
 void runner_wait_parked(struct runner *runner, struct rollout *rollout, void *state);
 void runner_unpark(struct runner *runner, struct rollout *rollout, int32_t slot);

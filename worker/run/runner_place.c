@@ -182,11 +182,19 @@ static void remember_parked(struct runner *runner, struct rollout *rollout, void
     }
 }
 
-/* Whether `a` goes on before `b`: what is under way before what has not begun, earlier jobs first.
- */
+static int rank_of(const struct job_run *job)
+{
+    return suite_class_rank(job->lease.of_class);
+}
+
+/* Whether `a` goes on before `b`: higher classes first, there what is under way before what has not
+ * begun, and earlier jobs first. */
 static bool goes_before(const struct rollout *a, const struct rollout *b)
 {
     bool under_way = a->parked != NULL;
+    if (rank_of(a->job) != rank_of(b->job)) {
+        return rank_of(a->job) < rank_of(b->job);
+    }
     return under_way != (b->parked != NULL) ? under_way : a->job->order < b->job->order;
 }
 
@@ -224,18 +232,43 @@ bool runner_park(struct runner *runner, struct rollout *rollout)
     return true;
 }
 
-int32_t runner_make_way(struct runner *runner, const struct job_run *job)
+/* Whether a job makes way for another one: it is of a lower class, or arrived later. */
+static bool comes_after(const struct job_run *job, const struct job_run *other)
+{
+    int ranks = rank_of(job) - rank_of(other);
+    return ranks != 0 ? ranks > 0 : job->order > other->order;
+}
+
+/* Parks the rollout of the job that comes last, of those after `job`. */
+static int32_t make_way(struct runner *runner, const struct job_run *job, bool of_lower_class)
 {
     struct rollout *latest = NULL;
     bool room = runner->parked_branch_count < RUNNER_PARKED_MAX;
     for (uint32_t i = 0; i < runner->slot_count; i++) {
         struct rollout *rollout = runner->slots[i];
         if (rollout != NULL && !runner->active[i] && (room || rollout->branch == ROLLOUT_MAIN) &&
-            rollout->job->order > (latest == NULL ? job : latest->job)->order) {
+            comes_after(rollout->job, latest == NULL ? job : latest->job) &&
+            (!of_lower_class || rank_of(rollout->job) > rank_of(job))) {
             latest = rollout;
         }
     }
     return latest != NULL && runner_park(runner, latest) ? runner_find_free_slot(runner) : -1;
+}
+
+int32_t runner_make_way(struct runner *runner, const struct job_run *job)
+{
+    return make_way(runner, job, false);
+}
+
+int32_t runner_slot_for(struct runner *runner, const struct rollout *rollout)
+{
+    int32_t slot = runner_find_free_slot(runner);
+    /* A world that keeps few states makes the others again, which takes longer than to wait. */
+    bool parks = runner->config.foreign == NULL || runner->config.foreign->declared.states_max == 0;
+    /* Sessions are left for every branch that may be parked yet. */
+    parks = parks && (rollout->parked != NULL ||
+                      runner->free_session_count > RUNNER_PARKED_MAX - runner->parked_branch_count);
+    return slot >= 0 || !parks ? slot : make_way(runner, rollout->job, true);
 }
 
 void runner_unpark(struct runner *runner, struct rollout *rollout, int32_t slot)

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "schemas/job_context.h"
 #include "store/sql/lease.h"
+#include "store/turns/handback.h"
 #include "store/turns/turns.h"
 
 #include <inttypes.h>
@@ -424,8 +425,20 @@ static uint32_t lose_jobs(struct model *model, int worker)
     return held;
 }
 
+static void note_waiting(struct model *model)
+{
+    for (int i = 0; model->classed && i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        if (job->state == JOB_QUEUED && job->due_ns == 0 && job->repeats < 0) {
+            model->waited_ns[job->pool][model->tenants[job->suite]][model->classes[job->suite]] =
+                model->now_ns;
+        }
+    }
+}
+
 void model_time(struct model *model, int64_t now_ns)
 {
+    note_waiting(model); /* until the call before this one */
     model->now_ns = now_ns;
     for (int i = 0; i < model->worker_count; i++) {
         struct model_worker *worker = &model->workers[i];
@@ -501,6 +514,7 @@ void model_restart(struct model *model, int64_t now_ns)
         }
     }
     memset(model->races, 0, sizeof model->races); /* a restart forgives debts */
+    memset(model->waited_ns, 0, sizeof model->waited_ns);
 }
 
 static void renew(struct model *model, struct model_worker *worker)
@@ -904,6 +918,15 @@ bool model_submit_as(struct model *model, int tenant, const char *suite_id, uint
                         suite_id, tenant, after, most);
 }
 
+void model_class(struct model *model, const char *suite_id, enum suite_class of_class)
+{
+    int suite = model_suite(model, suite_id);
+    if (suite >= 0 && of_class != SUITE_CLASS_SAME) {
+        model->classes[suite] = of_class;
+        model->classed = true;
+    }
+}
+
 bool model_submit(struct model *model, const char *suite_id, uint32_t weight,
                   const struct job_spec *specs, uint32_t count,
                   const struct store_submit_result *results, enum status status)
@@ -928,6 +951,40 @@ bool model_submit(struct model *model, const char *suite_id, uint32_t weight,
 }
 
 /* ---- working ---- */
+
+/* Whether a job of a higher class and the same tenant waits in its pool, or did at the store's last
+ * look. */
+static bool has_to_yield(const struct model *model, const struct model_job *job)
+{
+    bool found = false;
+    const enum suite_class own = model->classes[job->suite];
+    for (int k = 0; k < SUITE_CLASS_COUNT; k++) {
+        int64_t waited_ns = model->waited_ns[job->pool][model->tenants[job->suite]][k];
+        found |= suite_class_rank((enum suite_class)k) < suite_class_rank(own) && waited_ns != 0 &&
+                 model->now_ns - waited_ns <= HANDBACK_LOOK_NS + model->stall_ns;
+    }
+    return found;
+}
+
+/* Whether the store may ask for one of the jobs that a heartbeat reported. */
+static bool may_ask_back(struct model *model, const struct model_worker *known,
+                         const struct store_progress *progress, uint32_t count, int64_t id)
+{
+    struct model_job *job = model_job(model, id);
+    bool reported = false;
+    for (uint32_t i = 0; i < count; i++) {
+        reported |= progress[i].job_id == id && job != NULL && progress[i].epoch == job->epoch;
+    }
+    if (!reported || job->state != JOB_LEASED || job->repeats >= 0 ||
+        &model->workers[job->worker] != known || !has_to_yield(model, job)) {
+        return false;
+    }
+    bool anew = job->asked_back != job->epoch;
+    job->asked_back = job->epoch;
+    job->asked_times += anew;
+    model->asked_back += anew;
+    return job->asked_times <= HANDBACK_TIMES_MAX;
+}
 
 bool model_heartbeat(struct model *model, const struct store_worker *worker,
                      const struct store_progress *progress, uint32_t count,
@@ -954,6 +1011,11 @@ bool model_heartbeat(struct model *model, const struct store_worker *worker,
             job->progress_mm = max_i64(job->progress_mm, progress[i].metres_mm);
             job->progress_mflop = max_i64(job->progress_mflop, progress[i].mflop);
         }
+    }
+    note_waiting(model);
+    while (listed < cancelled_count &&
+           may_ask_back(model, known, progress, count, cancelled[listed])) {
+        listed++;
     }
     if (listed != cancelled_count) {
         return model_differ(model,
@@ -985,7 +1047,8 @@ static bool races(const struct model *model, int i, int j)
         return false;
     }
     bool suites = i < model->suite_count && j < model->suite_count;
-    return i != j && (suites ? model->tenants[i] == model->tenants[j]
+    return i != j && (suites ? model->tenants[i] == model->tenants[j] &&
+                                   model->classes[i] == model->classes[j]
                              : i >= MODEL_SUITES_MAX && j >= MODEL_SUITES_MAX);
 }
 

@@ -124,6 +124,9 @@ struct model_job {
     int worker;         /* -1: nobody ever */
     int64_t claim_id;   /* of that worker's claim */
     int64_t claimed_ns; /* when, by the wall clock */
+    int64_t
+        asked_back;  /* the last of its attempts that was asked for, for a job of a higher class */
+    int asked_times; /* .. and how many were */
     int64_t due_ns;
     int64_t delay_ns;
     int64_t progress_ns;
@@ -203,6 +206,12 @@ struct model {
     char suites[MODEL_SUITES_MAX][LIMIT_ID_BYTES];
     int64_t weights[MODEL_PARTIES];
     int tenants[MODEL_SUITES_MAX];
+    enum suite_class classes[MODEL_SUITES_MAX]; /* SAME: regression */
+    bool classed;                               /* not all of them are that */
+    /* When a tenant's jobs of a class could be claimed last; 0: never since the store was opened.
+     */
+    int64_t waited_ns[MODEL_POOLS][MODEL_TENANTS][SUITE_CLASS_COUNT];
+    int64_t asked_back;                     /* attempts */
     int64_t jobs_queued_max[MODEL_TENANTS]; /* 0: any number */
     int64_t units_max[MODEL_TENANTS];       /* of what is leased at once; 0: any number */
     int64_t held;                           /* claims that got less, by that */
@@ -251,6 +260,8 @@ void model_stalled(struct model *model, int64_t stalled_ns);
 bool model_submit(struct model *model, const char *suite_id, uint32_t weight,
                   const struct job_spec *specs, uint32_t count,
                   const struct store_submit_result *results, enum status status);
+/* A submission said the suite's class. */
+void model_class(struct model *model, const char *suite_id, enum suite_class of_class);
 /* The same for a tenant, by its number. A refusal by its quota (LIMIT) is checked. */
 bool model_submit_as(struct model *model, int tenant, const char *suite_id, uint32_t weight,
                      const struct job_spec *specs, uint32_t count,

@@ -397,6 +397,7 @@ bool model_check_status(struct model *model, const char *suite_id,
     struct store_suite_status sum = {0};
     int64_t lost = 0;
     int64_t cancelled = 0;
+    int64_t released = 0;
     int suite = model_suite(model, suite_id);
 
     if (suite < 0) {
@@ -414,6 +415,7 @@ bool model_check_status(struct model *model, const char *suite_id,
         if (job->suite == suite && job->repeats < 0) {
             sum.device_ns += model->attempts[i].device_ns;
             sum.mflop += model->attempts[i].mflop;
+            released += model->attempts[i].end == END_RELEASED;
         }
     }
     sum.unstarted_hosts = unstarted_hosts(model, suite);
@@ -421,11 +423,17 @@ bool model_check_status(struct model *model, const char *suite_id,
     if (!mains_fit(&sum, status, lost, cancelled)) {
         return model_differ(model, "main lines of %s are not those of its jobs", suite_id);
     }
+    if (status->jobs_handed_back < 0 || status->jobs_handed_back > released) {
+        return model_differ(model, "jobs of %s were handed back %" PRId64 " times, of %" PRId64,
+                            suite_id, status->jobs_handed_back, released);
+    }
     memcpy(sum.mains, status->mains, sizeof sum.mains);
     memcpy(sum.planner, status->planner, sizeof sum.planner);
     sum.planner_count = status->planner_count;
     sum.submitted_s = status->submitted_s;
-    sum.of_class = SUITE_REGRESSION;
+    sum.of_class =
+        model->classes[suite] != SUITE_CLASS_SAME ? model->classes[suite] : SUITE_REGRESSION;
+    sum.jobs_handed_back = status->jobs_handed_back;
     memcpy(sum.planner_hash, status->planner_hash, sizeof sum.planner_hash);
     memcpy(sum.rig, status->rig, sizeof sum.rig);
     sum.ticks_planned = status->ticks_planned;
