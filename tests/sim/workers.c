@@ -146,6 +146,13 @@ static void escalate(struct worker *worker, struct job_completion *completion,
            sizeof completion->escalate_sampler);
 }
 
+/* Fewer than the ticks of any scenario may take ego, to which completions are cut. */
+static int64_t metres_of(int64_t device_ns)
+{
+    int64_t mm = device_ns / NS_PER_MS;
+    return mm < 24000 ? mm : 24000;
+}
+
 static void fill_completion(struct worker *worker, const struct held *held, uint32_t index,
                             enum completion_kind kind)
 {
@@ -158,7 +165,7 @@ static void fill_completion(struct worker *worker, const struct held *held, uint
     memcpy(completion->worker_id, worker->identity.worker_id, sizeof completion->worker_id);
     completion->kind = kind;
     completion->device_ns = cost_ns(worker, held);
-    completion->metres_mm = completion->device_ns / NS_PER_MS;
+    completion->metres_mm = metres_of(completion->device_ns);
     completion->mflop = mflop_of(held, completion->device_ns);
     if (kind == COMPLETION_FLAGGED) {
         escalate(worker, completion, &held->lease.spec);
@@ -454,7 +461,7 @@ static void keep_lease(struct task *task)
             progress[i] = (struct store_progress){.job_id = worker->held[i].lease.job_id,
                                                   .epoch = worker->held[i].lease.epoch,
                                                   .device_ns = ns,
-                                                  .metres_mm = ns / NS_PER_MS,
+                                                  .metres_mm = metres_of(ns),
                                                   .mflop = mflop_of(&worker->held[i], ns)};
         }
         enum status status =
