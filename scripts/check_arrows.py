@@ -259,7 +259,7 @@ ROOMS = {
     "cli/controls": ("`swerve controls`",
         ["cli", "engine/tinyphysics"]),
     "cli/fleet": ("`swerve demand`, `swerve fleet`: what waits, how many workers there should be, scripts that start them; `swerve plan`; `swerve tenant`",
-        ["cli", "report/plan"]),
+        ["cli", "cli/budget", "report/plan"]),
     "cli/scenario": ("`swerve scenario`",
         ["cli", "scenarios/skeleton"]),
     "cli/search": ("`swerve search`: what is driven, clusters, boundaries",

@@ -3,6 +3,7 @@
  * arithmetic; a day of that fleet is then simulated on the product's store, and both stand side by
  * side.
  */
+#include "cli/budget/budget.h"
 #include "cli/cli.h"
 #include "report/page/page.h"
 #include "report/plan/plan_mix.h"
@@ -12,6 +13,7 @@
 #include "base/units.h"
 #include "scheduler/audit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@ struct plan_command {
     const char *mix;
     const char *card;
     const char *rates_url;
+    const char *budget;
     int64_t miles_per_day;
     int64_t seed;
     int64_t jobs_max;
@@ -115,6 +118,9 @@ static enum status gather(struct plan_command *plan, struct error *error)
     plan->inputs.plan.miles_per_day = (double)plan->miles_per_day;
     plan->inputs.seed = (uint64_t)plan->seed;
     plan->inputs.jobs_max = plan->jobs_max;
+    int64_t budget_uusd = 0;
+    TRY(budget_read(plan->budget, &budget_uusd, error));
+    plan->inputs.budget_usd = (double)budget_uusd / (double)UUSD_PER_USD;
     plan->inputs.sized = plan_of(&plan->inputs.plan);
     return STATUS_OK;
 }
@@ -207,6 +213,15 @@ static void print_pools(const struct plan_command *plan, const struct plan *size
     }
 }
 
+static double busy_usd(const struct plan *sized)
+{
+    double usd = 0.0;
+    for (int i = 0; i < PLAN_POOL_COUNT; i++) {
+        usd += sized->pools[i].usd_busy;
+    }
+    return usd;
+}
+
 static void print_day(const struct plan_command *plan)
 {
     const struct day *day = &plan->result;
@@ -228,6 +243,16 @@ static void print_day(const struct plan_command *plan)
                  100 * pool->load, 100 * pool->load_planned, pool->wait_p50_s, pool->wait_p99_s,
                  pool->usd_ledger, pool->usd_planned);
     }
+    if (plan->inputs.budget_usd > 0.0) {
+        char stop[64] = "is not spent";
+        if (!isnan(day->stopped_h)) {
+            snprintf(stop, sizeof stop, "is spent after %.2f h, which cancels %lld jobs",
+                     day->stopped_h, (long long)day->cancelled);
+        }
+        text_print(stdout, "a budget of $%.2f a day (here $%.2f) %s; planned: $%.2f busy\n",
+                   plan->inputs.budget_usd, plan->inputs.budget_usd * day->fraction, stop,
+                   busy_usd(&plan->inputs.sized));
+    }
     text_print(stdout, "day %.16s\n", day->digest);
 }
 
@@ -246,10 +271,12 @@ static json_t *day_json(const struct day *day)
             pool->usd_ledger, "usd_planned", pool->usd_planned);
         json_put(pools, plan_pool_names[i], row);
     }
-    return json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:o, s:s}", "fraction", day->fraction, "jobs",
-                     (json_int_t)day->jobs, "audits", (json_int_t)day->audits, "flagged",
-                     (json_int_t)day->flagged, "frozen", (json_int_t)day->frozen, "redriven",
-                     (json_int_t)day->redriven, "pools", pools, "digest", day->digest);
+    return json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:s}", "fraction",
+                     day->fraction, "jobs", (json_int_t)day->jobs, "audits",
+                     (json_int_t)day->audits, "flagged", (json_int_t)day->flagged, "frozen",
+                     (json_int_t)day->frozen, "redriven", (json_int_t)day->redriven, "stopped_h",
+                     json_finite_new(day->stopped_h), "cancelled", (json_int_t)day->cancelled,
+                     "pools", pools, "digest", day->digest);
 }
 
 static int show_json(const struct plan_command *plan)
@@ -292,6 +319,7 @@ int command_plan(int argc, char **argv)
         {"--rates", "URL", "a store whose measured rates replace planned ones",
          .text = &plan.rates_url},
         {"--day", NULL, "simulate a day of that fleet", .flag = &plan.day},
+        {"--budget", "USD", "that the day's jobs may cost: when it is spent", .text = &plan.budget},
         {"--seed", "N", "of that day (1)", .number = &plan.seed},
         {"--jobs", "N", "simulated at most, of a part of the fleet (20000)",
          .number = &plan.jobs_max},

@@ -19,6 +19,7 @@
 enum { BATCH = 16, CHUNK = 256, SLOTS_A_DAY = 96, WALL_S = 1700000000, START_S = 1000 };
 
 #define POLL_S 30.0
+#define WHOLE_DAY "day" /* the suite of a day that has a budget */
 #define SLOT_S (PLAN_DAY_S / SLOTS_A_DAY)
 
 enum phase { STARTING, IDLE, BUSY, GONE };
@@ -149,7 +150,12 @@ static enum status send(struct simulation *day, const char *suite, const struct 
                         uint32_t count, struct error *error)
 {
     struct store_submit_result results[2 * CHUNK];
-    TRY(day->store->ops->submit(day->store, suite, 1, specs, count, results, error));
+    const double budget_uusd =
+        strcmp(suite, WHOLE_DAY) == 0
+            ? ceil(day->inputs->budget_usd * day->day->fraction * (double)UUSD_PER_USD)
+            : 0.0;
+    TRY(day->store->ops->submit_as(day->store, NULL, suite, 1, SUITE_CLASS_SAME,
+                                   (int64_t)budget_uusd, specs, count, results, error));
     for (uint32_t i = 0; i < count; i++) {
         TRY(keep_time(day, results[i].job_id, day->now_s, error));
         note(day, "submit", results[i].job_id);
@@ -284,6 +290,19 @@ static void fill_completion(struct simulation *day, const struct machine *machin
     completion->outcome_count = 1;
 }
 
+/* When the budget was spent, and what that has cancelled so far. */
+static enum status look_at_budget(struct simulation *day, struct error *error)
+{
+    struct store_suite_status suite;
+    TRY(day->store->ops->suite_status(day->store, WHOLE_DAY, &suite, error));
+    if (suite.stopped_by_budget && isnan(day->day->stopped_h)) {
+        day->day->stopped_h = day->now_s / 3600.0;
+        note(day, "budget", suite.jobs[JOB_CANCELLED]);
+    }
+    day->day->cancelled = suite.jobs[JOB_CANCELLED];
+    return STATUS_OK;
+}
+
 static enum status finish_jobs(struct simulation *day, struct machine *machine, struct error *error)
 {
     struct job_completion *completions = day->completions;
@@ -308,7 +327,7 @@ static enum status finish_jobs(struct simulation *day, struct machine *machine, 
     }
     pool->busy_s += day->now_s - machine->begun_s;
     machine->lease_count = 0;
-    return STATUS_OK;
+    return day->inputs->budget_usd > 0.0 ? look_at_budget(day, error) : STATUS_OK;
 }
 
 /* Ends what a machine was at, and begins the next. */
@@ -387,7 +406,7 @@ static enum status drive_day(struct simulation *day, int64_t jobs, struct error 
         inputs->rollback_hours > 0.0 ? (int)(inputs->rollback_at_h * 3600.0 / SLOT_S) : SLOTS_A_DAY;
     for (int slot = 0; slot < SLOTS_A_DAY; slot++) {
         char suite[32];
-        snprintf(suite, sizeof suite, "slot-%d", slot);
+        snprintf(suite, sizeof suite, inputs->budget_usd > 0.0 ? WHOLE_DAY : "slot-%d", slot);
         set_time(day, slot * SLOT_S);
         double before = sent;
         sent += (double)jobs * inputs->hours[slot * DAY_HOURS / SLOTS_A_DAY] / weights /
@@ -404,7 +423,7 @@ static enum status drive_day(struct simulation *day, int64_t jobs, struct error 
         }
     }
     set_time(day, PLAN_DAY_S);
-    return STATUS_OK;
+    return inputs->budget_usd > 0.0 ? look_at_budget(day, error) : STATUS_OK;
 }
 
 static int by_size(const void *a, const void *b)
@@ -520,6 +539,7 @@ enum status day_simulate(const struct day_inputs *inputs, struct day *out, struc
 {
     int64_t jobs = 0;
     memset(out, 0, sizeof *out);
+    out->stopped_h = (double)NAN;
     struct simulation *day = calloc(1, sizeof *day);
     TRY(memory_check(day, error, "plan: out of memory"));
     day->inputs = inputs;

@@ -28,6 +28,7 @@ struct day_inputs {
     double freeze_share;  /* of the student's jobs of that time */
     double rollback_at_h; /* the student's jobs of `rollback_hours` before are driven again */
     double rollback_hours;
+    double budget_usd; /* of the whole fleet's jobs of the day, which are one suite then; 0: none */
     int64_t
         jobs_max; /* a larger day is simulated in part: so many jobs, with as many fewer cards */
     uint64_t seed;
@@ -59,6 +60,8 @@ struct day {
     int64_t flagged;
     int64_t frozen;
     int64_t redriven;
+    double stopped_h;  /* when the budget was spent; NAN: it was not */
+    int64_t cancelled; /* jobs that it cancelled */
     struct day_pool pools[PLAN_POOL_COUNT];
     char digest[SHA256_HEX_BYTES]; /* over every event */
 };

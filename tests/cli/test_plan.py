@@ -88,6 +88,18 @@ def what_goes_wrong_shows():
     assert not list(pathlib.Path(os.environ["TMPDIR"]).iterdir())
 
 
+def a_budget_ends_the_day():
+    """Goal: the simulated day stops at its budget, by the store's own books. Method: the ledger of a day that is stopped halfway."""
+    free = plan(QUIET, "--day", "--jobs", "400")["day"]
+    usd = sum(pool["usd_ledger"] for pool in free["pools"].values())
+    assert free["stopped_h"] is None and free["cancelled"] == 0
+    part = plan(QUIET, "--day", "--jobs", "400", "--budget", f"{usd / 2 / free['fraction']:.6f}")["day"]
+    spent = sum(pool["usd_ledger"] for pool in part["pools"].values())
+    assert usd / 2 <= spent < 0.7 * usd and 0 < part["stopped_h"] < 24 and part["cancelled"] > 0, (usd, spent, part)
+    rich = plan(QUIET, "--day", "--jobs", "400", "--budget", f"{2 * usd / free['fraction']:.6f}")["day"]
+    assert rich["stopped_h"] is None and sum(pool["usd_ledger"] for pool in rich["pools"].values()) > 0.9 * usd, rich
+
+
 def mistakes_are_told():
     base = ("plan", "--miles-per-day", "1000", "--suite", "all.json")
     assert "h100, h200" in swerve(*base, "--card", "a1", code=2).stderr
@@ -109,7 +121,7 @@ def main():
                                                          "agents": []}))
         pathlib.Path("all.json").write_text(json.dumps({"id": "plan", "scenarios": [{"file": "road.json"}]}))
         return tap.run([cards_are_the_product, a_table_has_no_exponents, the_same_seed_gives_the_same_day, a_quiet_day_is_the_closed_form,
-                        what_goes_wrong_shows, mistakes_are_told])
+                        what_goes_wrong_shows, a_budget_ends_the_day, mistakes_are_told])
 
 
 if __name__ == "__main__":
