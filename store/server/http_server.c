@@ -235,6 +235,10 @@ static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request
     request->answered = true;
     request->guest = reply->guest;
     request->upgraded = reply->code == 101;
+    if (reply->code == 500) {
+        log_event(server->logger, LOG_ERROR, "%.200s is answered 500: %.600s", request->uri,
+                  reply->data != NULL ? reply->data : "out of memory");
+    }
     http_metrics_count(&server->metrics, http_route_number(request->match.route), reply->code);
     http_connection_phase(request->connection, request->upgraded ? HTTP_HANDLING : HTTP_REPLYING,
                           allowed_ms(request, server->times.request_ms) +

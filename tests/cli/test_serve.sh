@@ -109,6 +109,18 @@ a_killed_server_loses_nothing() {
 }
 
 # A limit on the size of files is an answer to who submits, not a signal that ends the server.
+a_damaged_artifact_is_in_the_log() {
+    local file
+    code 0 "$swerve" run drive.json --world object --store damaged.db
+    file=$(find damaged.db.artifacts -name '*.zst' | head -1)
+    printf 'xxxx' | dd of="$file" bs=1 seek=40 conv=notrunc status=none
+    start --store damaged.db --listen 127.0.0.1:0 || return
+    curl -s "$url/v1/artifacts/$(basename "$file" .zst)" >out
+    says out "the artifact is damaged"
+    stop TERM 0
+    says serve.err "is answered 500: "
+    says serve.err "the artifact is damaged"
+}
 a_limit_on_files_does_not_kill_the_server() {
     ulimit -S -f 1000
     start --store limit.db --listen 127.0.0.1:0 || return
@@ -432,11 +444,12 @@ PY
     says err '--notify: expected an address'
 }
 
-echo "1..14" >&3
+echo "1..15" >&3
 t threads_have_little_of_their_own
 t serves_until_it_is_told_to_stop
 t one_process_owns_the_store
 t a_killed_server_loses_nothing
+t a_damaged_artifact_is_in_the_log
 t a_limit_on_files_does_not_kill_the_server
 t refuses_the_clear_beyond_loopback
 t a_signal_drains_and_a_second_one_does_not
