@@ -379,13 +379,16 @@ static enum status read_held(const struct heartbeat_call *call, struct db *db, i
     return query_end(&query, error);
 }
 
-/* Counts what waits above the worker's jobs, once a look. */
+/* Counts what waits above the worker's jobs, once a look. *any: something does. */
 static enum status count_waiting(struct sql_store *store, struct db *db, struct handback_look *look,
-                                 uint32_t held, struct error *error)
+                                 uint32_t held, bool *any, struct error *error)
 {
+    *any = false;
     for (uint32_t i = 0; i < look->count; i++) {
         struct handback_waiting *row = &look->rows[i];
-        if (row->counted || !handback_concerns(row, store->beats, held)) {
+        bool above = handback_concerns(row, store->beats, held);
+        *any |= above;
+        if (row->counted || !above) {
             continue;
         }
         struct query query = query_begin(db, STATEMENT_WAITING_JOBS);
@@ -455,7 +458,11 @@ static enum status ask_back(struct heartbeat_call *call, struct db *db, struct l
     }
     TRY(read_held(call, db, lease->row, &count, error));
     const int64_t now_ns = claim_time_ns(store);
-    TRY(count_waiting(store, db, look, count, error));
+    bool any = false;
+    TRY(count_waiting(store, db, look, count, &any, error));
+    if (!any) {
+        return STATUS_OK;
+    }
     TRY(read_ticks(store, db, look, count, now_ns, error));
     /* Should the transaction be undone, what is asked for here counts until it has helped. */
     handback_choose(look, store->beats, count, now_ns);
