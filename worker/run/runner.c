@@ -663,10 +663,10 @@ struct job_run *runner_take(struct runner *runner)
     return job;
 }
 
-void runner_cancel(struct runner *runner, int64_t job_id)
+void runner_cancel(struct runner *runner, int64_t job_id, int64_t epoch)
 {
     for (struct job_run *job = runner->jobs; job != NULL; job = job->next) {
-        if (job->lease.job_id == job_id) {
+        if (job->lease.job_id == job_id && job->lease.epoch == epoch) {
             job->cancelled = true;
         }
     }
