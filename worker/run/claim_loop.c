@@ -301,15 +301,6 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
 
 /* ---- a silent store ---- */
 
-void claim_loop_fell_silent(struct claim_loop *loop, const struct error *error)
-{
-    if (loop->offline_ns == 0) {
-        log_event(loop->config->logger, LOG_ERROR, "the store is silent; going on without it: %s",
-                  error->text);
-        loop->offline_ns = clock_now_ns(loop->clock);
-    }
-}
-
 /* The store is silent: an operating fault with a policy. What needs it waits until a heartbeat,
  * which another thread goes on sending, was answered; the simulation goes on. Consumes
  * STATUS_TIMEOUT unless it has lasted too long. */

@@ -267,9 +267,9 @@ int32_t runner_make_way(struct runner *runner, const struct job_run *job)
     return make_way(runner, job, false, runner->parked_branch_count < RUNNER_PARKED_MAX);
 }
 
-/* What has a session goes on, but for a main line that would find no place for its next branch.
- * What has none leaves a session for every branch that may be parked yet: so what began at tick 0
- * holds two sessions a slot at the most, and where none is free some branch has one, and ends. */
+/* A rollout with a session goes on, but for a main line that would find no place for its next
+ * branch. One without leaves a session for every branch that may be parked yet: so main lines hold
+ * two sessions a slot at the most, and where none is free some branch has one, and ends. */
 static bool may_go_on(const struct runner *runner, const struct rollout *rollout)
 {
     return rollout->has_session
