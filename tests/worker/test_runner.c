@@ -307,15 +307,18 @@ static void a_wide_fan_of_a_higher_class_has_sessions(void)
  * finds another state of the fan. */
 static void a_full_parking_of_a_lower_class_is_let_by(void)
 {
-    struct jobs_scenario low, high;
-    make_fan(&low, "low", 70);
+    struct jobs_scenario exact, more, high;
     make_fan(&high, "high", 3);
-    for (uint32_t slots = 1; slots <= 4; slots++) {
-        for (uint32_t ticks = FAN_TICK - 2; ticks < FAN_TICK + 16; ticks++) {
-            drive_ranks(slots, &low, 1 + slots / 2, ticks, &high, 1 + ticks % 2);
+    make_fan(&more, "more", 70);
+    for (uint32_t slots = 1; slots <= 3; slots++) {
+        make_fan(&exact, "exact", 63 + slots); /* one goes on, and its last branch was parked */
+        for (uint32_t ticks = FAN_TICK - 1; ticks < FAN_TICK + 10; ticks++) {
+            drive_ranks(slots, &exact, 1 + slots / 2, ticks, &high, 1 + ticks % 2);
+            drive_ranks(slots, &more, 1 + slots / 2, ticks, &high, 1 + ticks % 2);
         }
+        jobs_scenario_finish(&exact);
     }
-    jobs_scenario_finish(&low);
+    jobs_scenario_finish(&more);
     jobs_scenario_finish(&high);
 }
 
