@@ -389,6 +389,23 @@ static enum status admit(const struct interactive *pool, const struct seat *seat
                                       : refuse(pool, refusal, sessions, count, &more, error);
 }
 
+/* Whether a seat may be had as if `instead` (NULL: none) had left, before anything is read or
+ * removed for it. */
+static enum status look_for_place(struct interactive *pool, const struct seat *seat,
+                                  struct seat *instead, struct error *error)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (instead != NULL) {
+        instead->leaving = true;
+    }
+    enum status status = admit(pool, seat, error);
+    if (instead != NULL) {
+        instead->leaving = false;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
 /* Admits a seat as if `instead`, which stands still from now on, had left, and finds its place,
  * which is another; `lock` is held. */
 static enum status find_place(struct interactive *pool, struct seat *seat, struct seat *instead,
@@ -406,10 +423,10 @@ static enum status find_place(struct interactive *pool, struct seat *seat, struc
                : error_set(error, STATUS_BUSY, "session: others change seats: ask again");
 }
 
-/* It goes on as it did. */
+/* It goes on as it did; NULL: nobody does. */
 static void stay(struct seat *seat)
 {
-    if (seat != NULL) {
+    if (seat != NULL && seat->leaving) { /* which the holder alone changes */
         pthread_mutex_lock(&seat->pool->lock);
         seat->leaving = false;
         seat->due_ns = interactive_now_ns(seat->pool);
@@ -467,9 +484,11 @@ static enum status take_place(struct interactive *pool, const struct interactive
     pthread_mutex_lock(&pool->lock);
     enum status status = find_place(pool, seat, wish->instead, error);
     pthread_mutex_unlock(&pool->lock);
-    session_destroy(pool->trial); /* whose place it may be */
-    pool->trial = NULL;
-    THEN(status, interactive_make_session(pool, wish, kept, seat, error));
+    if (status == STATUS_OK) {
+        session_destroy(pool->trial); /* whose place it may be */
+        pool->trial = NULL;
+        status = interactive_make_session(pool, wish, kept, seat, error);
+    }
     if (status == STATUS_OK) {
         pthread_mutex_lock(&pool->lock);
         pool->seats[seat->place] = seat;
@@ -487,9 +506,6 @@ static enum status sit(struct interactive *pool, const struct interactive_wish *
     struct interactive_kept kept = {.log = NULL};
     TRY(check_wish(wish, error));
     TRY(find_least(pool, wish->steps_least, wish->model_alone, &least, error));
-    if (wish->resume != NULL) {
-        TRY(interactive_open_kept(pool, wish, &kept, error));
-    }
     struct seat *seat = calloc(1, sizeof *seat);
     enum status status = memory_check(seat, error, "session: out of memory");
     if (status == STATUS_OK) {
@@ -501,8 +517,11 @@ static enum status sit(struct interactive *pool, const struct interactive_wish *
             .period_ns = (int64_t)((double)TICK_NS / wish->rate),
             .limit_ns = (int64_t)(wish->limit_ms * NS_PER_MS),
         };
-        status = take_place(pool, wish, &kept, seat, error);
+        status = look_for_place(pool, seat, wish->instead, error);
     }
+    THEN(status, wish->resume != NULL ? interactive_open_kept(pool, wish, &kept, error)
+                                      : interactive_make_room(pool, wish->tenant, error));
+    THEN(status, take_place(pool, wish, &kept, seat, error));
     interactive_close_kept(&kept);
     if (status != STATUS_OK) {
         free(seat);

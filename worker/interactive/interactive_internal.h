@@ -94,6 +94,10 @@ enum status interactive_open_kept(const struct interactive *pool,
                                   const struct interactive_wish *wish, struct interactive_kept *out,
                                   struct error *error);
 void interactive_close_kept(struct interactive_kept *kept);
+/* The folder of a tenant's logs, made where there is none, with room for one more; nothing where
+ * the pool keeps none. Takes time in a large folder: no lock is held. LIMIT, IO. */
+enum status interactive_make_room(const struct interactive *pool, const char *tenant,
+                                  struct error *error);
 
 /* The session of a seat, in its place: new, or out of its log, then with a way to drive again; kept
  * from now on where the pool keeps any. world_lock is held. */

@@ -204,11 +204,25 @@ static enum status take_up(struct interactive *pool, const struct interactive_wi
     return STATUS_OK;
 }
 
+enum status interactive_make_room(const struct interactive *pool, const char *tenant,
+                                  struct error *error)
+{
+    char folder[LIMIT_PATH_BYTES];
+    if (pool->keep[0] == '\0') {
+        return STATUS_OK;
+    }
+    TRY(folder_of(pool, tenant, folder, error));
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        return error_set(error, STATUS_IO, "session: its folder %s cannot be made: %s", folder,
+                         strerror(errno));
+    }
+    return drive_log_make_room(folder, INTERACTIVE_KEPT_MAX - 1, pool->keep_bytes, error);
+}
+
 static enum status begin_log(const struct interactive *pool, const char *tenant, struct seat *seat,
                              struct error *error)
 {
     uint64_t random[2];
-    char folder[LIMIT_PATH_BYTES];
     char path[LIMIT_PATH_BYTES];
     struct drive_log_head head;
     struct drive_log *log = NULL;
@@ -218,13 +232,7 @@ static enum status begin_log(const struct interactive *pool, const char *tenant,
     snprintf(seat->name, sizeof seat->name, "%016llx%016llx", (unsigned long long)random[0],
              (unsigned long long)random[1]);
     describe(pool, seat, &head);
-    TRY(folder_of(pool, tenant, folder, error));
     TRY(path_of(pool, tenant, seat->name, path, error));
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        return error_set(error, STATUS_IO, "session: its folder %s cannot be made: %s", folder,
-                         strerror(errno));
-    }
-    TRY(drive_log_make_room(folder, INTERACTIVE_KEPT_MAX - 1, pool->keep_bytes, error));
     TRY(drive_log_create(path, &head, &log, error));
     session_keep(seat->session, log);
     return STATUS_OK;
