@@ -318,12 +318,32 @@ static void logs_make_room(void)
     EXPECT_CONTAINS(error.text, folder);
 }
 
+/* Goal: nobody goes on with a log that another process removes between its opening and its lock. */
+static void a_log_without_a_name_is_none(void)
+{
+    char path[] = "/tmp/swerve_session_XXXXXX";
+    struct drive_log_head head = {.scenario = "road"};
+    struct drive_log *log = NULL;
+    struct error error;
+    make_free(path);
+    EXPECT_OK(drive_log_create(path, &head, &log, &error), error);
+    drive_log_close(log);
+    removed_first = path;
+    EXPECT_INT(drive_log_open(path, &head, &log, &error), STATUS_NOT_FOUND);
+    EXPECT_CONTAINS(error.text, "was removed as it was opened");
+    EXPECT_CONTAINS(error.text, path);
+    removed_first = path;
+    EXPECT_INT(drive_log_create(path, &head, &log, &error), STATUS_NOT_FOUND);
+    EXPECT(removed_first == NULL && access(path, F_OK) != 0);
+}
+
 int main(void)
 {
     open_model(SWERVE_SOURCE_ROOT "/tests/engine/data");
     int code = TEST_RUN(TEST(a_kept_session_goes_on_elsewhere),
                         TEST(where_frames_move_agents_all_is_driven_again),
-                        TEST(a_log_that_does_not_fit_is_refused), TEST(logs_make_room));
+                        TEST(a_log_that_does_not_fit_is_refused), TEST(logs_make_room),
+                        TEST(a_log_without_a_name_is_none));
     close_models();
     return code;
 }
