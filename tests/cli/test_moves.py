@@ -277,6 +277,24 @@ def a_way_back_that_was_driven_is_not_driven_twice():
         relay.put(2, SAY, json.dumps({"type": "back", "ticks": 2}))
         assert json.loads(relay.until(2, TAKEN).split("\n")[1])["turns"] == 2
         assert json.loads(relay.until(2, SHOW))["tick"] == there["tick"] - 2
+        relay.put(2, CLOSE, "")
+        lost = {**json.loads(before.split("\n")[1]), "turns": 3}  # the log has two
+        relay.put(3, GO_ON, f"acme\n{name}\n{json.dumps(lost)}")
+        assert "expected 3 ways back in its log, found 2: its end is lost" in relay.until(3, CLOSE)
+        relay.put(4, GO_ON, f"acme\n{name}\n{json.dumps({**lost, 'turns': 2})}")
+        assert json.loads(relay.until(4, SAY)) == {"type": "moved", "session": name}
+
+
+def who_finds_no_seat_is_told_once():
+    """And at once: waiting is for sessions that another worker still holds."""
+    told_before = pathlib.Path("worker.log").stat().st_size if pathlib.Path("worker.log").exists() else 0
+    with Relay("--sessions", "1") as relay:
+        relay.put(1, GO_ON, "acme")
+        relay.put(1, SAY, json.dumps({"type": "begin", "scenario": "short", **TERMS}))
+        luggage = relay.until(1, TAKEN)
+        relay.put(2, GO_ON, f"acme\n{luggage}")
+        assert "all 1 seats are taken" in relay.until(2, CLOSE)
+    assert "swerve: 1 session, 1 refused" in pathlib.Path("worker.log").read_text()[told_before:]
 
 
 def what_does_not_fit_is_not_taken_up():
@@ -471,7 +489,7 @@ def who_lies_about_what_it_keeps_is_cut_off():
 
 TESTS = [a_session_goes_on_at_another_worker, a_learned_session_goes_on_at_another_worker, orders_that_were_on_their_way_are_obeyed,
          none_is_attached_and_it_ends_as_ever, a_worker_that_is_stopped_hands_its_sessions_on, a_machine_that_goes_with_two_workers_ends_nothing,
-         a_way_back_that_was_driven_is_not_driven_twice,
+         a_way_back_that_was_driven_is_not_driven_twice, who_finds_no_seat_is_told_once,
          what_does_not_fit_is_not_taken_up, the_next_is_given_what_the_last_had_not_taken, who_cannot_says_so_and_the_next_is_asked,
          a_session_of_which_workers_die_ends_few_of_them, who_lies_about_what_it_keeps_is_cut_off]
 

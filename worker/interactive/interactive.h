@@ -142,6 +142,15 @@ struct interactive_ticks {
 uint32_t interactive_ticks(struct interactive *pool, const struct seat *seat,
                            struct interactive_ticks out[DEADLINE_TIERS_MAX]);
 
+/* State of a seat that another pool has to know, beside its log and its wish, so that its session
+ * goes on there as it did here. */
+struct interactive_standing {
+    bool kept; /* else there is no log, or one that does not grow any more */
+    bool paused;
+    uint32_t turns; /* ways back so far */
+    struct action action;
+};
+
 struct interactive_wish {
     uint32_t scenario; /* of the suite */
     uint64_t seed;
@@ -154,6 +163,9 @@ struct interactive_wish {
     struct seat *instead; /* the holder's, which is left once this one is there; NULL: none */
     const char *resume;   /* name of a kept session, which goes on; NULL: a new drive. Scenario and
                              seed are those of its log then */
+    /* As the session to be taken up stood in another pool, which may be about to let go of it: that
+     * is waited for, for a second, and the log has to have all of its ways back. NULL: in none. */
+    const struct interactive_standing *behind;
     const char *tenant;   /* whose the session is, who alone takes it up; "" or NULL: nobody's */
 };
 
@@ -176,14 +188,6 @@ const char *interactive_name(const struct seat *seat);
 uint32_t interactive_scenario_of(const struct seat *seat);
 uint64_t interactive_seed_of(const struct seat *seat);
 
-/* State of a seat that another pool has to know, beside its log and its wish, so that its session
- * goes on there as it did here. */
-struct interactive_standing {
-    bool kept; /* else there is no log, or one that does not grow any more */
-    bool paused;
-    uint32_t turns; /* ways back so far */
-    struct action action;
-};
 struct interactive_standing interactive_standing(const struct seat *seat);
 
 /* Tells what ego is to do from the next tick on. */

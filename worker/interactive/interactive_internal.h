@@ -88,8 +88,8 @@ struct interactive_kept {
     struct drive_log_head head;
     struct drive_log *log; /* NULL: none, or a session has it */
 };
-/* Reads and checks the whole file, which takes time: no lock is held. BUSY, NOT_FOUND, BAD_INPUT.
- */
+/* Reads and checks the whole file, which takes time: no lock is held. Waits until the pool behind
+ * which it comes lets go of it, for a second. BUSY, NOT_FOUND, BAD_INPUT. */
 enum status interactive_open_kept(const struct interactive *pool,
                                   const struct interactive_wish *wish, struct interactive_kept *out,
                                   struct error *error);
