@@ -601,6 +601,8 @@ void talk_message(void *context, const char *text, size_t bytes)
     struct talk *talk = context;
     struct error error;
     json_t *message = NULL;
+    /* It was said by now that this session has begun: nobody takes up the one before any more. */
+    interactive_settle(talk->seat);
     enum status status = json_read_text(name, text, bytes, &message, &error);
     const struct json_cursor root = json_cursor_root(name, message);
     THEN(status, obey(talk, &root, &error));

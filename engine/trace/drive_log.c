@@ -174,11 +174,10 @@ static enum status claim(const struct drive_log *log, struct error *error)
     struct stat status;
     bool locked = flock(log->fd, LOCK_EX | LOCK_NB) == 0;
     if (!locked && errno != ESTALE) {
-        return errno == EWOULDBLOCK
-                   ? error_set(error, STATUS_BUSY, "%s: somebody goes on with this drive",
-                               log->path)
-                   : error_set(error, STATUS_IO, "%s: cannot be locked: %s", log->path,
-                               strerror(errno));
+        return errno == EWOULDBLOCK ? error_set(error, STATUS_BUSY,
+                                                "%s: somebody goes on with this drive", log->path)
+                                    : error_set(error, STATUS_IO, "%s: cannot be locked: %s",
+                                                log->path, strerror(errno));
     }
     if (!locked || fstat(log->fd, &status) != 0 || status.st_nlink == 0) {
         return error_set(error, STATUS_NOT_FOUND, "%s: was removed as it was opened", log->path);

@@ -76,8 +76,8 @@ static bool remove_idle(int directory, const char *name)
     if (fd < 0) {
         return errno == ENOENT;
     }
-    bool gone = flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-                (unlinkat(directory, name, 0) == 0 || errno == ENOENT);
+    bool gone =
+        flock(fd, LOCK_EX | LOCK_NB) == 0 && (unlinkat(directory, name, 0) == 0 || errno == ENOENT);
     close(fd);
     return gone;
 }

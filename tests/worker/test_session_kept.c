@@ -42,6 +42,11 @@ static void make_free(char *path)
     unlink(path);
 }
 
+static void forget(struct session *session)
+{
+    drive_log_remove(session_release(session));
+}
+
 enum world_of { OBJECT = 0, BY_AGENTS, BY_MAP };
 
 static struct swerve_env *open_long_env(enum world_of world_of)
@@ -170,18 +175,18 @@ static void take_up(enum world_of world)
     EXPECT_OK(session_back(session, 25, false, &error), error); /* behind what was taken up */
     EXPECT_OK(session_back(again, 25, false, &error), error);
     end_alike(session, again, key + 7, world);
-    session_forget(again);
+    forget(again);
     EXPECT(access(copy, F_OK) != 0);
 
     again = resume(elsewhere, torn, key); /* the tick that was being written is missing */
     EXPECT_INT(session_tick(again) + session_returning(again), 46);
-    session_forget(again);
+    forget(again);
     EXPECT_INT(drive_log_open(damaged, &head, &log, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "expected an entry of a drive's log with its digest");
     EXPECT_CONTAINS(error.text, damaged);
     EXPECT_CONTAINS(error.text, "byte ");
     unlink(damaged);
-    session_forget(session);
+    forget(session);
     swerve_env_close(env);
     swerve_env_close(elsewhere);
 }
@@ -223,8 +228,8 @@ static void where_frames_move_agents_all_is_driven_again(void)
     EXPECT_INT(memcmp(theirs->agents, mine->agents, mine->agent_count * sizeof mine->agents[0]), 0);
     EXPECT_INT(memcmp(session_cameras(again), session_cameras(session), SWERVE_ENV_CAMERA_BYTES),
                0);
-    session_forget(session);
-    session_forget(again);
+    forget(session);
+    forget(again);
     swerve_env_close(env);
     swerve_env_close(elsewhere);
 }

@@ -455,6 +455,14 @@ static enum status wait_until_back(struct seat *seat, struct error *error)
     return status;
 }
 
+void interactive_settle(struct seat *seat)
+{
+    if (seat != NULL) {
+        drive_log_remove(seat->before);
+        seat->before = NULL;
+    }
+}
+
 /* Drives what is left of the way to where a session stands, and tells the listener what is there:
  * from then on the seat `instead` (NULL: none) is no more. */
 static enum status arrive(struct seat *seat, struct seat *instead, struct error *error)
@@ -462,12 +470,13 @@ static enum status arrive(struct seat *seat, struct seat *instead, struct error 
     struct interactive *pool = seat->pool;
     struct interactive_frame frame = {.tier = "", .model = "", .paused = true};
     TRY(wait_until_back(seat, error));
+    interactive_settle(instead);
     pthread_mutex_lock(&pool->world_lock);
     if (instead != NULL) {
         pthread_mutex_lock(&pool->lock);
         pool->seats[instead->place] = NULL;
         pthread_mutex_unlock(&pool->lock);
-        session_forget(instead->session);
+        seat->before = session_release(instead->session);
         free(instead);
     }
     seat->turns = session_turns(seat->session);
@@ -564,6 +573,7 @@ void interactive_leave(struct seat *seat)
     }
     pthread_mutex_unlock(&pool->lock);
     session_destroy(seat->session);
+    drive_log_close(seat->before);
     free(seat);
     pthread_mutex_unlock(&pool->world_lock);
 }

@@ -166,7 +166,7 @@ struct interactive_wish {
     /* As the session to be taken up stood in another pool, which may be about to let go of it: that
      * is waited for, for a second, and the log has to have all of its ways back. NULL: in none. */
     const struct interactive_standing *behind;
-    const char *tenant;   /* whose the session is, who alone takes it up; "" or NULL: nobody's */
+    const char *tenant; /* whose the session is, who alone takes it up; "" or NULL: nobody's */
 };
 
 enum { INTERACTIVE_NAME_BYTES = 33, INTERACTIVE_KEPT_MAX = 1000 };
@@ -178,11 +178,15 @@ enum { INTERACTIVE_NAME_BYTES = 33, INTERACTIVE_KEPT_MAX = 1000 };
 enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
                             const struct interactive_listener *listener, struct seat **out,
                             struct error *error);
+/* Removes what is kept of the session `instead` of whose this seat is. Until then another pool
+ * could take that one up, as long as nobody knows of this one. Accepts NULL. */
+void interactive_settle(struct seat *seat);
 void interactive_leave(struct seat *seat); /* accepts NULL; the listener is called no more */
 /* Sessions that one pool keeps go on in another with the same text, a terminated hash of all that
  * their bits depend on but for scenarios; where it sees the folder. "": the pool keeps none. */
 void interactive_kin(const struct interactive *pool, char out[SHA256_HEX_BYTES]);
-/* Name under which its session is kept, until another takes its place; "": it is not. */
+/* Name under which its session is kept, until another has its place and is settled; "": it is not.
+ */
 const char *interactive_name(const struct seat *seat);
 /* Its drive's. */
 uint32_t interactive_scenario_of(const struct seat *seat);

@@ -30,9 +30,10 @@ struct seat {
     int64_t period_ns, limit_ns;
     uint32_t least; /* tier */
     bool paused;
-    bool unkept;         /* its log has what it may, and nothing more is kept */
-    uint32_t turns;      /* as session_turns(); the holder's */
-    bool leaving;        /* another is about to take its place: meanwhile it stands still */
+    struct drive_log *before; /* of the session whose seat it took; NULL: none, or forgotten */
+    bool unkept;              /* its log has what it may, and nothing more is kept */
+    uint32_t turns;           /* as session_turns(); the holder's */
+    bool leaving;             /* another is about to take its place: meanwhile it stands still */
     bool returning;      /* its session goes back, and whoever told it to waits: it is paused */
     int64_t patience_ns; /* moment from which its next tick back no longer waits for room */
     enum status return_status; /* of what came of it .. */

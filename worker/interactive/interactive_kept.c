@@ -181,7 +181,8 @@ enum status interactive_open_kept(const struct interactive *pool,
     int64_t end_ns = clock_monotonic_ns() + (wish->behind != NULL ? LET_GO_NS : 0);
     TRY(path_of(pool, wish->tenant, wish->resume, out->path, error));
     enum status status = drive_log_open(out->path, &out->head, &out->log, error);
-    while (status == STATUS_BUSY && clock_monotonic_ns() < end_ns) { /* nothing is read until then */
+    while (status == STATUS_BUSY &&
+           clock_monotonic_ns() < end_ns) { /* nothing is read until then */
         nanosleep(&pause, NULL);
         status = drive_log_open(out->path, &out->head, &out->log, error);
     }
