@@ -398,8 +398,8 @@ static enum status accept(struct complete_call *call, const struct lease_job *jo
                                    completion->job_id, &successor, &end.escalated_job, error);
     }
     if (status == STATUS_OK && completion->kind == COMPLETION_RELEASED) {
-        status = lease_handed_back(call->tally.db, completion->job_id, completion->epoch,
-                                   job->suite, job->pool, error);
+        status = lease_handed_back(call->store, call->tally.db, completion->job_id,
+                                   completion->epoch, job->suite, job->pool, error);
     }
     THEN(status, end_job(call, job, completion, &end, error));
     if (status == STATUS_OK) {
