@@ -310,21 +310,6 @@ static enum status read_waiting(struct db *db, int64_t pool, struct handback_loo
     return STATUS_OK;
 }
 
-static enum status count_waiting(struct db *db, struct handback_look *look, struct error *error)
-{
-    for (uint32_t i = 0; i < look->count; i++) {
-        struct query query = query_begin(db, STATEMENT_WAITING_JOBS);
-        query_int(&query, look->pool);
-        query_int(&query, look->rows[i].suite);
-        query_int(&query, LEASE_WORKERS_MAX);
-        if (query_row(&query)) {
-            look->rows[i].jobs = query_take_int(&query);
-        }
-        TRY(query_end(&query, error));
-    }
-    return STATUS_OK;
-}
-
 /* The pool's entry, or the one that was looked at longest ago. */
 static struct handback_look *find_look(struct sql_store *store, int64_t pool)
 {
@@ -349,15 +334,14 @@ static enum status look_at(struct sql_store *store, struct db *db, int64_t pool,
     if (look->at_ns != 0 && now_ns - look->at_ns < HANDBACK_LOOK_NS) {
         return STATUS_OK;
     }
-    const struct handback_look before = *look;
+    struct handback_look now = {.pool = pool, .at_ns = now_ns};
     pthread_mutex_lock(&store->mutex);
     const int64_t ready_ns = store->ready_ns;
     pthread_mutex_unlock(&store->mutex);
-    *look = (struct handback_look){.pool = pool, .at_ns = now_ns};
-    TRY(read_waiting(db, pool, look, error));
-    TRY(count_waiting(db, look, error));
-    const int64_t age_ns = ready_ns > before.at_ns && ready_ns < now_ns ? now_ns - ready_ns : 0;
-    handback_keep_since(look, &before, claim_time_ns(store) - age_ns);
+    TRY(read_waiting(db, pool, &now, error)); /* not OK: the look before stays */
+    const int64_t age_ns = ready_ns > look->at_ns && ready_ns < now_ns ? now_ns - ready_ns : 0;
+    handback_keep(&now, look, claim_time_ns(store) - age_ns);
+    *look = now;
     return STATUS_OK;
 }
 
@@ -388,12 +372,58 @@ static enum status read_held(const struct heartbeat_call *call, struct db *db, i
         job->of_class = (enum suite_class)query_take_int(&query);
         job->claimed_ns = query_take_int(&query);
         job->ticks = query_take_int(&query);
-        job->ticks_planned = query_take_int(&query);
         job->times = query_take_int(&query);
         job->asked = query_take_int(&query) > 0;
         *count += reported(call, job) >= 0;
     }
     return query_end(&query, error);
+}
+
+/* Counts what waits above the worker's jobs, once a look. *any: something does. */
+static enum status count_waiting(struct sql_store *store, struct db *db, struct handback_look *look,
+                                 uint32_t held, bool *any, struct error *error)
+{
+    *any = false;
+    for (uint32_t i = 0; i < look->count; i++) {
+        struct handback_waiting *row = &look->rows[i];
+        bool above = handback_concerns(row, store->beats, held);
+        *any |= above;
+        if (row->counted || !above) {
+            continue;
+        }
+        struct query query = query_begin(db, STATEMENT_WAITING_JOBS);
+        query_int(&query, look->pool);
+        query_int(&query, row->suite);
+        query_int(&query, row->asked + HANDBACK_JOBS_MAX);
+        int64_t waiting = 0;
+        int64_t going = 0;
+        if (query_row(&query)) {
+            waiting = query_take_int(&query);
+            going = query_take_int(&query);
+        }
+        TRY(query_end(&query, error));
+        handback_count(row, waiting, going);
+    }
+    return STATUS_OK;
+}
+
+/* Planned ticks of those jobs that may make way now. */
+static enum status read_ticks(struct sql_store *store, struct db *db, struct handback_look *look,
+                              uint32_t held, int64_t now_ns, struct error *error)
+{
+    for (uint32_t i = 0; i < held; i++) {
+        struct handback_job *job = &store->beats[i];
+        if (!handback_could(look, job, now_ns)) {
+            continue;
+        }
+        struct query query = query_begin(db, STATEMENT_HELD_TICKS);
+        query_int(&query, job->id);
+        if (query_row(&query)) {
+            job->ticks_planned = query_take_int(&query);
+        }
+        TRY(query_end(&query, error));
+    }
+    return STATUS_OK;
 }
 
 static enum status find_worker(struct db *db, struct lease *lease, struct error *error)
@@ -427,10 +457,15 @@ static enum status ask_back(struct heartbeat_call *call, struct db *db, struct l
         return STATUS_OK;
     }
     TRY(read_held(call, db, lease->row, &count, error));
-    if (!handback_concerns(look, store->beats, count)) {
+    const int64_t now_ns = claim_time_ns(store);
+    bool any = false;
+    TRY(count_waiting(store, db, look, count, &any, error));
+    if (!any) {
         return STATUS_OK;
     }
-    handback_choose(look, store->beats, count, claim_time_ns(store));
+    TRY(read_ticks(store, db, look, count, now_ns, error));
+    /* Should the transaction be undone, what is asked for here counts until it has helped. */
+    handback_choose(look, store->beats, count, now_ns);
     for (uint32_t i = 0; i < count; i++) {
         const struct handback_job *job = &store->beats[i];
         if (job->for_suite != 0) {

@@ -221,19 +221,20 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_WAITING_SUITE_NEXT] =
         "SELECT j.suite, u.class, u.tenant FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite < ?2 ORDER BY j.suite DESC LIMIT 1",
-    /* Those for which nobody was asked yet to make way; an attempt that was asked for and goes on stands for one. */
+    /* And attempts that were asked to make way for them, and go on. */
     [STATEMENT_WAITING_JOBS] =
         "SELECT (SELECT COUNT(*) FROM (SELECT id FROM jobs"
-        " WHERE state = 0 AND due_ns = 0 AND pool = ?1 AND suite = ?2 LIMIT ?3) n)"
-        " - (SELECT COUNT(*) FROM hand_backs h CROSS JOIN jobs j ON j.id = h.job"
+        " WHERE state = 0 AND due_ns = 0 AND pool = ?1 AND suite = ?2 LIMIT ?3) n),"
+        " (SELECT COUNT(*) FROM hand_backs h CROSS JOIN jobs j ON j.id = h.job"
         " WHERE h.returned = 0 AND h.for_suite = ?2 AND j.state = 1 AND j.epoch = h.epoch)",
     [STATEMENT_HELD_OF_WORKER] =
-        "SELECT j.id, j.epoch, u.tenant, u.class, j.claimed_ns, j.progress_ticks, COALESCE(x.ticks, 0),"
+        "SELECT j.id, j.epoch, u.tenant, u.class, j.claimed_ns, j.progress_ticks,"
         " (SELECT COUNT(*) FROM hand_backs h WHERE h.job = j.id AND h.epoch < j.epoch),"
         " (SELECT COUNT(*) FROM hand_backs h WHERE h.job = j.id AND h.epoch = j.epoch)"
-        " FROM jobs j CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN suites u ON u.id = j.suite"
-        " LEFT JOIN scenarios x ON x.id = s.scenario"
+        " FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
         " WHERE j.state = 1 AND j.worker = ?1 AND j.shadow IS NULL ORDER BY j.id LIMIT ?2",
+    /* They stand behind the scenario's body, so that they are read of single jobs. */
+    [STATEMENT_HELD_TICKS] = "SELECT x.ticks FROM job_specs s CROSS JOIN scenarios x ON x.id = s.scenario WHERE s.job = ?1",
     [STATEMENT_HAND_BACK_ASK] = "INSERT INTO hand_backs (job, epoch, for_suite) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
     [STATEMENT_HAND_BACK_FIND] = "SELECT for_suite FROM hand_backs WHERE job = ?1 AND epoch = ?2 AND returned = 0",
     [STATEMENT_HAND_BACK_DONE] = "UPDATE hand_backs SET returned = 1 WHERE job = ?1 AND epoch = ?2",

@@ -5,8 +5,7 @@
 
 #include <stdlib.h>
 
-void handback_keep_since(struct handback_look *now, const struct handback_look *before,
-                         int64_t began_ns)
+void handback_keep(struct handback_look *now, const struct handback_look *before, int64_t began_ns)
 {
     for (uint32_t i = 0; i < now->count; i++) {
         struct handback_waiting *row = &now->rows[i];
@@ -16,6 +15,10 @@ void handback_keep_since(struct handback_look *now, const struct handback_look *
             if (was->tenant == row->tenant && was->of_class == row->of_class &&
                 was->since_ns < row->since_ns) {
                 row->since_ns = was->since_ns;
+            }
+            if (was->suite == row->suite) {
+                row->waiting = was->waiting;
+                row->asked = was->asked;
             }
         }
     }
@@ -27,16 +30,23 @@ static bool is_above(const struct handback_waiting *row, const struct handback_j
            suite_class_rank(row->of_class) < suite_class_rank(job->of_class);
 }
 
-bool handback_concerns(const struct handback_look *look, const struct handback_job *jobs,
+bool handback_concerns(const struct handback_waiting *row, const struct handback_job *jobs,
                        uint32_t count)
 {
     bool found = false;
-    for (uint32_t i = 0; i < look->count && !found; i++) {
-        for (uint32_t k = 0; k < count && !found; k++) {
-            found = is_above(&look->rows[i], &jobs[k]);
-        }
+    for (uint32_t k = 0; k < count && !found; k++) {
+        found = is_above(row, &jobs[k]);
     }
     return found;
+}
+
+void handback_count(struct handback_waiting *row, int64_t waiting, int64_t going)
+{
+    int64_t helped = row->waiting > waiting ? row->waiting - waiting : 0;
+    int64_t asked = row->asked > helped ? row->asked - helped : 0;
+    row->asked = asked > going ? asked : going; /* those of another process, or an opening before */
+    row->waiting = waiting;
+    row->counted = true;
 }
 
 /* Lower classes first, then what has the least to lose, then what was claimed last. */
@@ -69,8 +79,8 @@ static struct handback_waiting *row_for(struct handback_look *look, const struct
     struct handback_waiting *best = NULL;
     for (uint32_t i = 0; i < look->count; i++) {
         struct handback_waiting *row = &look->rows[i];
-        bool due = row->jobs > 0 && is_above(row, job) && job->claimed_ns < row->since_ns &&
-                   now_ns - row->since_ns >= HANDBACK_IDLE_NS;
+        bool due = row->counted && row->asked < row->waiting && is_above(row, job) &&
+                   job->claimed_ns < row->since_ns && now_ns - row->since_ns >= HANDBACK_IDLE_NS;
         int higher = due && best != NULL
                          ? suite_class_rank(best->of_class) - suite_class_rank(row->of_class)
                          : 0;
@@ -81,6 +91,11 @@ static struct handback_waiting *row_for(struct handback_look *look, const struct
     return best;
 }
 
+bool handback_could(struct handback_look *look, const struct handback_job *job, int64_t now_ns)
+{
+    return !job->asked && job->times < HANDBACK_TIMES_MAX && row_for(look, job, now_ns) != NULL;
+}
+
 void handback_choose(struct handback_look *look, struct handback_job *jobs, uint32_t count,
                      int64_t now_ns)
 {
@@ -89,7 +104,7 @@ void handback_choose(struct handback_look *look, struct handback_job *jobs, uint
         struct handback_waiting *row =
             jobs[i].asked || goes_on(&jobs[i]) ? NULL : row_for(look, &jobs[i], now_ns);
         if (row != NULL) {
-            row->jobs--;
+            row->asked++;
             jobs[i].for_suite = row->suite;
         }
     }

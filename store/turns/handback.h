@@ -21,6 +21,7 @@ enum {
     HANDBACK_TIMES_MAX = 3,
     HANDBACK_LAST_PART = 8,    /* an eighth */
     HANDBACK_SUITES_MAX = 128, /* suites of a pool that are looked at, the newest */
+    HANDBACK_JOBS_MAX = 256,   /* jobs of one that are counted, beyond those that were asked for */
 };
 #define HANDBACK_IDLE_NS (100 * NS_PER_MS) /* that a job waits for an idle worker first */
 #define HANDBACK_LOOK_NS (200 * NS_PER_MS) /* between two looks at what waits in a pool */
@@ -30,7 +31,9 @@ struct handback_waiting {
     int64_t suite;
     int64_t tenant; /* 0: nobody's */
     enum suite_class of_class;
-    int64_t jobs;     /* that nobody was asked to make way for yet */
+    bool counted;    /* in this look */
+    int64_t waiting; /* jobs, as counted last */
+    int64_t asked;   /* attempts that were asked to make way, of which none has been seen to help */
     int64_t since_ns; /* wall clock; since when its tenant has had waiting jobs of its class */
 };
 
@@ -58,22 +61,30 @@ struct handback_job {
     enum suite_class of_class;
     int64_t claimed_ns;    /* wall clock; 0: not known */
     int64_t ticks;         /* driven, as its worker said last */
-    int64_t ticks_planned; /* 0: not known */
+    int64_t ticks_planned; /* 0: not known; read where handback_could() says so */
     int64_t times;         /* that it was asked for, this attempt apart */
     bool asked;            /* for this attempt, too */
     int64_t for_suite;     /* set: for whose job it makes way; 0: it goes on */
 };
 
-/* Takes over, into a new look at a pool, since when each row's class has waited: as the look before
- * says, or since began_ns where it had none of that class and tenant. */
-void handback_keep_since(struct handback_look *now, const struct handback_look *before,
-                         int64_t began_ns);
+/* Takes over, into a new look at a pool, how many of a suite's jobs waited and how many attempts
+ * were asked for them, and since when each row's class has waited: as the look before says, or
+ * since began_ns where it had none of that class and tenant. */
+void handback_keep(struct handback_look *now, const struct handback_look *before, int64_t began_ns);
 
-/* Whether any class that waits there is above one of the jobs. */
-bool handback_concerns(const struct handback_look *look, const struct handback_job *jobs,
+/* Whether the row's class is above that of one of the jobs, of the same tenant. */
+bool handback_concerns(const struct handback_waiting *row, const struct handback_job *jobs,
                        uint32_t count);
 
-/* Sets for_suite of the jobs that make way now, and takes them off what waits; jobs that were asked
+/* Notes a count of a row's jobs, and of attempts that were asked to make way for them and still go
+ * on. Each job that waits no more takes one off those that were asked; a slot that was freed for
+ * it and took another job frees no second one. */
+void handback_count(struct handback_waiting *row, int64_t waiting, int64_t going);
+
+/* Whether the job may make way now, if its end is not near. */
+bool handback_could(struct handback_look *look, const struct handback_job *job, int64_t now_ns);
+
+/* Sets for_suite of the jobs that make way now, and counts them as asked; jobs that were asked
  * for before stay so. now_ns: the wall clock. The jobs are brought into another order. */
 void handback_choose(struct handback_look *look, struct handback_job *jobs, uint32_t count,
                      int64_t now_ns);

@@ -352,7 +352,9 @@ static void make_look(struct bench *bench, struct handback_look *look)
             .suite = 1 + (int64_t)i,
             .tenant = (int64_t)draw(bench, 2),
             .of_class = draw(bench, 2) == 0 ? SUITE_INTERACTIVE : SUITE_REGRESSION,
-            .jobs = (int64_t)draw(bench, 5) - 1, /* more may have been asked for than wait now */
+            .counted = draw(bench, 8) > 0,
+            .waiting = (int64_t)draw(bench, 5),
+            .asked = (int64_t)draw(bench, 3), /* more may have been asked for than wait now */
             .since_ns = (NOW_S - (int64_t)draw(bench, 20)) * NS_PER_S};
     }
 }
@@ -406,11 +408,13 @@ static void who_makes_way_has_the_least_to_lose(void)
             }
         }
         for (uint32_t r = 0; r < look.count; r++) {
-            EXPECT_INT(look.rows[r].jobs, before.rows[r].jobs - taken[r]);
-            EXPECT(taken[r] == 0 || look.rows[r].jobs >= 0);
+            const struct handback_waiting *row = &look.rows[r];
+            EXPECT_INT(row->asked, before.rows[r].asked + taken[r]);
+            EXPECT(taken[r] == 0 || (row->counted && row->asked <= row->waiting));
             for (int i = 0; i < HELD; i++) {
                 bool idle = jobs[i].for_suite == 0 && may_yield(&before.rows[r], &jobs[i]);
-                EXPECT(!idle || look.rows[r].jobs <= 0);
+                EXPECT(!idle || !row->counted || row->asked >= row->waiting);
+                EXPECT(!idle || !handback_could(&look, &jobs[i], NOW_S * NS_PER_S));
                 for (int k = 0; idle && k < HELD; k++) {
                     bool dearer =
                         jobs[k].for_suite == 1 + (int64_t)r &&
@@ -431,17 +435,46 @@ static void a_class_waits_since_its_first_suite_came(void)
     struct handback_look now = {.count = 2,
                                 .rows = {{.suite = 1, .of_class = SUITE_INTERACTIVE},
                                          {.suite = 2, .of_class = SUITE_REGRESSION}}};
-    handback_keep_since(&now, &before, 50);
+    handback_keep(&now, &before, 50);
     EXPECT(now.rows[0].since_ns == 50 && now.rows[1].since_ns == 50);
     before = now;
     now.rows[0].suite = 3; /* another of the class in its place */
     now.rows[1].tenant = 1;
-    handback_keep_since(&now, &before, 60);
+    handback_keep(&now, &before, 60);
     EXPECT_INT(now.rows[0].since_ns, 50);
     EXPECT_INT(now.rows[1].since_ns, 60);
     before = (struct handback_look){.count = 0};
-    handback_keep_since(&now, &before, 70);
+    handback_keep(&now, &before, 70);
     EXPECT(now.rows[0].since_ns == 70 && now.rows[1].since_ns == 70);
+}
+
+/* Goal: one job for one. What was asked for counts until a job less waits, however often is looked,
+ * and whatever became of the slot; what another process asked for counts too. */
+static void a_slot_that_did_not_help_frees_no_second_one(void)
+{
+    struct handback_look before = {
+        .count = 1, .rows = {{.suite = 4, .of_class = SUITE_INTERACTIVE, .since_ns = 1}}};
+    struct handback_look now = before;
+    struct handback_job job = {.id = 1, .of_class = SUITE_MINING, .claimed_ns = 0};
+    handback_count(&now.rows[0], 1, 0);
+    EXPECT(handback_could(&now, &job, NS_PER_S));
+    handback_choose(&now, &job, 1, NS_PER_S);
+    EXPECT_INT(job.for_suite, 4);
+    for (int64_t id = 2; id < 6; id++) { /* the attempt was handed back, and the job waits */
+        const struct handback_look was = now;
+        now = before;
+        handback_keep(&now, &was, 1);
+        handback_count(&now.rows[0], 1, 0);
+        job = (struct handback_job){.id = id, .of_class = SUITE_MINING};
+        handback_choose(&now, &job, 1, NS_PER_S);
+        EXPECT_INT(job.for_suite, 0);
+    }
+    handback_count(&now.rows[0], 3, 0);
+    handback_count(&now.rows[0], 2, 0); /* one of three was claimed */
+    EXPECT_INT(now.rows[0].asked, 0);
+    handback_count(&now.rows[0], 2, 2);
+    EXPECT_INT(now.rows[0].asked, 2);
+    EXPECT(!handback_could(&now, &job, NS_PER_S));
 }
 
 int main(void)
@@ -450,5 +483,6 @@ int main(void)
                     TEST(limits_hold_tenants_up), TEST(classes_share_and_wait_boundedly),
                     TEST(news_are_heard_within_a_share), TEST(without_tenants_nothing_changes),
                     TEST(who_makes_way_has_the_least_to_lose),
-                    TEST(a_class_waits_since_its_first_suite_came));
+                    TEST(a_class_waits_since_its_first_suite_came),
+                    TEST(a_slot_that_did_not_help_frees_no_second_one));
 }

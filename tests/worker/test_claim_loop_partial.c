@@ -16,6 +16,7 @@
 #include "tests/worker/shop.h"
 #include "worker/run/checkpoint.h"
 #include "worker/run/claim_loop.h"
+#include "worker/run/lease_keeper.h"
 
 #include <math.h>
 
@@ -660,11 +661,54 @@ static void no_log_is_kept_for_a_store_that_refuses(void)
     checkpoint_destroy(rollout.checkpoint);
 }
 
+/* ---- stops ---- */
+
+enum { LISTED = 7 };
+
+static enum status listing_heartbeat(struct store *store, const struct store_worker *worker,
+                                     const struct store_progress *progress, uint32_t count,
+                                     int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                                     struct error *error)
+{
+    (void)store, (void)worker, (void)progress, (void)error;
+    cancelled[0] = LISTED;
+    *cancelled_count = count > 0;
+    *ttl_ms = 200;
+    return STATUS_OK;
+}
+
+/* Goal: a list of jobs to stop is about the attempts that were reported to it, the earliest of two
+ * at a job, so that one that began since goes on. */
+static void a_list_stops_the_attempts_that_it_heard_of(void)
+{
+    const struct store_progress sent[] = {{.job_id = LISTED, .epoch = 5},
+                                          {.job_id = LISTED + 1, .epoch = 1},
+                                          {.job_id = LISTED, .epoch = 4}};
+    static const int64_t epochs[] = {0, 5, 5, 4};
+    for (uint32_t count = 1; count <= 3; count++) {
+        struct store_ops ops = {.name = "listing", .heartbeat = listing_heartbeat};
+        struct store listing = {.ops = &ops};
+        const struct store_worker worker = {.worker_id = "worker", .pool = "bulk"};
+        struct lease_keeper *keeper = NULL;
+        struct lease_keeper_stop stop = {0};
+        struct error error;
+        EXPECT_OK(
+            lease_keeper_start(&listing, &worker, 60000, clock_system(), NULL, &keeper, &error),
+            error);
+        lease_keeper_report(keeper, sent, count);
+        while (lease_keeper_stopped(keeper, &stop, 1) == 0) {
+            nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+        }
+        lease_keeper_stop(keeper);
+        EXPECT(stop.job_id == LISTED && stop.epoch == epochs[count]);
+    }
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(a_main_line_goes_on_where_it_was),
-                    TEST(what_a_worker_finished_outlives_it), TEST(so_do_branches_that_run_alone),
-                    TEST(what_has_vanished_is_driven_again),
-                    TEST(what_cannot_be_the_jobs_is_driven_anew),
-                    TEST(no_log_is_kept_for_a_store_that_refuses));
+    return TEST_RUN(
+        TEST(a_main_line_goes_on_where_it_was), TEST(what_a_worker_finished_outlives_it),
+        TEST(so_do_branches_that_run_alone), TEST(what_has_vanished_is_driven_again),
+        TEST(what_cannot_be_the_jobs_is_driven_anew), TEST(no_log_is_kept_for_a_store_that_refuses),
+        TEST(a_list_stops_the_attempts_that_it_heard_of));
 }

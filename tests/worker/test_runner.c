@@ -237,6 +237,91 @@ static void a_higher_class_has_its_slot_at_once(void)
     }
 }
 
+/* ---- classes and wide fans ---- */
+
+enum { FAN_TICK = 12, FAN_HORIZON = 16 };
+
+static void make_fan(struct jobs_scenario *s, const char *name, uint32_t branches)
+{
+    jobs_scenario_init(s, name, FAN_HORIZON);
+    jobs_clear_lane(s);
+    for (uint32_t i = 0; i < branches; i++) {
+        jobs_branch(s, FAN_TICK, INTERVENE_EGO_BRAKE)->decel_mps2 = 0.02 * i;
+    }
+    jobs_prepared(s);
+}
+
+/* `below` jobs of `low`, mined, for so many ticks; then as many as slots of `high`, each class
+ * above the last. */
+static void drive_ranks(uint32_t slots, const struct jobs_scenario *low, uint32_t below,
+                        uint32_t ticks, const struct jobs_scenario *high, uint32_t ranks)
+{
+    static const enum suite_class classes[] = {SUITE_REGRESSION, SUITE_INTERACTIVE};
+    struct job_run *jobs[3 * 8];
+    uint32_t count = 0;
+    struct runner *runner = jobs_runner(&world_dummy_ops, GOOD, slots, false);
+    struct job_run *low_alone = jobs_run_one(&world_dummy_ops, GOOD, low, 0, 16, false, NULL);
+    struct job_run *high_alone = jobs_run_one(&world_dummy_ops, GOOD, high, 0, 16, false, NULL);
+    for (; count < below; count++) {
+        jobs_add_class(runner, low, count, 0, SUITE_MINING);
+    }
+    for (uint32_t i = 0; i < ticks; i++) {
+        runner_tick(runner);
+    }
+    for (uint32_t rank = 2 - ranks; rank < 2; rank++) {
+        for (uint32_t i = 0; i < slots; i++, count++) {
+            jobs_add_class(runner, high, count, 0, classes[rank]);
+        }
+        runner_tick(runner);
+        runner_tick(runner);
+    }
+    jobs_run(runner, jobs, count);
+    runner_destroy(runner);
+    for (uint32_t i = 0; i < count; i++) {
+        jobs_expect_same(jobs[i], i < below ? low_alone : high_alone);
+        job_run_destroy(jobs[i]);
+    }
+    job_run_destroy(low_alone);
+    job_run_destroy(high_alone);
+}
+
+/* Goal: however many main lines of lower classes are parked, a wide fan of a higher one has its
+ * sessions, and every job ends with the bits that it has alone. */
+static void a_wide_fan_of_a_higher_class_has_sessions(void)
+{
+    static const uint32_t slot_counts[] = {1, 2, 4, 8};
+    struct jobs_scenario low, high;
+    make_fan(&low, "low", 0);
+    make_fan(&high, "high", 256);
+    for (size_t i = 0; i < sizeof slot_counts / sizeof *slot_counts; i++) {
+        for (uint32_t ranks = 1; ranks <= 2; ranks++) {
+            drive_ranks(slot_counts[i], &low, slot_counts[i], 4, &high, ranks);
+        }
+    }
+    jobs_scenario_finish(&low);
+    jobs_scenario_finish(&high);
+}
+
+/* Goal: where branches of a lower class fill the parking, main lines of a higher one that are to
+ * fork let them by instead of asking for ever. Method: every number of ticks after which they come
+ * finds another state of the fan. */
+static void a_full_parking_of_a_lower_class_is_let_by(void)
+{
+    struct jobs_scenario exact, more, high;
+    make_fan(&high, "high", 3);
+    make_fan(&more, "more", 70);
+    for (uint32_t slots = 1; slots <= 3; slots++) {
+        make_fan(&exact, "exact", 63 + slots); /* one goes on, and its last branch was parked */
+        for (uint32_t ticks = FAN_TICK - 1; ticks < FAN_TICK + 10; ticks++) {
+            drive_ranks(slots, &exact, 1 + slots / 2, ticks, &high, 1 + ticks % 2);
+            drive_ranks(slots, &more, 1 + slots / 2, ticks, &high, 1 + ticks % 2);
+        }
+        jobs_scenario_finish(&exact);
+    }
+    jobs_scenario_finish(&more);
+    jobs_scenario_finish(&high);
+}
+
 /* ---- what the world is told of parked branches ---- */
 
 /* In a tick: the states that the world was told of, in order, and how many of them went on. */
@@ -396,7 +481,11 @@ static void a_cancelled_job_leaves_the_others_alone(void)
     }
     struct runner_progress before[3];
     EXPECT_INT(runner_progress(runner, before, 3), 3);
-    runner_cancel(runner, 1);
+    runner_cancel(runner, 1, 2); /* a later attempt: there is none */
+    for (const struct job_run *job = runner_jobs(runner); job != NULL; job = job->next) {
+        EXPECT(!job->cancelled);
+    }
+    runner_cancel(runner, 1, 1);
     jobs_run(runner, jobs, 3);
     EXPECT(jobs[1]->cancelled);
     EXPECT(jobs[1]->finished_count < jobs[1]->rollout_count);
@@ -886,6 +975,8 @@ int main(int argc, char **argv)
     jobs_overlap = argc > 1 && strcmp(argv[1], "overlap") == 0;
     return TEST_RUN(TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
                     TEST(jobs_end_one_after_the_other), TEST(a_higher_class_has_its_slot_at_once),
+                    TEST(a_wide_fan_of_a_higher_class_has_sessions),
+                    TEST(a_full_parking_of_a_lower_class_is_let_by),
                     TEST(the_world_hears_which_branches_go_on_next), TEST(neighbours_do_not_matter),
                     TEST(branches_of_a_main_line_that_ends_early),
                     TEST(a_cancelled_job_leaves_the_others_alone),

@@ -315,16 +315,10 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
  * STATUS_TIMEOUT unless it has lasted too long. */
 static enum status note_offline(struct claim_loop *loop, enum status status, struct error *error)
 {
-    const struct claim_loop_config *config = loop->config;
-    int64_t now_ns = clock_now_ns(loop->clock);
-    if (status != STATUS_TIMEOUT || config->offline_limit_ms == 0) {
+    if (status != STATUS_TIMEOUT || loop->config->offline_limit_ms == 0) {
         return status;
     }
-    if (loop->offline_ns == 0) {
-        log_event(config->logger, LOG_ERROR, "the store is silent; going on without it: %s",
-                  error->text);
-        loop->offline_ns = now_ns;
-    }
+    claim_loop_fell_silent(loop, error);
     return STATUS_OK;
 }
 
@@ -354,10 +348,10 @@ static void tell_keeper(struct claim_loop *loop)
         return;
     }
     claim_loop_report_to_keeper(loop);
-    int64_t cancelled[LIMIT_CLAIM_JOBS];
-    uint32_t cancelled_count = lease_keeper_cancelled(loop->keeper, cancelled, LIMIT_CLAIM_JOBS);
-    for (uint32_t c = 0; c < cancelled_count; c++) {
-        claim_loop_give_up(loop, cancelled[c]);
+    struct lease_keeper_stop stops[LIMIT_CLAIM_JOBS];
+    uint32_t count = lease_keeper_stopped(loop->keeper, stops, LIMIT_CLAIM_JOBS);
+    for (uint32_t i = 0; i < count; i++) {
+        claim_loop_give_up(loop, stops[i].job_id, stops[i].epoch);
     }
 }
 

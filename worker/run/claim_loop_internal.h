@@ -128,9 +128,13 @@ enum status claim_loop_put_traces(struct claim_loop *loop, const struct job_run 
  * something over; with `all`, of every job. STATUS_TIMEOUT: the store is silent. */
 enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error *error);
 
-/* Hands over what is finished of a job that the store wants stopped, and stops it before its next
- * tick: it comes back as released. Where its result counts no more, nothing of it is taken. */
-void claim_loop_give_up(struct claim_loop *loop, int64_t job_id);
+/* Hands over what is finished of an attempt that the store wants stopped, and stops it before its
+ * next tick: it comes back as released. Where its result counts no more, nothing of it is taken.
+ * Once a store was silent, nothing more is handed over until it answers. */
+void claim_loop_give_up(struct claim_loop *loop, int64_t job_id, int64_t epoch);
+
+/* Notes a call that the store did not answer: what needs it waits until it does. */
+void claim_loop_fell_silent(struct claim_loop *loop, const struct error *error);
 
 /* Device time between checkpoints. */
 int64_t claim_loop_checkpoint_ns(const struct claim_loop_config *config);

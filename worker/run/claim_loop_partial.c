@@ -189,21 +189,25 @@ static void give_up_job(struct claim_loop *loop, struct runner *runner, struct j
 {
     struct error error;
     bool keeps = loop->offline_ns == 0 && !loop->keeps_nothing;
-    if (keeps && hand_over_job(loop, runner, job, true, &error) != STATUS_OK) {
+    enum status status = keeps ? hand_over_job(loop, runner, job, true, &error) : STATUS_OK;
+    if (status == STATUS_TIMEOUT) { /* the next job does not wait for it again */
+        claim_loop_fell_silent(loop, &error);
+    }
+    if (status != STATUS_OK) {
         log_event(loop->config->logger, LOG_WARNING,
                   "job %" PRId64 ": what is finished of it is lost: %s", job->lease.job_id,
                   error.text);
     }
-    runner_cancel(runner, job->lease.job_id);
+    runner_cancel(runner, job->lease.job_id, job->lease.epoch);
     loop->made_way = true;
 }
 
-void claim_loop_give_up(struct claim_loop *loop, int64_t job_id)
+void claim_loop_give_up(struct claim_loop *loop, int64_t job_id, int64_t epoch)
 {
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
         struct runner *runner = loop->cache.entries[i].open.runner;
         struct job_run *job = runner != NULL ? runner_jobs(runner) : NULL;
-        while (job != NULL && job->lease.job_id != job_id) {
+        while (job != NULL && (job->lease.job_id != job_id || job->lease.epoch != epoch)) {
             job = job->next;
         }
         if (job != NULL && !job->cancelled) {
@@ -211,7 +215,7 @@ void claim_loop_give_up(struct claim_loop *loop, int64_t job_id)
         }
     }
     for (struct claim_clip *clip = loop->clips; clip != NULL; clip = clip->next) {
-        bool is_it = clip->lease.job_id == job_id;
+        bool is_it = clip->lease.job_id == job_id && clip->lease.epoch == epoch;
         clip->cancelled = clip->cancelled || is_it;
         loop->made_way = loop->made_way || is_it;
     }

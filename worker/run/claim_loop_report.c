@@ -478,6 +478,15 @@ static struct store_progress progress_of(const struct job_completion *completion
                                    .ticks = ticks};
 }
 
+void claim_loop_fell_silent(struct claim_loop *loop, const struct error *error)
+{
+    if (loop->offline_ns == 0) {
+        log_event(loop->config->logger, LOG_ERROR, "the store is silent; going on without it: %s",
+                  error->text);
+        loop->offline_ns = clock_now_ns(loop->clock);
+    }
+}
+
 void claim_loop_report_to_keeper(struct claim_loop *loop)
 {
     loop->reported_ns = clock_now_ns(loop->clock);

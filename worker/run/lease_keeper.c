@@ -33,8 +33,8 @@ struct lease_keeper {
     int64_t ttl_ms;
     struct store_progress progress[LIMIT_CLAIM_JOBS];
     uint32_t progress_count;
-    int64_t cancelled[LIMIT_CLAIM_JOBS];
-    uint32_t cancelled_count;
+    struct lease_keeper_stop stops[LIMIT_CLAIM_JOBS];
+    uint32_t stop_count;
     char watched[LIMIT_SPEC_BYTES]; /* "": nothing */
     uint64_t watches;               /* calls of lease_keeper_watch: a new one is progress */
     /* Of the keeper's thread alone: */
@@ -53,10 +53,22 @@ static void renew_locked(struct lease_keeper *keeper, int64_t sent_ns, int64_t t
     }
 }
 
-static void remember_cancelled(struct lease_keeper *keeper, const int64_t *ids, uint32_t count)
+/* The list has no epochs. It is about what was reported, and of two attempts at a job first about
+ * the earlier one: the later one is listed again once it is reported alone. */
+static void remember_stops(struct lease_keeper *keeper, const struct store_progress *sent,
+                           uint32_t sent_count, const int64_t *ids, uint32_t count)
 {
-    for (uint32_t i = 0; i < count && keeper->cancelled_count < LIMIT_CLAIM_JOBS; i++) {
-        keeper->cancelled[keeper->cancelled_count++] = ids[i];
+    for (uint32_t i = 0; i < count && keeper->stop_count < LIMIT_CLAIM_JOBS; i++) {
+        const struct store_progress *meant = NULL;
+        for (uint32_t k = 0; k < sent_count; k++) {
+            if (sent[k].job_id == ids[i] && (meant == NULL || sent[k].epoch < meant->epoch)) {
+                meant = &sent[k];
+            }
+        }
+        if (meant != NULL) {
+            keeper->stops[keeper->stop_count++] =
+                (struct lease_keeper_stop){meant->job_id, meant->epoch};
+        }
     }
 }
 
@@ -79,7 +91,7 @@ static void beat(struct lease_keeper *keeper)
     if (status == STATUS_OK) {
         keeper->answered_ns = clock_now_ns(keeper->clock);
         renew_locked(keeper, sent_ns, ttl_ms);
-        remember_cancelled(keeper, cancelled, cancelled_count);
+        remember_stops(keeper, progress, count, cancelled, cancelled_count);
     } else {
         log_event(keeper->logger, LOG_WARNING, "heartbeat: %s", error.text);
     }
@@ -235,14 +247,15 @@ int64_t lease_keeper_answered_ns(struct lease_keeper *keeper)
     return answered_ns;
 }
 
-uint32_t lease_keeper_cancelled(struct lease_keeper *keeper, int64_t *ids, uint32_t max)
+uint32_t lease_keeper_stopped(struct lease_keeper *keeper, struct lease_keeper_stop *stops,
+                              uint32_t max)
 {
     pthread_mutex_lock(&keeper->mutex);
-    uint32_t count = keeper->cancelled_count < max ? keeper->cancelled_count : max;
-    memcpy(ids, keeper->cancelled, count * sizeof *ids);
-    memmove(keeper->cancelled, keeper->cancelled + count,
-            (keeper->cancelled_count - count) * sizeof *keeper->cancelled);
-    keeper->cancelled_count -= count;
+    uint32_t count = keeper->stop_count < max ? keeper->stop_count : max;
+    memcpy(stops, keeper->stops, count * sizeof *stops);
+    memmove(keeper->stops, keeper->stops + count,
+            (keeper->stop_count - count) * sizeof *keeper->stops);
+    keeper->stop_count -= count;
     pthread_mutex_unlock(&keeper->mutex);
     return count;
 }

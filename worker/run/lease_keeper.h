@@ -39,7 +39,15 @@ bool lease_keeper_lost(struct lease_keeper *keeper);
 /* When the store last answered a heartbeat, ns of the clock; 0: never. */
 int64_t lease_keeper_answered_ns(struct lease_keeper *keeper);
 
-/* Moves the ids of jobs that were cancelled since the last call into ids[max]; returns how many. */
-uint32_t lease_keeper_cancelled(struct lease_keeper *keeper, int64_t *ids, uint32_t max);
+/* An attempt that counts no more, or is to be handed back. */
+struct lease_keeper_stop {
+    int64_t job_id;
+    int64_t epoch;
+};
+
+/* Moves the attempts that the store listed since the last call into stops[max]; returns how many.
+ * They are those that a heartbeat reported: a later attempt at the same job is none of them. */
+uint32_t lease_keeper_stopped(struct lease_keeper *keeper, struct lease_keeper_stop *stops,
+                              uint32_t max);
 
 #endif

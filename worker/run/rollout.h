@@ -101,8 +101,9 @@ struct rollout {
     bool solo;        /* a branch run from tick 0, its interventions applied on the way */
     uint32_t session; /* planner session */
     bool has_session;
-    int32_t slot; /* world slot; -1: parked or not started */
-    void *parked; /* world state while waiting for a slot */
+    int32_t slot;     /* world slot; -1: parked or not started */
+    void *parked;     /* world state while waiting for a slot */
+    bool wants_place; /* parked because there was no place for its next branch */
     uint32_t prefix_ticks;
     uint32_t next_intervention;
     double route_s_m; /* last projection of ego on its route */

@@ -37,8 +37,8 @@ static uint32_t width_of(const struct runner_config *config, bool on_device)
  * was allocated. */
 static bool allocate(struct runner *runner, uint32_t n)
 {
-    /* Every slot, every parked branch, and as many main lines as slots, parked for want of place.
-     */
+    /* Branches in every slot and wherever they may be parked, and as many main lines as slots;
+     * where these are more, branches wait for their sessions. */
     uint32_t sessions = 2 * n + RUNNER_PARKED_MAX;
     runner->slot_count = n;
     runner->session_count = sessions;
@@ -278,9 +278,11 @@ static void fill_slots(struct runner *runner)
         return;
     }
     int32_t slot;
-    while (runner->planner != NULL && runner->waiting.head != NULL &&
-           (slot = runner_slot_for(runner, runner->waiting.head)) >= 0) {
-        start(runner, rollout_list_pop(&runner->waiting), slot);
+    struct rollout *next;
+    while (runner->planner != NULL && (next = runner_next(runner)) != NULL &&
+           (slot = runner_slot_for(runner, next)) >= 0) {
+        rollout_list_remove(&runner->waiting, next);
+        start(runner, next, slot);
     }
 }
 
@@ -661,10 +663,10 @@ struct job_run *runner_take(struct runner *runner)
     return job;
 }
 
-void runner_cancel(struct runner *runner, int64_t job_id)
+void runner_cancel(struct runner *runner, int64_t job_id, int64_t epoch)
 {
     for (struct job_run *job = runner->jobs; job != NULL; job = job->next) {
-        if (job->lease.job_id == job_id) {
+        if (job->lease.job_id == job_id && job->lease.epoch == epoch) {
             job->cancelled = true;
         }
     }

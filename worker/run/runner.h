@@ -113,7 +113,7 @@ struct rollout *runner_checkpoint_due(const struct runner *runner, const struct 
 const struct trace *runner_main_trace(const struct runner *runner, const struct job_run *job);
 
 /* Marks a job: its rollouts stop before the next tick and runner_take() returns it as cancelled. */
-void runner_cancel(struct runner *runner, int64_t job_id);
+void runner_cancel(struct runner *runner, int64_t job_id, int64_t epoch);
 
 /* Stops every job at once; runner_take() returns them as cancelled. */
 void runner_cancel_all(struct runner *runner);

@@ -1,9 +1,9 @@
 /*
  * Branches: at its tick each branch becomes a copy of the main line's live state. It takes a free
  * slot, or that of a rollout of a later job, which is parked, so that jobs end one after the other
- * and not all together; else it is parked itself; when even the parking is full the main line
- * itself steps aside and goes on forking later from the same tick, so that its past is simulated
- * once however wide the fan.
+ * and not all together; else it is parked itself; when even the parking is full, or no session is
+ * left, the main line itself steps aside and goes on forking later from the same tick, so that its
+ * past is simulated once however wide the fan.
  */
 #include "worker/run/runner_internal.h"
 
@@ -60,6 +60,9 @@ static bool fork_branch(struct runner *runner, const struct rollout *parent, int
     struct error error;
     struct rollout *rollout = NULL;
     void *state = NULL;
+    if (runner->free_session_count == 0) {
+        return false;
+    }
     int32_t slot = runner_find_free_slot(runner);
     slot = slot < 0 ? runner_make_way(runner, parent->job) : slot;
     if (slot < 0) {
@@ -130,6 +133,7 @@ void runner_fork_due(struct runner *runner, uint32_t slot)
             continue;
         }
         if (!fork_branch(runner, parent, (int32_t)b, tick)) {
+            parent->wants_place = true;
             if (!runner_park(runner, parent)) {
                 const struct error error = {STATUS_NO_MEMORY, "parking: out of memory"};
                 runner_fail_job(job, &error);

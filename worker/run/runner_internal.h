@@ -111,6 +111,9 @@ bool runner_park(struct runner *runner, struct rollout *rollout);
  * arrived before it: a rollout of the lowest class's latest job is parked. -1: there is none, and
  * nothing happened. */
 int32_t runner_make_way(struct runner *runner, const struct job_run *job);
+/* The first of those that wait for which there are sessions: its own, and one for the branch for
+ * which it stepped aside. NULL: none, or what has sessions is in the slots. */
+struct rollout *runner_next(const struct runner *runner);
 /* A slot for the next that waits: a free one, or that of a rollout of a lower class, which is
  * parked. -1: there is none. */
 int32_t runner_slot_for(struct runner *runner, const struct rollout *rollout);

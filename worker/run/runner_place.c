@@ -145,7 +145,7 @@ static void leave_slot(struct runner *runner, struct rollout *rollout)
 
 void runner_take_session(struct runner *runner, struct rollout *rollout)
 {
-    /* Enough for every slot, every parked branch and every parked main line. */
+    /* Held by runner_next() and by runner_fork_due(). */
     CHECK(runner->free_session_count > 0 && !rollout->has_session);
     rollout->session = runner->free_sessions[--runner->free_session_count];
     rollout->has_session = true;
@@ -239,11 +239,18 @@ static bool comes_after(const struct job_run *job, const struct job_run *other)
     return ranks != 0 ? ranks > 0 : job->order > other->order;
 }
 
-/* Parks the rollout of the job that comes last, of those after `job`. */
-static int32_t make_way(struct runner *runner, const struct job_run *job, bool of_lower_class)
+/* Whether a branch would find a session, and room to wait in where `more` branches are parked
+ * before it. */
+static bool has_fork_place(const struct runner *runner, uint32_t more)
+{
+    return runner->free_session_count > 0 && runner->parked_branch_count + more < RUNNER_PARKED_MAX;
+}
+
+/* Parks the rollout of the job that comes last, of those after `job`; a branch where `room`. */
+static int32_t make_way(struct runner *runner, const struct job_run *job, bool of_lower_class,
+                        bool room)
 {
     struct rollout *latest = NULL;
-    bool room = runner->parked_branch_count < RUNNER_PARKED_MAX;
     for (uint32_t i = 0; i < runner->slot_count; i++) {
         struct rollout *rollout = runner->slots[i];
         if (rollout != NULL && !runner->active[i] && (room || rollout->branch == ROLLOUT_MAIN) &&
@@ -257,7 +264,26 @@ static int32_t make_way(struct runner *runner, const struct job_run *job, bool o
 
 int32_t runner_make_way(struct runner *runner, const struct job_run *job)
 {
-    return make_way(runner, job, false);
+    return make_way(runner, job, false, runner->parked_branch_count < RUNNER_PARKED_MAX);
+}
+
+/* A rollout with a session goes on, but for a main line that would find no place for its next
+ * branch. One without leaves a session for every branch that may be parked yet: so main lines hold
+ * two sessions a slot at the most, and where none is free some branch has one, and ends. */
+static bool may_go_on(const struct runner *runner, const struct rollout *rollout)
+{
+    return rollout->has_session
+               ? !rollout->wants_place || has_fork_place(runner, 0)
+               : runner->free_session_count + runner->parked_branch_count > RUNNER_PARKED_MAX;
+}
+
+struct rollout *runner_next(const struct runner *runner)
+{
+    struct rollout *next = runner->waiting.head;
+    while (next != NULL && !may_go_on(runner, next)) {
+        next = next->next;
+    }
+    return next;
 }
 
 int32_t runner_slot_for(struct runner *runner, const struct rollout *rollout)
@@ -265,16 +291,17 @@ int32_t runner_slot_for(struct runner *runner, const struct rollout *rollout)
     int32_t slot = runner_find_free_slot(runner);
     /* A world that keeps few states makes the others again, which takes longer than to wait. */
     bool parks = runner->config.foreign == NULL || runner->config.foreign->declared.states_max == 0;
-    /* Sessions are left for every branch that may be parked yet. */
-    parks = parks && (rollout->parked != NULL ||
-                      runner->free_session_count > RUNNER_PARKED_MAX - runner->parked_branch_count);
-    return slot >= 0 || !parks ? slot : make_way(runner, rollout->job, true);
+    /* A branch that is parked must not take the place that a main line comes back for. */
+    bool room = rollout->wants_place ? has_fork_place(runner, 1)
+                                     : runner->parked_branch_count < RUNNER_PARKED_MAX;
+    return slot >= 0 || !parks ? slot : make_way(runner, rollout->job, true, room);
 }
 
 void runner_unpark(struct runner *runner, struct rollout *rollout, int32_t slot)
 {
     runner_ops(runner)->slot_restore(runner->world, (uint32_t)slot, rollout->parked);
     forget_parked(runner, rollout);
+    rollout->wants_place = false;
     runner_occupy(runner, rollout, slot);
 }
 

@@ -227,6 +227,12 @@ static void jobs_make_way_for_a_higher_class(void)
     EXPECT_INT(completed[0].status, STATUS_OK);
     EXPECT_INT(status_of("m").jobs_handed_back, 1);
     EXPECT_INT(status_of("i").jobs_handed_back, 0);
+    /* The slot took none of the two that wait: no other one makes way instead. */
+    const struct job_lease kept[2] = {mined[0], mined[2]};
+    const int64_t kept_ticks[2] = {ticks[0], ticks[2]};
+    for (int look = 0; look < 3; look++) {
+        EXPECT_INT(beat_later("w", kept, 2, kept_ticks, ids), 0);
+    }
     EXPECT_INT(ledger_of("m", "released").attempts, 1);
     EXPECT_INT(ledger_of("m", NULL).device_ns, 2 * NS_PER_S);
     close_store();
