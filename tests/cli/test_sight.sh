@@ -2,7 +2,8 @@
 # Goal: a report says of each branch in which ego drives otherwise whether its sensors had the hazard
 # in sight at the fork, as `swerve avoid` knows it, and says nothing of branches that change the world.
 # A drive that is not what is stored when driven again is in no figure of `swerve avoid` and `swerve futures`.
-# Futures say what their models know: what is written is known to one of four; they come again, and each is a branch.
+# Futures say what their models know: what is written is known to one of four; they come again, and each is a branch. A
+# drive that had failed before has none.
 # Method: a jaywalker behind a van, with forks before and after he can be seen; avoid's visible tick. A planner edited
 # between the run and `swerve avoid`.
 #
@@ -129,6 +130,16 @@ PY
     code 0 "$swerve" futures --store f.db --draws 1 --at-tick 85
     says out "1 drive ended before"
     says out "no answer can be other than undecided with less than 6 draws"
+    code 0 "$swerve" run library/smoke.json --scenario debris_couch --planner builtin:maintain --world object --store d.db
+    code 0 "$swerve" futures --store d.db --draws 6 --at-tick 44 --json
+    python3 -c 'import json; d, = json.load(open("out"))["planners"]; assert d["failed_before"] == 0 and d["calibration"]["all"]["drives"] == 1, d' ||
+        fail "a couch that is hit later"
+    code 0 "$swerve" futures --store d.db --draws 6 --at-tick 46 --json
+    python3 -c 'import json; d, = json.load(open("out"))["planners"]
+assert d["failed_before"] == 1 and d["failed"] == d["ended"] == d["calibration"]["all"]["drives"] == 0 and not d["drives"], d' ||
+        fail "a couch that was hit"
+    code 0 "$swerve" futures --store d.db --draws 6 --at-tick 46
+    says out "1 drive had failed before"
     code 2 "$swerve" futures --store f.db --draws 64
     says err "--draws: expected 1 to 63, found 64"
     code 2 "$swerve" futures --store f.db --at-tick 6000
