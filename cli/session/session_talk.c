@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/jpeg/jpeg_encode.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "schemas/json_read.h"
 #include "schemas/json_record.h"
 
@@ -20,11 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ACCEL_MIN = -50, ACCEL_MAX = 50, STEER_MIN = -2, STEER_MAX = 2 }; /* m/s2, rad */
-enum { LET_GO_MS = 1000, LET_GO_TRIES = 50 };
 enum {
     NAME_BYTES = 65,
     SAVES_MAX = 1000,
@@ -220,6 +217,7 @@ static enum status sit(struct talk *talk, struct interactive_wish *wish, struct 
     talk->wish = *wish;
     talk->wish.resume = talk->wish.tenant = NULL;
     talk->wish.instead = NULL;
+    talk->wish.behind = NULL;
     talk->turned = 0;
     return STATUS_OK;
 }
@@ -299,24 +297,11 @@ static enum status read_state(const struct json_cursor *state, struct interactiv
     return STATUS_OK;
 }
 
-/* Waits a little while the worker before lets go of the session: it ends as this one begins. */
-static enum status sit_behind(struct talk *talk, struct interactive_wish *wish, struct error *error)
-{
-    const struct timespec pause = {.tv_nsec = LET_GO_MS * NS_PER_MS / LET_GO_TRIES};
-    enum status status = sit(talk, wish, error);
-    for (int i = 0; i < LET_GO_TRIES && status == STATUS_BUSY; i++) {
-        nanosleep(&pause, NULL);
-        status = sit(talk, wish, error);
-    }
-    return status;
-}
-
 /* The drive goes on as it stood: a way back that was driven, and is still to be asked for, has
  * paused it. */
 static void go_on(struct talk *talk, const struct interactive_standing *standing)
 {
-    uint32_t found = interactive_standing(talk->seat).turns;
-    talk->turned = found > standing->turns ? found - standing->turns : 0;
+    talk->turned = interactive_standing(talk->seat).turns - standing->turns; /* as it wished */
     say(talk, json_pack("{s:s,s:s}", "type", "moved", "session", interactive_name(talk->seat)));
     if (talk->turned == 0) {
         interactive_act(talk->seat, standing->action);
@@ -331,14 +316,14 @@ enum status talk_take_up(struct talk *talk, struct lane *lane, const char *name,
 {
     static const char file[] = "state";
     json_t *state = NULL;
-    struct interactive_wish wish = {.resume = name};
     struct interactive_standing standing = {.kept = true};
+    struct interactive_wish wish = {.resume = name, .behind = &standing};
     talk->lane = lane;
     TRY(json_read_text(file, text, strlen(text), &state, error));
     const struct json_cursor root = json_cursor_root(file, state);
     enum status status = read_state(&root, &wish, &standing, error);
     json_decref(state);
-    THEN(status, sit_behind(talk, &wish, error));
+    THEN(status, sit(talk, &wish, error));
     if (status == STATUS_OK) {
         go_on(talk, &standing);
     }
@@ -616,6 +601,8 @@ void talk_message(void *context, const char *text, size_t bytes)
     struct talk *talk = context;
     struct error error;
     json_t *message = NULL;
+    /* It was said by now that this session has begun: nobody takes up the one before any more. */
+    interactive_settle(talk->seat);
     enum status status = json_read_text(name, text, bytes, &message, &error);
     const struct json_cursor root = json_cursor_root(name, message);
     THEN(status, obey(talk, &root, &error));

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -162,11 +163,25 @@ static enum status make(const char *path, int fd, struct drive_log **out, struct
     log->fd = fd;
     log->path = copy;
     log->scratch = scratch;
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        drive_log_close(log);
-        return error_set(error, STATUS_BUSY, "%s: somebody goes on with this drive", path);
-    }
     *out = log;
+    return STATUS_OK;
+}
+
+/* Takes a log's file for this one alone. Another process may have removed it since it was opened,
+ * to make room: then it has no name any more, and what is written would be lost. */
+static enum status claim(const struct drive_log *log, struct error *error)
+{
+    struct stat status;
+    bool locked = flock(log->fd, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno != ESTALE) {
+        return errno == EWOULDBLOCK ? error_set(error, STATUS_BUSY,
+                                                "%s: somebody goes on with this drive", log->path)
+                                    : error_set(error, STATUS_IO, "%s: cannot be locked: %s",
+                                                log->path, strerror(errno));
+    }
+    if (!locked || fstat(log->fd, &status) != 0 || status.st_nlink == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "%s: was removed as it was opened", log->path);
+    }
     return STATUS_OK;
 }
 
@@ -182,10 +197,10 @@ enum status drive_log_create(const char *path, const struct drive_log_head *head
     }
     struct drive_log *log = NULL;
     TRY(make(path, fd, &log, error));
-    enum status status =
-        file_write_at(fd, &magic, sizeof magic, 0)
-            ? STATUS_OK
-            : error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    enum status status = in_memory ? STATUS_OK : claim(log, error);
+    if (status == STATUS_OK && !file_write_at(fd, &magic, sizeof magic, 0)) {
+        status = error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    }
     log->bytes = sizeof magic;
     THEN(status, append(log, KIND_HEAD, head, sizeof *head, error));
     if (status != STATUS_OK) {
@@ -344,7 +359,8 @@ enum status drive_log_open(const char *path, struct drive_log_head *head, struct
                          "%s: cannot be opened: %s", path, strerror(errno));
     }
     TRY(make(path, fd, &log, error));
-    enum status status = file_read(path, DRIVE_LOG_BYTES_MAX, &log->data, &log->data_bytes, error);
+    enum status status = claim(log, error);
+    THEN(status, file_read(path, DRIVE_LOG_BYTES_MAX, &log->data, &log->data_bytes, error));
     if (status != STATUS_OK) {
         drive_log_close(log);
         return status;

@@ -58,7 +58,8 @@ struct drive_log_entry {
     bool keep;
 };
 
-/* A new file; BAD_INPUT, IO name the path. NULL: in memory. */
+/* A new file; IO names the path. BUSY, NOT_FOUND: who makes room has it, or removed it. NULL: in
+ * memory. */
 enum status drive_log_create(const char *path, const struct drive_log_head *head,
                              struct drive_log **out, struct error *error);
 /* One that is there, to be read and to go on. BUSY: somebody drives it. NOT_FOUND, BAD_INPUT, IO

@@ -68,14 +68,16 @@ static enum status list_logs(DIR *directory, struct kept_log **out, size_t *coun
     return STATUS_OK;
 }
 
-/* Removes one unless somebody goes on with it; whether it is gone. */
+/* Removes one unless somebody goes on with it; whether it is gone. NFS locks for one alone only
+ * what is open for writing. */
 static bool remove_idle(int directory, const char *name)
 {
-    int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
         return errno == ENOENT;
     }
-    bool gone = flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(directory, name, 0) == 0;
+    bool gone =
+        flock(fd, LOCK_EX | LOCK_NB) == 0 && (unlinkat(directory, name, 0) == 0 || errno == ENOENT);
     close(fd);
     return gone;
 }
@@ -94,7 +96,7 @@ enum status drive_log_make_room(const char *folder, size_t count_max, uint64_t b
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         bytes += logs[i].bytes;
     }
-    if (count > 0) {
+    if (status == STATUS_OK && count > 0) {
         qsort(logs, count, sizeof *logs, by_age);
     }
     size_t left = count;

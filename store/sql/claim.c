@@ -266,12 +266,17 @@ static enum status count_units(struct claim_call *call, const struct turns_accou
     return tenants_count(&call->tally, suite->tenant, false, units, error);
 }
 
-/* Takes the suite's next jobs as long as its account allows: of one prefix (affine) into debt, else
- * in order of priority and age while the deficit covers them and the prefix stays that of the
- * first. *prefix: of the last one taken. */
+/* In the suite's turn, while its deficit covers them and the prefix stays that of the first; of one
+ * prefix, into debt; or for whom others made way, whatever the accounts say. */
+enum taking { TAKE_TURN, TAKE_AFFINE, TAKE_OWED };
+
+/* Takes the suite's next jobs, in order of priority and age, as long as it may. *prefix: of the
+ * last one taken. */
 static enum status take_run(struct claim_call *call, struct turns_account *row, int64_t *prefix,
-                            bool affine, struct error *error)
+                            enum taking how, struct error *error)
 {
+    const struct turns *turns = &call->store->turns;
+    const bool affine = how == TAKE_AFFINE;
     uint32_t first = call->count;
     int64_t head_cost = 0; /* of the first job that is left */
     struct claim_place *from = affine || call->without != NULL ? NULL : place_of(call, row->id);
@@ -296,9 +301,10 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
         lease_read(&query, lease);
         int64_t own_prefix = query_take_int(&query);
         int64_t cost = turns_cost(lease->spec.tier, lease->spec.rollout_count);
-        bool fits = affine ? turns_may_borrow(&call->store->turns, row, cost)
-                           : turns_fits(&call->store->turns, row, cost);
-        if (!fits || (!affine && call->count > first && own_prefix != *prefix)) {
+        bool fits = affine             ? turns_may_borrow(turns, row, cost)
+                    : how == TAKE_OWED ? turns_has_room(turns, row, cost)
+                                       : turns_fits(turns, row, cost);
+        if (!fits || (how == TAKE_TURN && call->count > first && own_prefix != *prefix)) {
             head_cost = cost;
             break;
         }
@@ -348,7 +354,7 @@ static enum status take_affine(struct claim_call *call, int64_t prefix, struct e
     call->seen &= row == NULL;
 
     while (row != NULL && call->count < call->max && call->moved < CLAIM_MOVES) {
-        TRY(take_run(call, row, &prefix, true, error));
+        TRY(take_run(call, row, &prefix, TAKE_AFFINE, error));
         TRY(next_suite(call, prefix, row->id, &row, error));
     }
     return STATUS_OK;
@@ -396,15 +402,37 @@ static enum status take_served(struct claim_call *call, int64_t *prefix, struct 
 {
     struct turns_account *row = call->seen ? NULL : turns_served(&call->store->turns, call->pool);
     return row != NULL && pays_alone(call, row) && turns_fits(&call->store->turns, row, 1)
-               ? take_run(call, row, prefix, false, error)
+               ? take_run(call, row, prefix, TAKE_TURN, error)
                : STATUS_OK;
+}
+
+/* Takes the jobs for which others made way. */
+static enum status take_owed(struct claim_call *call, struct error *error)
+{
+    struct handback_owed *owed = call->store->owed;
+    struct handback_owed *at = handback_owed_next(owed, call->pool, NULL);
+    const uint32_t max = call->max;
+    enum status status = STATUS_OK;
+    for (; at != NULL && status == STATUS_OK && call->count < max && call->moved < CLAIM_MOVES;
+         at = handback_owed_next(owed, call->pool, at)) {
+        struct turns_account *row = NULL;
+        int64_t prefix = 0;
+        uint32_t before = call->count;
+        call->max = at->jobs < max - before ? before + (uint32_t)at->jobs : max;
+        status = next_suite(call, 0, at->suite - 1, &row, error);
+        if (status == STATUS_OK && row != NULL && row->id == at->suite) {
+            status = take_run(call, row, &prefix, TAKE_OWED, error);
+        }
+        at->jobs = call->count > before ? at->jobs - (call->count - before) : 0;
+    }
+    call->max = max;
+    return status;
 }
 
 static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct error *error)
 {
     int64_t tried = 0;
-    enum status status = STATUS_OK;
-
+    enum status status = take_owed(call, error);
     while (status == STATUS_OK && call->count < call->max && call->moved < CLAIM_MOVES) {
         if (*prefix != 0 && *prefix != tried) {
             tried = *prefix;
@@ -421,7 +449,7 @@ static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct er
         if (status != STATUS_OK || row == NULL) {
             break;
         }
-        status = take_run(call, row, prefix, false, error);
+        status = take_run(call, row, prefix, TAKE_TURN, error);
         /* Beside others the suite's next job may be another one by now, and a dearer one. */
         CHECK(status != STATUS_OK || call->count + call->moved > before ||
               db_shares(call->tally.db));

@@ -447,17 +447,19 @@ static enum status ask_back(struct heartbeat_call *call, struct db *db, struct l
     return STATUS_OK;
 }
 
-enum status lease_handed_back(struct db *db, int64_t job_id, int64_t epoch, int64_t suite,
-                              int64_t pool, struct error *error)
+enum status lease_handed_back(struct sql_store *store, struct db *db, int64_t job_id, int64_t epoch,
+                              int64_t suite, int64_t pool, struct error *error)
 {
     struct query find = query_begin(db, STATEMENT_HAND_BACK_FIND);
     query_int(&find, job_id);
     query_int(&find, epoch);
     bool asked = query_row(&find);
+    int64_t for_suite = asked ? query_take_int(&find) : 0;
     TRY(query_end(&find, error));
     if (!asked) {
         return STATUS_OK;
     }
+    handback_owe(store->owed, pool, for_suite);
     struct query done = query_begin(db, STATEMENT_HAND_BACK_DONE);
     query_int(&done, job_id);
     query_int(&done, epoch);

@@ -116,8 +116,8 @@ void lease_stalled(void *context, int64_t stalled_ns);
 
 /* The attempt was handed back: counts it where its worker had been asked to
  * (store/turns/handback.h). Repeating changes nothing. */
-enum status lease_handed_back(struct db *db, int64_t job_id, int64_t epoch, int64_t suite,
-                              int64_t pool, struct error *error);
+enum status lease_handed_back(struct sql_store *store, struct db *db, int64_t job_id, int64_t epoch,
+                              int64_t suite, int64_t pool, struct error *error);
 
 /* A job with what ends its attempt. */
 struct lease_job {

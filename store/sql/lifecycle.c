@@ -219,13 +219,14 @@ static enum status end_job(struct complete_call *call, const struct lease_job *j
     return status;
 }
 
-/* The way that a completion may bill: what ticks of its scenario take ego at the fastest. */
+/* The way that a completion may bill: what ticks of its scenario take ego at the fastest, where
+ * each rollout drives them all, as those of a planner that does not fork do. */
 static int64_t billable_mm(const struct lease_job *job, const struct job_completion *completion)
 {
     if (job->ticks <= 0 || job->ticks > LIMIT_HORIZON_TICKS * (1 + LIMIT_BRANCHES)) {
         return completion->metres_mm; /* not known */
     }
-    int64_t most_mm = (job->ticks + 1 + (int64_t)job->spec.rollout_count) * OUTCOME_TICK_MM_MAX;
+    int64_t most_mm = (int64_t)job->spec.rollout_count * (job->ticks + 1) * OUTCOME_TICK_MM_MAX;
     return completion->metres_mm < most_mm ? completion->metres_mm : most_mm;
 }
 
@@ -397,8 +398,8 @@ static enum status accept(struct complete_call *call, const struct lease_job *jo
                                    completion->job_id, &successor, &end.escalated_job, error);
     }
     if (status == STATUS_OK && completion->kind == COMPLETION_RELEASED) {
-        status = lease_handed_back(call->tally.db, completion->job_id, completion->epoch,
-                                   job->suite, job->pool, error);
+        status = lease_handed_back(call->store, call->tally.db, completion->job_id,
+                                   completion->epoch, job->suite, job->pool, error);
     }
     THEN(status, end_job(call, job, completion, &end, error));
     if (status == STATUS_OK) {

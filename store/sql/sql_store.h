@@ -86,9 +86,10 @@ struct sql_store {
 
     struct db *db; /* writer */
     struct group_commit *group;
-    struct leases leases;                        /* writer */
-    struct turns turns;                          /* writer */
-    struct handback_look looks[SQL_LOOKS];       /* writer: of pools */
+    struct leases leases;                           /* writer */
+    struct turns turns;                             /* writer */
+    struct handback_look looks[SQL_LOOKS];          /* writer: of pools */
+    struct handback_owed owed[HANDBACK_SUITES_MAX]; /* writer */
     struct handback_job beats[LIMIT_CLAIM_JOBS]; /* writer: held by the worker that is heard of */
     struct claim_places claim_places;            /* writer */
     struct freezes freezes;                      /* writer */

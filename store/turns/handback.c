@@ -94,3 +94,30 @@ void handback_choose(struct handback_look *look, struct handback_job *jobs, uint
         }
     }
 }
+
+void handback_owe(struct handback_owed *owed, int64_t pool, int64_t suite)
+{
+    struct handback_owed *free_row = NULL;
+    for (int i = 0; i < HANDBACK_SUITES_MAX; i++) {
+        if (owed[i].jobs > 0 && owed[i].pool == pool && owed[i].suite == suite) {
+            owed[i].jobs++;
+            return;
+        }
+        free_row = owed[i].jobs == 0 && free_row == NULL ? &owed[i] : free_row;
+    }
+    if (free_row != NULL) {
+        *free_row = (struct handback_owed){pool, suite, 1};
+    }
+}
+
+struct handback_owed *handback_owed_next(struct handback_owed *owed, int64_t pool,
+                                         struct handback_owed *after)
+{
+    for (struct handback_owed *at = after == NULL ? owed : after + 1;
+         at < owed + HANDBACK_SUITES_MAX; at++) {
+        if (at->jobs > 0 && at->pool == pool) {
+            return at;
+        }
+    }
+    return NULL;
+}

@@ -42,6 +42,14 @@ struct handback_look {
     struct handback_waiting rows[HANDBACK_SUITES_MAX];
 };
 
+/* Places that were handed back for a suite's jobs and that none of them has taken yet. They are
+ * taken before anybody's turn: whoever gave a place away for a job of his own is not to lose it to
+ * another tenant, who would have his turn. */
+struct handback_owed {
+    int64_t pool, suite;
+    int64_t jobs; /* 0: free */
+};
+
 /* A leased job. */
 struct handback_job {
     int64_t id;
@@ -69,5 +77,11 @@ bool handback_concerns(const struct handback_look *look, const struct handback_j
  * for before stay so. now_ns: the wall clock. The jobs are brought into another order. */
 void handback_choose(struct handback_look *look, struct handback_job *jobs, uint32_t count,
                      int64_t now_ns);
+
+/* One place more; where there is no room it is nobody's. owed [HANDBACK_SUITES_MAX]. */
+void handback_owe(struct handback_owed *owed, int64_t pool, int64_t suite);
+/* The pool's next one, from NULL on; NULL: no more. */
+struct handback_owed *handback_owed_next(struct handback_owed *owed, int64_t pool,
+                                         struct handback_owed *after);
 
 #endif

@@ -341,6 +341,12 @@ bool turns_fits(const struct turns *turns, const struct turns_account *suite, in
            (under == NULL || has_room(under, cost)) && !gives_way(turns, suite);
 }
 
+bool turns_has_room(const struct turns *turns, const struct turns_account *suite, int64_t cost)
+{
+    const struct turns_account *under = limited(turns, suite);
+    return under == NULL || has_room(under, cost);
+}
+
 bool turns_may_borrow(const struct turns *turns, const struct turns_account *suite, int64_t cost)
 {
     const struct turns_account *tenant = tenant_of(turns, suite);

@@ -734,7 +734,9 @@ a_budget_stops_a_run_and_a_larger_one_goes_on() {
     says err "builtin:idm has not driven in the object world of pool bulk yet"
     code 0 "$swerve" run pair.json --store budget.db --budget 1000 # done long ago
     says err "no job waits, every answer is known"
-    code 0 "$swerve" run pair.json --fresh --store budget.db --budget 0.01 --workers 1 --slots 2 --json
+    code 0 "$swerve" price set bulk cpu 250000 --store alone.db # where no other suite takes a slot
+    code 0 "$swerve" run pair.json --store alone.db
+    code 0 "$swerve" run pair.json --fresh --store alone.db --budget 0.01 --workers 1 --slots 2 --json
     says err "jobs that run then go on, up to 2 at once, which cost some"
     code 0 "$swerve" run pair.json --store budget.db --budget 0.01 --report b.html # less than it has cost
     says err "no job waits, every answer is known; budget of \$0.01 spent (\$"

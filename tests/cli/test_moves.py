@@ -74,10 +74,11 @@ def a_session_goes_on_at_another_worker(world=("object",)):
             moved = session.outcome()
             saved = session.save("moved")
             session.begin("short", seed=5, **TERMS)
-            assert session.name != name and not pathlib.Path(f"kept/acme/{name}.session").exists()
+            assert session.name != name
             session.act(accel=-1.0, steer=0.002)
             session.go()
             alone = ends(session)
+            assert not pathlib.Path(f"kept/acme/{name}.session").exists()
             assert session.outcome() == moved and len(moved["trace_hash"]) == 64, moved
             by_tick = {frame["tick"]: (frame["ego"], frame["agents"]) for frame in alone}
             assert all(by_tick[frame["tick"]] == (frame["ego"], frame["agents"]) for frame in seen[1:] if frame["tick"] in by_tick)
@@ -277,6 +278,44 @@ def a_way_back_that_was_driven_is_not_driven_twice():
         relay.put(2, SAY, json.dumps({"type": "back", "ticks": 2}))
         assert json.loads(relay.until(2, TAKEN).split("\n")[1])["turns"] == 2
         assert json.loads(relay.until(2, SHOW))["tick"] == there["tick"] - 2
+        relay.put(2, CLOSE, "")
+        lost = {**json.loads(before.split("\n")[1]), "turns": 3}  # the log has two
+        relay.put(3, GO_ON, f"acme\n{name}\n{json.dumps(lost)}")
+        assert "expected 3 ways back in its log, found 2: its end is lost" in relay.until(3, CLOSE)
+        relay.put(4, GO_ON, f"acme\n{name}\n{json.dumps({**lost, 'turns': 2})}")
+        assert json.loads(relay.until(4, SAY)) == {"type": "moved", "session": name}
+
+
+def a_begin_that_was_obeyed_is_obeyed_again():
+    """The worker died behind it, before it said so: what stood before is still there to go on with."""
+    with Relay() as relay:
+        begin = json.dumps({"type": "begin", "scenario": "short", **TERMS})
+        relay.put(1, GO_ON, "acme")
+        relay.put(1, SAY, begin)
+        before = relay.until(1, TAKEN)
+        name = before.split("\n")[0]
+        relay.put(1, SAY, begin)
+        assert relay.until(1, TAKEN).split("\n")[0] != name
+        relay.put(1, CLOSE, "")
+        relay.put(2, GO_ON, f"acme\n{before}")
+        relay.put(2, SAY, begin)
+        assert json.loads(relay.until(2, SAY)) == {"type": "moved", "session": name}
+        assert relay.until(2, TAKEN).split("\n")[0] != name
+        relay.put(2, SAY, json.dumps({"type": "pause"}))
+        relay.until(2, TAKEN)
+        assert not pathlib.Path(f"kept/acme/{name}.session").exists()
+
+
+def who_finds_no_seat_is_told_once():
+    """And at once: waiting is for sessions that another worker still holds."""
+    told_before = pathlib.Path("worker.log").stat().st_size if pathlib.Path("worker.log").exists() else 0
+    with Relay("--sessions", "1") as relay:
+        relay.put(1, GO_ON, "acme")
+        relay.put(1, SAY, json.dumps({"type": "begin", "scenario": "short", **TERMS}))
+        luggage = relay.until(1, TAKEN)
+        relay.put(2, GO_ON, f"acme\n{luggage}")
+        assert "all 1 seats are taken" in relay.until(2, CLOSE)
+    assert "swerve: 1 session, 1 refused" in pathlib.Path("worker.log").read_text()[told_before:]
 
 
 def what_does_not_fit_is_not_taken_up():
@@ -471,7 +510,7 @@ def who_lies_about_what_it_keeps_is_cut_off():
 
 TESTS = [a_session_goes_on_at_another_worker, a_learned_session_goes_on_at_another_worker, orders_that_were_on_their_way_are_obeyed,
          none_is_attached_and_it_ends_as_ever, a_worker_that_is_stopped_hands_its_sessions_on, a_machine_that_goes_with_two_workers_ends_nothing,
-         a_way_back_that_was_driven_is_not_driven_twice,
+         a_way_back_that_was_driven_is_not_driven_twice, a_begin_that_was_obeyed_is_obeyed_again, who_finds_no_seat_is_told_once,
          what_does_not_fit_is_not_taken_up, the_next_is_given_what_the_last_had_not_taken, who_cannot_says_so_and_the_next_is_asked,
          a_session_of_which_workers_die_ends_few_of_them, who_lies_about_what_it_keeps_is_cut_off]
 

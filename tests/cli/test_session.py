@@ -363,6 +363,7 @@ def a_session_outlives_its_server(world=("object",)):
         mine = session.outcome()
         saved = session.save("taken_up")
         session.begin("wall")
+        session.pause()
         assert not log.exists()  # another drive has its place
     found = outcomes(pathlib.Path(saved["path"]), world=[part for part in world if part != "--threads"])["wheel-1"]
     assert all(found[key] == mine[key] for key in ("verdict", "ticks", "metrics", "model_hash")), (found, mine)

@@ -781,6 +781,11 @@ static void kept_sessions_make_room(void)
     const struct interactive_wish gone = {.rate = 1, .limit_ms = 1000, .resume = first};
     EXPECT_INT(interactive_sit(pool, &gone, &listener, &seats[1], &error), STATUS_NOT_FOUND);
     EXPECT_OK(interactive_sit(pool, &begin, &listener, &seats[1], &error), error);
+    /* Whoever finds no seat is told so before any log is read, or removed for him. */
+    struct seat *third = NULL;
+    EXPECT_INT(interactive_sit(pool, &gone, &listener, &third, &error), STATUS_BUSY);
+    EXPECT_CONTAINS(error.text, "all 2 seats are taken");
+    EXPECT_INT(interactive_sit(pool, &begin, &listener, &third, &error), STATUS_BUSY);
     interactive_leave(seats[0]);
     const struct interactive_wish stays = {.rate = 1, .limit_ms = 1000, .resume = second};
     EXPECT_OK(interactive_sit(pool, &stays, &listener, &seats[0], &error), error);

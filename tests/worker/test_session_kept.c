@@ -11,11 +11,40 @@
 #include "tests/worker/sessions.h"
 #include "worker/env/env_scene.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+/* The next lock is asked for behind the removal of this file. NULL: of none. */
+static const char *removed_first;
+
+/* In place of the C library's: as on NFS, where who locks for himself alone has to have opened the
+ * file for writing. */
+int flock(int fd, int operation)
+{
+    if ((operation & LOCK_EX) != 0 && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+        errno = EBADF;
+        return -1;
+    }
+    if (removed_first != NULL) {
+        EXPECT_INT(unlink(removed_first), 0);
+        removed_first = NULL;
+    }
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
 /* The template becomes a name that no file has. */
 static void make_free(char *path)
 {
     write_file(path, "", 0);
     unlink(path);
+}
+
+static void forget(struct session *session)
+{
+    drive_log_remove(session_release(session));
 }
 
 enum world_of { OBJECT = 0, BY_AGENTS, BY_MAP };
@@ -146,18 +175,18 @@ static void take_up(enum world_of world)
     EXPECT_OK(session_back(session, 25, false, &error), error); /* behind what was taken up */
     EXPECT_OK(session_back(again, 25, false, &error), error);
     end_alike(session, again, key + 7, world);
-    session_forget(again);
+    forget(again);
     EXPECT(access(copy, F_OK) != 0);
 
     again = resume(elsewhere, torn, key); /* the tick that was being written is missing */
     EXPECT_INT(session_tick(again) + session_returning(again), 46);
-    session_forget(again);
+    forget(again);
     EXPECT_INT(drive_log_open(damaged, &head, &log, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "expected an entry of a drive's log with its digest");
     EXPECT_CONTAINS(error.text, damaged);
     EXPECT_CONTAINS(error.text, "byte ");
     unlink(damaged);
-    session_forget(session);
+    forget(session);
     swerve_env_close(env);
     swerve_env_close(elsewhere);
 }
@@ -199,8 +228,8 @@ static void where_frames_move_agents_all_is_driven_again(void)
     EXPECT_INT(memcmp(theirs->agents, mine->agents, mine->agent_count * sizeof mine->agents[0]), 0);
     EXPECT_INT(memcmp(session_cameras(again), session_cameras(session), SWERVE_ENV_CAMERA_BYTES),
                0);
-    session_forget(session);
-    session_forget(again);
+    forget(session);
+    forget(again);
     swerve_env_close(env);
     swerve_env_close(elsewhere);
 }
@@ -260,12 +289,66 @@ static void a_log_that_does_not_fit_is_refused(void)
     swerve_env_close(env);
 }
 
+/* Goal: room is made of logs with which nobody goes on, on NFS too. Method: three logs of which the
+ * oldest is held, and room for one, then for none. */
+static void logs_make_room(void)
+{
+    enum { LOGS = 3 };
+    char folder[] = "/tmp/swerve_logs_XXXXXX";
+    char paths[LOGS][64];
+    struct drive_log *held = NULL;
+    struct error error;
+    EXPECT(mkdtemp(folder) != NULL);
+    for (int i = 0; i < LOGS; i++) {
+        const struct drive_log_head head = {.scenario = "road"};
+        const struct timespec touched[2] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
+        struct drive_log *log = NULL;
+        snprintf(paths[i], sizeof paths[i], "%s/%d" DRIVE_LOG_SUFFIX, folder, i);
+        EXPECT_OK(drive_log_create(paths[i], &head, &log, &error), error);
+        if (i == 0) {
+            held = log;
+        } else {
+            drive_log_close(log);
+        }
+        EXPECT_INT(utimensat(AT_FDCWD, paths[i], touched, 0), 0);
+    }
+    EXPECT_OK(drive_log_make_room(folder, 2, UINT64_MAX, &error), error);
+    EXPECT(access(paths[0], F_OK) == 0 && access(paths[1], F_OK) != 0);
+    EXPECT_INT(access(paths[2], F_OK), 0);
+    drive_log_close(held);
+    EXPECT_OK(drive_log_make_room(folder, 0, UINT64_MAX, &error), error);
+    EXPECT(access(paths[0], F_OK) != 0 && access(paths[2], F_OK) != 0);
+    EXPECT_INT(rmdir(folder), 0);
+    EXPECT_INT(drive_log_make_room(folder, 0, 0, &error), STATUS_IO);
+    EXPECT_CONTAINS(error.text, folder);
+}
+
+/* Goal: nobody goes on with a log that another process removes between its opening and its lock. */
+static void a_log_without_a_name_is_none(void)
+{
+    char path[] = "/tmp/swerve_session_XXXXXX";
+    struct drive_log_head head = {.scenario = "road"};
+    struct drive_log *log = NULL;
+    struct error error;
+    make_free(path);
+    EXPECT_OK(drive_log_create(path, &head, &log, &error), error);
+    drive_log_close(log);
+    removed_first = path;
+    EXPECT_INT(drive_log_open(path, &head, &log, &error), STATUS_NOT_FOUND);
+    EXPECT_CONTAINS(error.text, "was removed as it was opened");
+    EXPECT_CONTAINS(error.text, path);
+    removed_first = path;
+    EXPECT_INT(drive_log_create(path, &head, &log, &error), STATUS_NOT_FOUND);
+    EXPECT(removed_first == NULL && access(path, F_OK) != 0);
+}
+
 int main(void)
 {
     open_model(SWERVE_SOURCE_ROOT "/tests/engine/data");
     int code = TEST_RUN(TEST(a_kept_session_goes_on_elsewhere),
                         TEST(where_frames_move_agents_all_is_driven_again),
-                        TEST(a_log_that_does_not_fit_is_refused));
+                        TEST(a_log_that_does_not_fit_is_refused), TEST(logs_make_room),
+                        TEST(a_log_without_a_name_is_none));
     close_models();
     return code;
 }

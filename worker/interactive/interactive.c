@@ -389,6 +389,23 @@ static enum status admit(const struct interactive *pool, const struct seat *seat
                                       : refuse(pool, refusal, sessions, count, &more, error);
 }
 
+/* Whether a seat may be had as if `instead` (NULL: none) had left, before anything is read or
+ * removed for it. */
+static enum status look_for_place(struct interactive *pool, const struct seat *seat,
+                                  struct seat *instead, struct error *error)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (instead != NULL) {
+        instead->leaving = true;
+    }
+    enum status status = admit(pool, seat, error);
+    if (instead != NULL) {
+        instead->leaving = false;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
 /* Admits a seat as if `instead`, which stands still from now on, had left, and finds its place,
  * which is another; `lock` is held. */
 static enum status find_place(struct interactive *pool, struct seat *seat, struct seat *instead,
@@ -406,10 +423,10 @@ static enum status find_place(struct interactive *pool, struct seat *seat, struc
                : error_set(error, STATUS_BUSY, "session: others change seats: ask again");
 }
 
-/* It goes on as it did. */
+/* It goes on as it did; NULL: nobody does. */
 static void stay(struct seat *seat)
 {
-    if (seat != NULL) {
+    if (seat != NULL && seat->leaving) { /* which the holder alone changes */
         pthread_mutex_lock(&seat->pool->lock);
         seat->leaving = false;
         seat->due_ns = interactive_now_ns(seat->pool);
@@ -438,6 +455,14 @@ static enum status wait_until_back(struct seat *seat, struct error *error)
     return status;
 }
 
+void interactive_settle(struct seat *seat)
+{
+    if (seat != NULL) {
+        drive_log_remove(seat->before);
+        seat->before = NULL;
+    }
+}
+
 /* Drives what is left of the way to where a session stands, and tells the listener what is there:
  * from then on the seat `instead` (NULL: none) is no more. */
 static enum status arrive(struct seat *seat, struct seat *instead, struct error *error)
@@ -445,12 +470,13 @@ static enum status arrive(struct seat *seat, struct seat *instead, struct error 
     struct interactive *pool = seat->pool;
     struct interactive_frame frame = {.tier = "", .model = "", .paused = true};
     TRY(wait_until_back(seat, error));
+    interactive_settle(instead);
     pthread_mutex_lock(&pool->world_lock);
     if (instead != NULL) {
         pthread_mutex_lock(&pool->lock);
         pool->seats[instead->place] = NULL;
         pthread_mutex_unlock(&pool->lock);
-        session_forget(instead->session);
+        seat->before = session_release(instead->session);
         free(instead);
     }
     seat->turns = session_turns(seat->session);
@@ -467,9 +493,11 @@ static enum status take_place(struct interactive *pool, const struct interactive
     pthread_mutex_lock(&pool->lock);
     enum status status = find_place(pool, seat, wish->instead, error);
     pthread_mutex_unlock(&pool->lock);
-    session_destroy(pool->trial); /* whose place it may be */
-    pool->trial = NULL;
-    THEN(status, interactive_make_session(pool, wish, kept, seat, error));
+    if (status == STATUS_OK) {
+        session_destroy(pool->trial); /* whose place it may be */
+        pool->trial = NULL;
+        status = interactive_make_session(pool, wish, kept, seat, error);
+    }
     if (status == STATUS_OK) {
         pthread_mutex_lock(&pool->lock);
         pool->seats[seat->place] = seat;
@@ -487,9 +515,6 @@ static enum status sit(struct interactive *pool, const struct interactive_wish *
     struct interactive_kept kept = {.log = NULL};
     TRY(check_wish(wish, error));
     TRY(find_least(pool, wish->steps_least, wish->model_alone, &least, error));
-    if (wish->resume != NULL) {
-        TRY(interactive_open_kept(pool, wish, &kept, error));
-    }
     struct seat *seat = calloc(1, sizeof *seat);
     enum status status = memory_check(seat, error, "session: out of memory");
     if (status == STATUS_OK) {
@@ -501,8 +526,11 @@ static enum status sit(struct interactive *pool, const struct interactive_wish *
             .period_ns = (int64_t)((double)TICK_NS / wish->rate),
             .limit_ns = (int64_t)(wish->limit_ms * NS_PER_MS),
         };
-        status = take_place(pool, wish, &kept, seat, error);
+        status = look_for_place(pool, seat, wish->instead, error);
     }
+    THEN(status, wish->resume != NULL ? interactive_open_kept(pool, wish, &kept, error)
+                                      : interactive_make_room(pool, wish->tenant, error));
+    THEN(status, take_place(pool, wish, &kept, seat, error));
     interactive_close_kept(&kept);
     if (status != STATUS_OK) {
         free(seat);
@@ -545,6 +573,7 @@ void interactive_leave(struct seat *seat)
     }
     pthread_mutex_unlock(&pool->lock);
     session_destroy(seat->session);
+    drive_log_close(seat->before);
     free(seat);
     pthread_mutex_unlock(&pool->world_lock);
 }

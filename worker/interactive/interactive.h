@@ -142,6 +142,15 @@ struct interactive_ticks {
 uint32_t interactive_ticks(struct interactive *pool, const struct seat *seat,
                            struct interactive_ticks out[DEADLINE_TIERS_MAX]);
 
+/* State of a seat that another pool has to know, beside its log and its wish, so that its session
+ * goes on there as it did here. */
+struct interactive_standing {
+    bool kept; /* else there is no log, or one that does not grow any more */
+    bool paused;
+    uint32_t turns; /* ways back so far */
+    struct action action;
+};
+
 struct interactive_wish {
     uint32_t scenario; /* of the suite */
     uint64_t seed;
@@ -154,7 +163,10 @@ struct interactive_wish {
     struct seat *instead; /* the holder's, which is left once this one is there; NULL: none */
     const char *resume;   /* name of a kept session, which goes on; NULL: a new drive. Scenario and
                              seed are those of its log then */
-    const char *tenant;   /* whose the session is, who alone takes it up; "" or NULL: nobody's */
+    /* As the session to be taken up stood in another pool, which may be about to let go of it: that
+     * is waited for, for a second, and the log has to have all of its ways back. NULL: in none. */
+    const struct interactive_standing *behind;
+    const char *tenant; /* whose the session is, who alone takes it up; "" or NULL: nobody's */
 };
 
 enum { INTERACTIVE_NAME_BYTES = 33, INTERACTIVE_KEPT_MAX = 1000 };
@@ -166,24 +178,20 @@ enum { INTERACTIVE_NAME_BYTES = 33, INTERACTIVE_KEPT_MAX = 1000 };
 enum status interactive_sit(struct interactive *pool, const struct interactive_wish *wish,
                             const struct interactive_listener *listener, struct seat **out,
                             struct error *error);
+/* Removes what is kept of the session `instead` of whose this seat is. Until then another pool
+ * could take that one up, as long as nobody knows of this one. Accepts NULL. */
+void interactive_settle(struct seat *seat);
 void interactive_leave(struct seat *seat); /* accepts NULL; the listener is called no more */
 /* Sessions that one pool keeps go on in another with the same text, a terminated hash of all that
  * their bits depend on but for scenarios; where it sees the folder. "": the pool keeps none. */
 void interactive_kin(const struct interactive *pool, char out[SHA256_HEX_BYTES]);
-/* Name under which its session is kept, until another takes its place; "": it is not. */
+/* Name under which its session is kept, until another has its place and is settled; "": it is not.
+ */
 const char *interactive_name(const struct seat *seat);
 /* Its drive's. */
 uint32_t interactive_scenario_of(const struct seat *seat);
 uint64_t interactive_seed_of(const struct seat *seat);
 
-/* State of a seat that another pool has to know, beside its log and its wish, so that its session
- * goes on there as it did here. */
-struct interactive_standing {
-    bool kept; /* else there is no log, or one that does not grow any more */
-    bool paused;
-    uint32_t turns; /* ways back so far */
-    struct action action;
-};
 struct interactive_standing interactive_standing(const struct seat *seat);
 
 /* Tells what ego is to do from the next tick on. */

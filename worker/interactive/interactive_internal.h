@@ -30,9 +30,10 @@ struct seat {
     int64_t period_ns, limit_ns;
     uint32_t least; /* tier */
     bool paused;
-    bool unkept;         /* its log has what it may, and nothing more is kept */
-    uint32_t turns;      /* as session_turns(); the holder's */
-    bool leaving;        /* another is about to take its place: meanwhile it stands still */
+    struct drive_log *before; /* of the session whose seat it took; NULL: none, or forgotten */
+    bool unkept;              /* its log has what it may, and nothing more is kept */
+    uint32_t turns;           /* as session_turns(); the holder's */
+    bool leaving;             /* another is about to take its place: meanwhile it stands still */
     bool returning;      /* its session goes back, and whoever told it to waits: it is paused */
     int64_t patience_ns; /* moment from which its next tick back no longer waits for room */
     enum status return_status; /* of what came of it .. */
@@ -88,12 +89,16 @@ struct interactive_kept {
     struct drive_log_head head;
     struct drive_log *log; /* NULL: none, or a session has it */
 };
-/* Reads and checks the whole file, which takes time: no lock is held. BUSY, NOT_FOUND, BAD_INPUT.
- */
+/* Reads and checks the whole file, which takes time: no lock is held. Waits until the pool behind
+ * which it comes lets go of it, for a second. BUSY, NOT_FOUND, BAD_INPUT. */
 enum status interactive_open_kept(const struct interactive *pool,
                                   const struct interactive_wish *wish, struct interactive_kept *out,
                                   struct error *error);
 void interactive_close_kept(struct interactive_kept *kept);
+/* The folder of a tenant's logs, made where there is none, with room for one more; nothing where
+ * the pool keeps none. Takes time in a large folder: no lock is held. LIMIT, IO. */
+enum status interactive_make_room(const struct interactive *pool, const char *tenant,
+                                  struct error *error);
 
 /* The session of a seat, in its place: new, or out of its log, then with a way to drive again; kept
  * from now on where the pool keeps any. world_lock is held. */

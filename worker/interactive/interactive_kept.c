@@ -13,6 +13,10 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
+
+#define LET_GO_NS NS_PER_S
+#define LET_GO_PAUSE_NS (20 * NS_PER_MS)
 
 const char *interactive_name(const struct seat *seat)
 {
@@ -173,14 +177,37 @@ enum status interactive_open_kept(const struct interactive *pool,
                                   const struct interactive_wish *wish, struct interactive_kept *out,
                                   struct error *error)
 {
+    const struct timespec pause = {.tv_nsec = LET_GO_PAUSE_NS};
+    int64_t end_ns = clock_monotonic_ns() + (wish->behind != NULL ? LET_GO_NS : 0);
     TRY(path_of(pool, wish->tenant, wish->resume, out->path, error));
-    return drive_log_open(out->path, &out->head, &out->log, error);
+    enum status status = drive_log_open(out->path, &out->head, &out->log, error);
+    while (status == STATUS_BUSY &&
+           clock_monotonic_ns() < end_ns) { /* nothing is read until then */
+        nanosleep(&pause, NULL);
+        status = drive_log_open(out->path, &out->head, &out->log, error);
+    }
+    return status;
 }
 
 void interactive_close_kept(struct interactive_kept *kept)
 {
     drive_log_close(kept->log);
     kept->log = NULL;
+}
+
+/* A machine that died may have lost the log's end. Lost ticks are driven again; a lost way back
+ * leaves the drive on a line that is no more. */
+static enum status check_turns(const struct interactive_wish *wish, const struct session *session,
+                               struct error *error)
+{
+    uint32_t expected = wish->behind != NULL ? wish->behind->turns : 0;
+    uint32_t found = session_turns(session);
+    return found >= expected
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "session: expected %u ways back in its log, found %u: its end is lost, "
+                           "and it would go on where its driver went back",
+                           expected, found);
 }
 
 static enum status take_up(struct interactive *pool, const struct interactive_wish *wish,
@@ -194,6 +221,7 @@ static enum status take_up(struct interactive *pool, const struct interactive_wi
     struct drive_log *log = kept->log;
     kept->log = NULL;
     status = session_resume(seat->session, log, error);
+    THEN(status, check_turns(wish, seat->session, error));
     THEN(status, interactive_check_driven(pool, wish, seat, error));
     if (status != STATUS_OK) {
         session_destroy(seat->session);
@@ -204,11 +232,25 @@ static enum status take_up(struct interactive *pool, const struct interactive_wi
     return STATUS_OK;
 }
 
+enum status interactive_make_room(const struct interactive *pool, const char *tenant,
+                                  struct error *error)
+{
+    char folder[LIMIT_PATH_BYTES];
+    if (pool->keep[0] == '\0') {
+        return STATUS_OK;
+    }
+    TRY(folder_of(pool, tenant, folder, error));
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        return error_set(error, STATUS_IO, "session: its folder %s cannot be made: %s", folder,
+                         strerror(errno));
+    }
+    return drive_log_make_room(folder, INTERACTIVE_KEPT_MAX - 1, pool->keep_bytes, error);
+}
+
 static enum status begin_log(const struct interactive *pool, const char *tenant, struct seat *seat,
                              struct error *error)
 {
     uint64_t random[2];
-    char folder[LIMIT_PATH_BYTES];
     char path[LIMIT_PATH_BYTES];
     struct drive_log_head head;
     struct drive_log *log = NULL;
@@ -218,13 +260,7 @@ static enum status begin_log(const struct interactive *pool, const char *tenant,
     snprintf(seat->name, sizeof seat->name, "%016llx%016llx", (unsigned long long)random[0],
              (unsigned long long)random[1]);
     describe(pool, seat, &head);
-    TRY(folder_of(pool, tenant, folder, error));
     TRY(path_of(pool, tenant, seat->name, path, error));
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        return error_set(error, STATUS_IO, "session: its folder %s cannot be made: %s", folder,
-                         strerror(errno));
-    }
-    TRY(drive_log_make_room(folder, INTERACTIVE_KEPT_MAX - 1, pool->keep_bytes, error));
     TRY(drive_log_create(path, &head, &log, error));
     session_keep(seat->session, log);
     return STATUS_OK;

@@ -81,13 +81,12 @@ void session_destroy(struct session *session)
     free(session);
 }
 
-void session_forget(struct session *session)
+struct drive_log *session_release(struct session *session)
 {
-    if (session != NULL) {
-        drive_log_remove(session->log);
-        session->log = NULL;
-        session_destroy(session);
-    }
+    struct drive_log *log = session->log;
+    session->log = NULL;
+    session_destroy(session);
+    return log;
 }
 
 /* ---- driving ---- */

@@ -46,8 +46,8 @@ const char *session_unkept(struct session *session);
  * failure, also of a session_return() before it is there, the log is closed and the session of no
  * use. BAD_INPUT: it is none of this scenario. */
 enum status session_resume(struct session *session, struct drive_log *log, struct error *error);
-/* Forgets the drive, its log included. Accepts NULL. */
-void session_forget(struct session *session);
+/* Destroys the session, but for its log, which is the caller's; NULL: it has none. */
+struct drive_log *session_release(struct session *session);
 
 /* One tick of 0.1 s under this action, which leaves out so many steps of a learned world's sampler.
  * Both are kept: whoever goes back, or drives the saved scenario, has the same bits. CONFLICT: the

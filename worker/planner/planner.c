@@ -284,6 +284,13 @@ static void fill_config(struct planner_config *filled)
     }
 }
 
+int64_t planner_start_ms(const struct planner_config *config)
+{
+    struct planner_config filled = *config;
+    fill_config(&filled);
+    return filled.open_deadline_ms;
+}
+
 enum status planner_open(const char *text, const struct planner_config *config,
                          struct planner **out, struct error *error)
 {

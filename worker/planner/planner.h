@@ -102,6 +102,9 @@ void planner_identity_extend(char hash[SHA256_HEX_BYTES], const char *loaded);
 enum status planner_confinement_check(const struct planner_confinement *confinement,
                                       struct error *error);
 
+/* Longest start of a process of the planner by this configuration, ms. */
+int64_t planner_start_ms(const struct planner_config *config);
+
 enum status planner_open(const char *spec, const struct planner_config *config,
                          struct planner **out, struct error *error);
 void planner_close(struct planner *planner); /* accepts NULL; ends and reaps a process group */

@@ -49,7 +49,16 @@ static enum status get_runner(struct claim_loop *loop, const struct job_lease *l
         *error = loop->unstarted.why;
         return STATUS_DEVICE;
     }
-    return runner_cache_get(&loop->cache, &lease->spec, rig, runner, error);
+    const struct error *refused = unstarted_refused(&loop->unstarted, &lease->spec, rig);
+    if (refused != NULL) {
+        *error = *refused;
+        return STATUS_CONFLICT;
+    }
+    enum status status = runner_cache_get(&loop->cache, &lease->spec, rig, runner, error);
+    if (status == STATUS_CONFLICT) {
+        unstarted_refuse(&loop->unstarted, &lease->spec, rig, error);
+    }
+    return status;
 }
 
 /* Compares a job with its scenario and this worker: what it says is its submitter's word until

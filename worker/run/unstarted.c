@@ -36,6 +36,42 @@ static bool same(const struct store_planner *a, const struct store_planner *b)
            strcmp(a->backend, b->backend) == 0 && strcmp(a->revision, b->revision) == 0;
 }
 
+static void rig_of(const struct job_spec *spec, const struct rig *rig, struct unstarted_rig *out)
+{
+    struct error unused;
+    out->rig[0] = '\0';
+    unstarted_world(spec, &out->planner); /* which must make the rig too */
+    memcpy(out->job_rig, spec->rig, sizeof out->job_rig);
+    if (rig != NULL && rig_hash(rig, out->rig, &unused) != STATUS_OK) {
+        out->rig[0] = '\0';
+    }
+}
+
+const struct error *unstarted_refused(const struct unstarted *unstarted,
+                                      const struct job_spec *spec, const struct rig *rig)
+{
+    struct unstarted_rig wanted;
+    if (unstarted->rig_count > 0) {
+        rig_of(spec, rig, &wanted);
+    }
+    for (uint32_t i = 0; i < unstarted->rig_count && i < UNSTARTED_RIGS_MAX; i++) {
+        const struct unstarted_rig *at = &unstarted->rigs[i];
+        if (same(&at->planner, &wanted.planner) && strcmp(at->rig, wanted.rig) == 0 &&
+            strcmp(at->job_rig, wanted.job_rig) == 0) {
+            return &at->why;
+        }
+    }
+    return NULL;
+}
+
+void unstarted_refuse(struct unstarted *unstarted, const struct job_spec *spec,
+                      const struct rig *rig, const struct error *why)
+{
+    struct unstarted_rig *at = &unstarted->rigs[unstarted->rig_count++ % UNSTARTED_RIGS_MAX];
+    rig_of(spec, rig, at);
+    at->why = *why;
+}
+
 /* unstarted->count: it is not among them. */
 static uint32_t find(const struct unstarted *unstarted, const struct store_planner *planner)
 {

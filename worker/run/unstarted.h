@@ -9,9 +9,21 @@
 #define SWERVE_WORKER_RUN_UNSTARTED_H
 
 #include "base/log.h"
+#include "schemas/rig/rig.h"
 #include "store/api/store.h"
 
-enum { UNSTARTED_JOBS_MAX = 64 }; /* handed back and looked for at the end */
+enum {
+    UNSTARTED_JOBS_MAX = 64, /* handed back and looked for at the end */
+    UNSTARTED_RIGS_MAX = 16,
+};
+
+/* A rig with which a planner that starts here does not, or that is not the job's. */
+struct unstarted_rig {
+    struct store_planner planner; /* in its world */
+    char rig[SHA256_HEX_BYTES];   /* of the scenario; "": the built-in one */
+    char job_rig[SHA256_HEX_BYTES];
+    struct error why;
+};
 
 struct unstarted {
     uint32_t count;
@@ -20,6 +32,8 @@ struct unstarted {
     struct error why;             /* of the last one */
     uint32_t job_count;
     int64_t jobs[UNSTARTED_JOBS_MAX];
+    uint32_t rig_count; /* ever; the newest UNSTARTED_RIGS_MAX are kept */
+    struct unstarted_rig rigs[UNSTARTED_RIGS_MAX];
 };
 
 void unstarted_planner(const struct job_spec *spec, struct store_planner *out);
@@ -29,6 +43,13 @@ void unstarted_world(const struct job_spec *spec, struct store_planner *out);
 void unstarted_release(const struct job_spec *spec, struct store_planner *out);
 
 bool unstarted_has(const struct unstarted *unstarted, const struct store_planner *planner);
+
+/* The sentence with which a job of this planner and rig (NULL: the built-in one) failed here
+ * before, so that the planner is not started for it again; NULL: none did. */
+const struct error *unstarted_refused(const struct unstarted *unstarted,
+                                      const struct job_spec *spec, const struct rig *rig);
+void unstarted_refuse(struct unstarted *unstarted, const struct job_spec *spec,
+                      const struct rig *rig, const struct error *why);
 
 /* From now on its jobs are handed back unseen. False: there are too many. */
 bool unstarted_add(struct unstarted *unstarted, const struct store_planner *planner,

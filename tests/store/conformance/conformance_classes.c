@@ -332,11 +332,51 @@ static void mining_ends(void)
     close_store();
 }
 
+static void submit_of(const char *tenant, const char *suite, enum suite_class of_class,
+                      uint32_t count)
+{
+    make_specs(suite, suite, count);
+    EXPECT_OK(store->ops->submit_as(store, tenant, suite, 1, of_class, 0, specs, count, submitted,
+                                    &error),
+              error);
+}
+
+/* Goal: a place that a tenant's mined job gave up for the tenant's interactive one is that one's,
+ * though another tenant, with a backlog, has not had his share. Method: one tenant has had all
+ * places; the other's jobs come behind. */
+static void a_place_that_was_given_up_is_kept(void)
+{
+    struct job_lease mined[4];
+    int64_t ids[8];
+    open_store(true);
+    submit_of("acme", "m", SUITE_MINING, 4);
+    EXPECT_INT(claim("w", 4), 4);
+    memcpy(mined, leases, sizeof mined);
+    submit_of("beta", "b", SUITE_MINING, 20);
+    EXPECT_INT(beat_later("w", mined, 4, NULL, ids), 0);
+    submit_of("acme", "i", SUITE_INTERACTIVE, 1);
+    EXPECT_INT(beat("w", mined, 4, NULL, ids), 0);
+    EXPECT_INT(beat_later("w", mined, 4, NULL, ids), 1);
+    for (int i = 0; i < 4; i++) {
+        if (mined[i].job_id == ids[0]) {
+            leases[0] = mined[i];
+        }
+    }
+    complete_one("w", COMPLETION_RELEASED);
+    EXPECT_INT(claim("w", 1), 1);
+    EXPECT_TEXT(leases[0].spec.suite_id, "i");
+    complete_one("w", COMPLETION_DONE);
+    EXPECT_INT(claim("w", 1), 1);
+    EXPECT_TEXT(leases[0].spec.suite_id, "b"); /* the others' turn goes on */
+    close_store();
+}
+
 int conformance_classes(const struct conformance_backend *tested)
 {
     backend = tested;
     return finish_half(TEST_RUN(TEST(reasons_stay_with_their_jobs), TEST(classes_share_by_weight),
                                 TEST(who_waits_at_a_screen_comes_at_once),
                                 TEST(jobs_make_way_for_a_higher_class),
-                                TEST(some_jobs_keep_their_slots), TEST(mining_ends)));
+                                TEST(some_jobs_keep_their_slots), TEST(mining_ends),
+                                TEST(a_place_that_was_given_up_is_kept)));
 }

@@ -72,8 +72,9 @@ static void outcomes_come_back(void)
     sent[1].peak_mflops = 5000000;
     sent[1].health.measured_ticks = 81; /* the other's world has no measures */
     for (int i = 0; i < MEASURE_COUNT; i++) {
-        sent[1].health.worst[i] = i == 0 ? (double)NAN : -0.1 * i;
-        sent[1].health.mean[i] = i == 0 ? (double)NAN : 1.0 / i;
+        sent[1].health.worst[i] =
+            i == 0 ? (double)NAN : (health_measure_kinds[i].low_is_sick ? -0.1 : 2.0) * i;
+        sent[1].health.mean[i] = i == 0 ? (double)NAN : 0.5 * i;
     }
     make_completion(0, "w", COMPLETION_DONE);
     memcpy(completions[0].artifact_hash, hash, sizeof hash);
@@ -1360,6 +1361,7 @@ static void evidence_comes_back(void)
     open_store(true);
     make_specs("a", "k", 1);
     specs[0].rollout_count = 2;
+    specs[0].tier = TIER_STUDENT; /* of whose pictures something is computed */
     submit_made("a", 1, 1);
     EXPECT_INT(claim("w", 1), 1);
     EXPECT_OK(store->ops->artifact_put(store, "frame", 5, picture, &error), error);

@@ -144,7 +144,7 @@ static void fill(void)
         " rollouts_fail, ticks, metres_mm) VALUES (1, 'big', 1, %1$d, 4 * %1$d, 4 * %1$d - 1, 1, "
         "36 * %1$d,"
         " 200 * %1$d);"
-        "INSERT INTO pools VALUES (1, 'bulk');"
+        "INSERT INTO pools (id, name) VALUES (1, 'bulk');"
         "INSERT INTO workers (id, name, pool, device) VALUES (1, 'w', 1, 'cpu');"
         "INSERT INTO contexts VALUES (1, 'p', 'h', 'bulk', 1, '', '', 'cpu', 'r', 1);"
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %1$d)"
