@@ -140,6 +140,10 @@ assert d["failed_before"] == 1 and d["failed"] == d["ended"] == d["calibration"]
         fail "a couch that was hit"
     code 0 "$swerve" futures --store d.db --draws 6 --at-tick 46
     says out "1 drive had failed before"
+    code 0 "$swerve" run library/longtail.json --scenario cow_herd --world object --store c.db
+    code 0 "$swerve" futures --store c.db --at-tick 40 # some cows would walk into one another
+    says out "in 1 other drive every future with a verdict ends as the drive did"
+    says out "5 of 64 futures have no verdict"
     code 2 "$swerve" futures --store f.db --draws 64
     says err "--draws: expected 1 to 63, found 64"
     code 2 "$swerve" futures --store f.db --at-tick 6000
