@@ -35,11 +35,15 @@ struct future_audit {
 struct future_drives {
     struct again again;
     const char *suite;
+    const char *planner; /* that is asked for; NULL: each */
     uint32_t tick;
     uint32_t draws;
     bool json;
     uint32_t count;
-    struct future_drive *drives; /* owned; main lines, in the order of again_compare() */
+    struct future_drive
+        *drives; /* owned; main lines, by planner, in the order of again_compare() */
+    int64_t without[VERDICT_COUNT]; /* main lines that neither passed nor failed, by verdict */
+    struct store_suite_status status;
     uint32_t audit_count;
     struct future_audit *audits; /* owned */
 };
@@ -48,14 +52,21 @@ struct future_drives {
 
 static int compare_drives(const void *a, const void *b)
 {
-    return again_compare(&((const struct future_drive *)a)->outcome,
-                         &((const struct future_drive *)b)->outcome);
+    const struct outcome *x = &((const struct future_drive *)a)->outcome;
+    const struct outcome *y = &((const struct future_drive *)b)->outcome;
+    int order = strcmp(x->planner, y->planner);
+    return order != 0 ? order : again_compare(x, y);
 }
 
 static enum status add_drive(void *context, const struct outcome *outcome, struct error *error)
 {
     struct future_drives *self = context;
-    if (outcome->branch_id[0] != '\0' || outcome->verdict > VERDICT_FAIL || outcome->shadow) {
+    if (outcome->branch_id[0] != '\0' || outcome->shadow ||
+        (self->planner != NULL && strcmp(self->planner, outcome->planner) != 0)) {
+        return STATUS_OK;
+    }
+    if (outcome->verdict > VERDICT_FAIL) {
+        self->without[outcome->verdict] += outcome->audit_of == 0;
         return STATUS_OK;
     }
     if (outcome->audit_of != 0) {
@@ -79,10 +90,18 @@ static int compare_audits(const void *a, const void *b)
 
 static enum status load_drives(struct future_drives *self, struct error *error)
 {
-    TRY(store_outcomes_each(self->again.store, self->suite, add_drive, self, error));
-    if (self->count > 0) {
-        qsort(self->drives, self->count, sizeof *self->drives, compare_drives);
+    char text[AGAIN_LEFT_OUT_BYTES];
+    struct store *store = self->again.store;
+    TRY(store->ops->suite_status(store, self->suite, &self->status, error));
+    TRY(store_outcomes_each(store, self->suite, add_drive, self, error));
+    if (self->count == 0) {
+        return error_set(error, STATUS_NOT_FOUND,
+                         "suite %s: expected a main line%s%s that passed or failed, found none%s",
+                         self->suite, self->planner != NULL ? " of " : "",
+                         self->planner != NULL ? self->planner : "",
+                         again_left_out_text(&self->status, self->without, text));
     }
+    qsort(self->drives, self->count, sizeof *self->drives, compare_drives);
     if (self->audit_count > 0) {
         qsort(self->audits, self->audit_count, sizeof *self->audits, compare_audits);
     }
@@ -163,7 +182,9 @@ struct scores {
     int64_t disagreements;                    /* of student and teacher, */
     int64_t settled[FUTURES_ANSWERS];         /* by what the futures say */
     int64_t different;
-    int64_t ended; /* before the moment */
+    int64_t ended;         /* before the moment */
+    int64_t failed_before; /* .. or had failed for good by then */
+    int64_t without;       /* futures with no verdict, of drives that count */
     int64_t drives;
     int64_t failed;
     double base;
@@ -190,7 +211,7 @@ static bool teacher_differs(const struct future_drive *drive)
 
 static bool counts(const struct future_drive *drive)
 {
-    return drive->found.same && drive->found.begun;
+    return drive->found.same && drive->found.begun && !drive->found.failed_before;
 }
 
 static void count_answer(const struct future_drive *drive, uint32_t models,
@@ -206,11 +227,15 @@ static void count_drive(const struct future_drive *drive, struct scores *scores)
 {
     scores->different += !drive->found.same;
     scores->ended += drive->found.same && !drive->found.begun;
+    scores->failed_before += drive->found.same && drive->found.failed_before;
     if (!counts(drive)) {
         return;
     }
     scores->drives++;
     scores->failed += drive->outcome.verdict == VERDICT_FAIL;
+    for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
+        scores->without += drive->found.models[m].without;
+    }
     count_answer(drive, FUTURES_ALL, scores->all);
     count_answer(drive, FUTURES_FORESEEN, scores->foreseen);
     if (teacher_differs(drive)) {
@@ -233,11 +258,17 @@ static void score(const struct future_drive *drive, int64_t logical_key, int64_t
                     forecast(&drive->found, FORECAST_NOMINAL), failed);
 }
 
+/* Drives of one planner: what is drawn for its table and its calibration. */
+struct group {
+    const struct future_drive *drives; /* borrowed */
+    uint32_t count;                    /* at least 1 */
+};
+
 /* Clusters of all calibrations: of one after the other. The caller frees scores->clusters. */
-static enum status scores_init(const struct future_drives *self, struct scores *scores,
+static enum status scores_init(const struct group *group, struct scores *scores,
                                struct error *error)
 {
-    size_t count = (size_t)self->count + 1;
+    size_t count = (size_t)group->count + 1;
     *scores = (struct scores){0};
     scores->clusters = calloc((FORECAST_COUNT + 1) * count, sizeof *scores->clusters);
     TRY(memory_check(scores->clusters, error, "calibration"));
@@ -249,19 +280,19 @@ static enum status scores_init(const struct future_drives *self, struct scores *
     return STATUS_OK;
 }
 
-static void score_all(const struct future_drives *self, struct scores *scores)
+static void score_all(const struct group *group, struct scores *scores)
 {
     int64_t logical_key = 0;
     int64_t case_key = 0;
-    for (uint32_t i = 0; i < self->count; i++) {
-        count_drive(&self->drives[i], scores);
+    for (uint32_t i = 0; i < group->count; i++) {
+        count_drive(&group->drives[i], scores);
     }
     scores->base = scores->drives > 0 ? (double)scores->failed / (double)scores->drives : NAN;
-    for (uint32_t i = 0; i < self->count; i++) {
-        const struct outcome *outcome = &self->drives[i].outcome;
-        again_keys(i > 0 ? &self->drives[i - 1].outcome : NULL, outcome, &logical_key, &case_key);
-        if (counts(&self->drives[i])) {
-            score(&self->drives[i], logical_key, case_key, scores);
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct outcome *outcome = &group->drives[i].outcome;
+        again_keys(i > 0 ? &group->drives[i - 1].outcome : NULL, outcome, &logical_key, &case_key);
+        if (counts(&group->drives[i])) {
+            score(&group->drives[i], logical_key, case_key, scores);
         }
     }
 }
@@ -278,11 +309,14 @@ static const char *share_text(double value, char out[16])
 }
 
 /* Drives of which there is something to say: not all futures end as it did, or the teacher says
- * otherwise. */
+ * otherwise, or it is undecided for want of futures with a verdict. */
 static bool in_question(const struct future_drive *drive)
 {
-    double all = futures_share_over(&drive->found, FUTURES_ALL).value;
-    return teacher_differs(drive) || !(all == (drive->outcome.verdict == VERDICT_FAIL ? 1.0 : 0.0));
+    const struct futures_share all = futures_share_over(&drive->found, FUTURES_ALL);
+    return teacher_differs(drive) ||
+           !(all.value == (drive->outcome.verdict == VERDICT_FAIL ? 1.0 : 0.0)) ||
+           (drive->found.draws >= futures_draws_decisive() &&
+            futures_answer(&all) == FUTURES_UNDECIDED);
 }
 
 static void print_drive(const struct future_drive *drive)
@@ -303,23 +337,32 @@ static void print_drive(const struct future_drive *drive)
                teacher_differs(drive) ? verdict_names[drive->teacher] : "");
 }
 
-static void print_drives(const struct future_drives *self)
+static void print_drives(const struct future_drives *self, const struct group *group,
+                         const struct scores *scores)
 {
     uint32_t plain = 0;
-    text_print(stdout, "futures from %.1f s on, %u of each model; share that fails\n",
-               self->tick * TICK_S, self->draws);
+    text_print(stdout, "%s: futures from %.1f s on, %u of each model; share that fails\n",
+               group->drives[0].outcome.planner, self->tick * TICK_S, self->draws);
     text_print(stdout, "%7s %-44s %4s %-5s %7s %7s %7s %8s   %s\n", "outcome", "scenario", "seed",
                "drive", "written", "idm", "drivers", "constant", "P(fail), 95%, answer");
-    for (uint32_t i = 0; i < self->count; i++) {
-        const struct future_drive *drive = &self->drives[i];
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct future_drive *drive = &group->drives[i];
         if (counts(drive) && in_question(drive)) {
             print_drive(drive);
         }
         plain += counts(drive) && !in_question(drive);
     }
     if (plain > 0) {
-        text_print(stdout, "in %u other drive%s every future ends as the drive did\n", plain,
-                   plain == 1 ? "" : "s");
+        text_print(stdout, "in %u other drive%s every future%s ends as the drive did\n", plain,
+                   plain == 1 ? "" : "s", scores->without > 0 ? " with a verdict" : "");
+    }
+    if (scores->without > 0) {
+        text_print(stdout, "%lld of %lld futures have no verdict\n", (long long)scores->without,
+                   (long long)scores->drives * TRAFFIC_MODEL_COUNT * self->draws);
+    }
+    if (self->draws < futures_draws_decisive()) {
+        text_print(stdout, "no answer can be other than undecided with less than %u draws\n",
+                   futures_draws_decisive());
     }
 }
 
@@ -375,9 +418,10 @@ static void print_scores(const struct scores *scores)
     print_bins(&scores->of[FORECAST_FORESEEN]);
 }
 
-static void print_text(const struct future_drives *self, const struct scores *scores)
+static void print_text(const struct future_drives *self, const struct group *group,
+                       const struct scores *scores)
 {
-    print_drives(self);
+    print_drives(self, group, scores);
     if (scores->drives > 0) {
         print_scores(scores);
     }
@@ -392,6 +436,10 @@ static void print_text(const struct future_drives *self, const struct scores *sc
     if (scores->ended > 0) {
         text_print(stdout, "%lld drive%s ended before\n", (long long)scores->ended,
                    scores->ended == 1 ? "" : "s");
+    }
+    if (scores->failed_before > 0) {
+        text_print(stdout, "%lld drive%s had failed before\n", (long long)scores->failed_before,
+                   scores->failed_before == 1 ? "" : "s");
     }
 }
 
@@ -482,13 +530,13 @@ static json_t *answers_json(const struct answers answers[FUTURES_ANSWERS])
     return json;
 }
 
-static int print_json(const struct future_drives *self, const struct scores *scores)
+static json_t *group_json(const struct group *group, const struct scores *scores)
 {
     json_t *drives = json_array();
     json_t *different = json_array();
     json_t *calibration = json_object();
-    for (uint32_t i = 0; i < self->count; i++) {
-        const struct future_drive *drive = &self->drives[i];
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct future_drive *drive = &group->drives[i];
         if (counts(drive)) {
             json_array_append_new(drives, drive_json(drive));
         } else if (!drive->found.same) {
@@ -504,39 +552,86 @@ static int print_json(const struct future_drives *self, const struct scores *sco
     for (int a = 0; a < FUTURES_ANSWERS; a++) {
         json_object_set_new(settled, futures_answer_names[a], json_integer(scores->settled[a]));
     }
-    return cli_print_json(
-        json_pack("{s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o}", "suite",
-                  self->suite, "at_tick", (int)self->tick, "draws", (int)self->draws, "failed",
-                  (json_int_t)scores->failed, "ended", (json_int_t)scores->ended, "base_rate",
-                  number_json(scores->base), "drives", drives, "answers", "all",
-                  answers_json(scores->all), "foreseen", answers_json(scores->foreseen),
-                  "calibration", calibration, "different", different, "disagreements", settled));
+    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o}", "planner",
+                     group->drives[0].outcome.planner, "failed", (json_int_t)scores->failed,
+                     "ended", (json_int_t)scores->ended, "failed_before",
+                     (json_int_t)scores->failed_before, "base_rate", number_json(scores->base),
+                     "drives", drives, "answers", "all", answers_json(scores->all), "foreseen",
+                     answers_json(scores->foreseen), "calibration", calibration, "different",
+                     different, "disagreements", settled);
+}
+
+static int print_json(const struct future_drives *self, json_t *planners)
+{
+    struct again_left_out kinds[AGAIN_LEFT_OUT_KINDS];
+    json_t *without = json_object();
+    again_left_out(&self->status, self->without, kinds);
+    for (int k = 0; k < AGAIN_LEFT_OUT_KINDS; k++) {
+        json_object_set_new(without, kinds[k].name, json_integer(kinds[k].count));
+    }
+    return cli_print_json(json_pack("{s:s, s:i, s:i, s:i, s:o, s:O}", "suite", self->suite,
+                                    "at_tick", (int)self->tick, "draws", (int)self->draws,
+                                    "decisive_draws", (int)futures_draws_decisive(), "left_out",
+                                    without, "planners", planners));
 }
 
 /* ---- the command ---- */
 
-static int finish(struct future_drives *self, struct scores *scores, enum status status,
-                  const struct error *error)
+/* Shows one planner's drives, as text or as an element of `planners`. */
+static enum status show_group(const struct future_drives *self, const struct group *group,
+                              json_t *planners, int64_t *different, struct error *error)
+{
+    struct scores scores;
+    TRY(scores_init(group, &scores, error));
+    score_all(group, &scores);
+    if (self->json) {
+        json_array_append_new(planners, group_json(group, &scores));
+    } else {
+        text_print(stdout, "%s", group->drives == self->drives ? "" : "\n");
+        print_text(self, group, &scores);
+    }
+    *different += scores.different;
+    free(scores.clusters);
+    return STATUS_OK;
+}
+
+static enum status show(const struct future_drives *self, json_t *planners, int64_t *different,
+                        struct error *error)
+{
+    struct group group = {.drives = self->drives};
+    for (uint32_t i = 0; i < self->count; i++) {
+        const struct future_drive *drive = &self->drives[i];
+        group.count++;
+        if (i + 1 == self->count || strcmp(drive->outcome.planner, drive[1].outcome.planner) != 0) {
+            TRY(show_group(self, &group, planners, different, error));
+            group = (struct group){.drives = drive + 1};
+        }
+    }
+    return STATUS_OK;
+}
+
+static int finish(struct future_drives *self, enum status status, struct error *error)
 {
     int code = 0;
-    if (status == STATUS_OK) {
-        score_all(self, scores);
-        if (self->json) {
-            code = print_json(self, scores);
-        } else {
-            print_text(self, scores);
-        }
-        if (scores->different > 0) {
-            text_print(stderr,
-                       "swerve: %lld drive%s not what is stored when driven again, and left out: "
-                       "swerve replay says why\n",
-                       (long long)scores->different, scores->different == 1 ? " is" : "s are");
-            code = code == 0 ? 1 : code;
-        }
-    } else {
+    int64_t different = 0;
+    char text[AGAIN_LEFT_OUT_BYTES];
+    json_t *planners = json_array();
+    THEN(status, show(self, planners, &different, error));
+    if (status != STATUS_OK) {
         code = cli_fail(error);
+    } else if (self->json) {
+        code = print_json(self, planners);
+    } else if (again_left_out_text(&self->status, self->without, text)[0] != '\0') {
+        text_print(stdout, "main lines left out%s\n", text);
     }
-    free(scores->clusters);
+    if (different > 0) {
+        text_print(stderr,
+                   "swerve: %lld drive%s not what is stored when driven again, and left out: "
+                   "swerve replay says why\n",
+                   (long long)different, different == 1 ? " is" : "s are");
+        code = code == 0 ? 1 : code;
+    }
+    json_decref(planners);
     again_close(&self->again);
     free(self->drives);
     free(self->audits);
@@ -566,10 +661,10 @@ int command_futures(int argc, char **argv)
     int64_t tick = 0;
     int64_t draws = FUTURES_DRAWS;
     struct future_drives self = {.again = {.truth = true}};
-    struct scores scores = {.clusters = NULL};
     struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--planner", "SPEC", "of the suite's planners this one alone", .text = &self.planner},
         {"--at-tick", "N", "tick from which on others drive otherwise, ten a second (0)",
          .number = &tick},
         {"--draws", "N", "futures of each traffic model, 1 to 63 (16)", .number = &draws},
@@ -582,7 +677,8 @@ int command_futures(int argc, char **argv)
         "How the main lines of a suite (the newest) might have ended, had others driven "
         "otherwise:\n"
         "P(fail) by four traffic models in the object world, and how well it foretells the "
-        "drives.\n"
+        "drives,\n"
+        "one table a planner. Drives that had failed by the tick are counted apart.\n"
         "Exits 1 when some are not what is stored when driven again; they are in no figure.",
         CLI_ROWS(rows, 0, 1),
     };
@@ -599,7 +695,6 @@ int command_futures(int argc, char **argv)
     enum status status = cli_suite_id(self.again.store, self.again.url, self.suite, suite, &error);
     self.suite = suite;
     THEN(status, load_drives(&self, &error));
-    THEN(status, scores_init(&self, &scores, &error));
     THEN(status, ask_all(&self, &error));
-    return finish(&self, &scores, status, &error);
+    return finish(&self, status, &error);
 }

@@ -341,11 +341,34 @@ static enum status check_overlaps(const struct validation *v)
 
 /* ---- branches ---- */
 
+/* A model that foresees leaves what is written behind for good. */
+static enum status check_traffic(const struct validation *v, uint32_t b)
+{
+    const struct branch *branch = &v->scenario->branches[b];
+    bool foresees = false;
+    for (uint32_t i = 0; i < branch->intervention_count; i++) {
+        const struct intervention *it = &branch->interventions[i];
+        if (it->kind != INTERVENE_TRAFFIC) {
+            continue;
+        }
+        if (foresees && it->traffic == TRAFFIC_MODEL_WRITTEN) {
+            char path[96];
+            snprintf(path, sizeof path, "$.branches[%u].interventions[%u].model", b, i);
+            return fail(v, path,
+                        "expected a model that foresees, as the one before it does, found "
+                        "\"written\"");
+        }
+        foresees = foresees || it->traffic != TRAFFIC_MODEL_WRITTEN;
+    }
+    return STATUS_OK;
+}
+
 static enum status check_branches(const struct validation *v)
 {
     const struct scenario *scenario = v->scenario;
     for (uint32_t b = 0; b < scenario->branch_count; b++) {
         const struct branch *branch = &scenario->branches[b];
+        TRY(check_traffic(v, b));
         for (uint32_t i = 0; i < branch->intervention_count; i++) {
             const struct intervention *it = &branch->interventions[i];
             bool moves_agent =

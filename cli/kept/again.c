@@ -3,9 +3,11 @@
  */
 #include "cli/kept/again.h"
 
+#include "base/check.h"
 #include "schemas/job_context.h"
 #include "schemas/scenario_id.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,4 +89,35 @@ void again_keys(const struct outcome *before, const struct outcome *outcome, int
                     scenario_id_compare_logical(before->scenario_id, outcome->scenario_id) != 0;
     *case_key += before == NULL || strcmp(before->scenario_id, outcome->scenario_id) != 0 ||
                  strcmp(before->planner, outcome->planner) != 0;
+}
+
+void again_left_out(const struct store_suite_status *status, const int64_t without[VERDICT_COUNT],
+                    struct again_left_out out[AGAIN_LEFT_OUT_KINDS])
+{
+    uint32_t kind = 0;
+    out[kind++] = (struct again_left_out){"dead", status->jobs[JOB_DEAD] - status->audits_dead};
+    out[kind++] = (struct again_left_out){"cancelled", status->jobs[JOB_CANCELLED]};
+    out[kind++] = (struct again_left_out){"waiting", store_jobs_open(status)};
+    for (int v = VERDICT_FAIL + 1; v < VERDICT_COUNT; v++) {
+        CHECK(kind < AGAIN_LEFT_OUT_KINDS);
+        out[kind++] = (struct again_left_out){verdict_names[v], without[v]};
+    }
+}
+
+const char *again_left_out_text(const struct store_suite_status *status,
+                                const int64_t without[VERDICT_COUNT],
+                                char out[AGAIN_LEFT_OUT_BYTES])
+{
+    struct again_left_out kinds[AGAIN_LEFT_OUT_KINDS];
+    size_t length = 0;
+    again_left_out(status, without, kinds);
+    out[0] = '\0';
+    for (int k = 0; k < AGAIN_LEFT_OUT_KINDS; k++) {
+        if (kinds[k].count > 0) {
+            length +=
+                (size_t)snprintf(out + length, AGAIN_LEFT_OUT_BYTES - length, "%s %lld %s",
+                                 length == 0 ? ":" : ",", (long long)kinds[k].count, kinds[k].name);
+        }
+    }
+    return out;
 }

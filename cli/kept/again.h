@@ -7,6 +7,7 @@
 
 #include "cli/kept/replay_planner.h"
 #include "scenarios/scenarios.h"
+#include "store/api/store.h"
 
 struct again {
     struct store *store; /* borrowed, like all that follows */
@@ -30,5 +31,23 @@ void again_close(struct again *again);
 int again_compare(const struct outcome *a, const struct outcome *b);
 void again_keys(const struct outcome *before, const struct outcome *outcome, int64_t *logical_key,
                 int64_t *case_key);
+
+/* Main lines of a suite that have no drive to be done again, by why: its jobs that are dead,
+ * cancelled or waiting, and main lines that neither passed nor failed, which the caller has counted
+ * by verdict. */
+enum { AGAIN_LEFT_OUT_KINDS = 6, AGAIN_LEFT_OUT_BYTES = 256 };
+
+struct again_left_out {
+    const char *name; /* static */
+    int64_t count;
+};
+
+void again_left_out(const struct store_suite_status *status, const int64_t without[VERDICT_COUNT],
+                    struct again_left_out out[AGAIN_LEFT_OUT_KINDS]);
+
+/* ": 2 dead, 1 flagged"; "" of none. Returns `out`. */
+const char *again_left_out_text(const struct store_suite_status *status,
+                                const int64_t without[VERDICT_COUNT],
+                                char out[AGAIN_LEFT_OUT_BYTES]);
 
 #endif

@@ -2,7 +2,8 @@
 # Goal: a report says of each branch in which ego drives otherwise whether its sensors had the hazard
 # in sight at the fork, as `swerve avoid` knows it, and says nothing of branches that change the world.
 # A drive that is not what is stored when driven again is in no figure of `swerve avoid` and `swerve futures`.
-# Futures say what their models know: what is written is known to one of four; they come again, and each is a branch.
+# Futures say what their models know: what is written is known to one of four; they come again, and each is a branch. A
+# drive that had failed before has none.
 # Method: a jaywalker behind a van, with forks before and after he can be seen; avoid's visible tick. A planner edited
 # between the run and `swerve avoid`.
 #
@@ -74,7 +75,7 @@ avoid_leaves_out_what_is_another_drive_now() {
     python3 -c 'import json; d = json.load(open("out")); assert d["different"] and not d["drives"] and not d["safe"], d' ||
         fail "another planner"
     code 1 "$swerve" futures --store b.db --draws 1 --json
-    python3 -c 'import json; d = json.load(open("out")); assert d["different"] and not d["drives"] and d["base_rate"] is None, d' ||
+    python3 -c 'import json; d = json.load(open("out")); d, = d["planners"]; assert d["different"] and not d["drives"] and d["base_rate"] is None, d' ||
         fail "futures of another planner"
     says err "left out: swerve replay "
 }
@@ -101,7 +102,7 @@ futures_know_what_their_models_know() {
     code 0 "$swerve" futures --store f.db --draws 6 --at-tick 50 --json; cp out later.json
     python3 - <<'PY' || fail "futures"
 import json
-first = {d["scenario"]: d for d in json.load(open("first.json"))["drives"]}
+first = {d["scenario"]: d for d in json.load(open("first.json"))["planners"][0]["drives"]}
 brakes, goes_on = first["brakes"], first["goes_on"]
 assert brakes["verdict"] == "fail" and goes_on["verdict"] == "pass"
 assert brakes["models"]["written"]["failing_draws"] == [1, 2, 3, 4, 5, 6] and brakes["models"]["idm"]["failed"] == 0
@@ -110,13 +111,15 @@ assert goes_on["models"]["written"]["failed"] == goes_on["models"]["idm"]["faile
 for drive in first.values():
     for model in drive["models"].values():
         assert model["passed"] + model["failed"] + model["without"] == 6 and model["low"] <= model["p_fail"] <= model["high"]
-later = json.load(open("later.json"))
+answer = json.load(open("later.json"))
+later, = answer["planners"]
+assert answer["decisive_draws"] == 6 and not any(answer["left_out"].values()), answer
 drive = {d["scenario"]: d for d in later["drives"]}["brakes"]
 assert drive["p_fail"] == 1 and drive["answer"] == "fail" and drive["one_default"] == "fail", drive
 scores = later["calibration"]
 assert scores["all"]["less_base_rate"]["low"] is None  # of two logical scenarios
 assert later["base_rate"] == 0.5 and scores["written"]["brier"] == 0 and scores["written"]["less_base_rate"]["value"] == -0.25
-assert scores["one_default"]["brier"] == 0 and json.load(open("first.json"))["calibration"]["one_default"]["brier"] == 0.5
+assert scores["one_default"]["brier"] == 0 and json.load(open("first.json"))["planners"][0]["calibration"]["one_default"]["brier"] == 0.5
 assert later["answers"]["all"] == {"undecided": {"drives": 0, "failed": 0}, "pass": {"drives": 1, "failed": 0}, "fail": {"drives": 1, "failed": 1}}
 assert scores["foreseen_less_one_default"]["value"] == 0
 assert sum(b["drives"] for b in scores["all"]["bins"]) == 2 == scores["all"]["drives"]
@@ -126,6 +129,21 @@ PY
     says out "calibration: 1 of 2 drives failed (50.0%), Brier score of that share 0.2500; 0 is exact"
     code 0 "$swerve" futures --store f.db --draws 1 --at-tick 85
     says out "1 drive ended before"
+    says out "no answer can be other than undecided with less than 6 draws"
+    code 0 "$swerve" run library/smoke.json --scenario debris_couch --planner builtin:maintain --world object --store d.db
+    code 0 "$swerve" futures --store d.db --draws 6 --at-tick 44 --json
+    python3 -c 'import json; d, = json.load(open("out"))["planners"]; assert d["failed_before"] == 0 and d["calibration"]["all"]["drives"] == 1, d' ||
+        fail "a couch that is hit later"
+    code 0 "$swerve" futures --store d.db --draws 6 --at-tick 46 --json
+    python3 -c 'import json; d, = json.load(open("out"))["planners"]
+assert d["failed_before"] == 1 and d["failed"] == d["ended"] == d["calibration"]["all"]["drives"] == 0 and not d["drives"], d' ||
+        fail "a couch that was hit"
+    code 0 "$swerve" futures --store d.db --draws 6 --at-tick 46
+    says out "1 drive had failed before"
+    code 0 "$swerve" run library/longtail.json --scenario cow_herd --world object --store c.db
+    code 0 "$swerve" futures --store c.db --at-tick 40 # some cows would walk into one another
+    says out "in 1 other drive every future with a verdict ends as the drive did"
+    says out "5 of 64 futures have no verdict"
     code 2 "$swerve" futures --store f.db --draws 64
     says err "--draws: expected 1 to 63, found 64"
     code 2 "$swerve" futures --store f.db --at-tick 6000
@@ -144,13 +162,48 @@ futures_are_branches() {
     code 0 "$swerve" export --store g.db --format csv
     python3 - <<'PY' || fail "a future as a branch ends otherwise"
 import csv, json
-drive = {d["scenario"]: d for d in json.load(open("later.json"))["drives"]}["brakes"]
+drive = {d["scenario"]: d for d in json.load(open("later.json"))["planners"][0]["drives"]}["brakes"]
 rows = {r["branch_id"]: r["verdict"] for r in csv.DictReader(open("out")) if r["scenario_id"] == "brakes" and r["branch_id"]}
 assert rows == {m: "fail" if 3 in at["failing_draws"] else "pass" for m, at in drive["models"].items()}, (rows, drive)
 PY
     brakes brakes "" ', "branches": [{"id": "x", "at_tick": 1, "interventions": [{"kind": "traffic", "model": "astrology"}]}]'
     code 3 "$swerve" validate brakes.json
     says err "$.branches[0].interventions[0].model"
+    brakes brakes "" ', "branches": [{"id": "x", "at_tick": 1, "interventions": [{"kind": "traffic", "model": "idm"}, {"kind": "traffic", "model": "written"}]}]'
+    code 3 "$swerve" validate brakes.json
+    says err "$.branches[0].interventions[1].model: expected a model that foresees"
+}
+
+# Each planner has a table and a calibration of its own; what has no result is said, and where nothing is left it is an
+# error.
+futures_of_several_planners() {
+    brakes brakes ', "manoeuvres": [{"when": "time", "value": 2, "do": "speed", "speed_mps": 0, "rate_mps2": 6}]'
+    sed -i 's/"horizon_s": 9/"horizon_s": 12/' brakes.json
+    echo '{"id": "p", "planners": ["builtin:maintain", "builtin:reference"], "scenarios": [{"file": "brakes.json"}, {"file": "goes_on.json"}]}' >p.json
+    code 0 "$swerve" run p.json --world object --store p.db
+    code 0 "$swerve" futures --store p.db --draws 6 --json; cp out all.json
+    code 0 "$swerve" futures --store p.db --draws 6 --planner builtin:reference --json
+    python3 - <<'PY' || fail "planners"
+import json
+answer = json.load(open("all.json"))
+maintain, reference = answer["planners"]
+assert (maintain["planner"], reference["planner"]) == ("builtin:maintain", "builtin:reference")
+assert maintain["base_rate"] == 0.5 and reference["base_rate"] == 0 and len(maintain["drives"]) == len(reference["drives"]) == 2
+assert maintain["calibration"]["all"]["drives"] == 2 and json.load(open("out"))["planners"] == [reference]
+PY
+    code 0 "$swerve" futures --store p.db --draws 6
+    says out "builtin:maintain: futures from 0.0 s on"
+    says out "builtin:reference: futures from 0.0 s on"
+    code 3 "$swerve" futures --store p.db --planner builtin:idm
+    says err "expected a main line of builtin:idm that passed or failed, found none"
+    python3 -c "import sqlite3; c = sqlite3.connect('p.db')
+c.execute('UPDATE outcomes SET verdict = 2 WHERE id = (SELECT max(id) FROM outcomes)'); c.commit()"
+    code 0 "$swerve" futures --store p.db --draws 1
+    says out "main lines left out: 1 planner_error"
+    python3 -c "import sqlite3; c = sqlite3.connect('p.db')
+c.execute('UPDATE outcomes SET verdict = 3'); c.commit()"
+    code 3 "$swerve" futures --store p.db
+    says err "found none: 4 flagged"
 }
 
 # Disagreements of student and teacher: the futures say who is right, or that they do not know.
@@ -161,12 +214,12 @@ futures_settle_what_student_and_teacher_say() {
     echo '{"rate": 1}' >audit.json
     code 0 "$swerve" run s.json --world student --models "$root/engine/models" --audit audit.json --store s.db
     code 0 "$swerve" futures --store s.db --draws 8 --json
-    python3 -c 'import json; d = json.load(open("out")); assert [x["teacher"] for x in d["drives"]] == ["pass"], d
+    python3 -c 'import json; d, = json.load(open("out"))["planners"]; assert [x["teacher"] for x in d["drives"]] == ["pass"], d
 assert sum(d["disagreements"].values()) == 0, d["disagreements"]' || fail "they agree"
     python3 -c "import sqlite3; c = sqlite3.connect('s.db')
 c.execute('UPDATE outcomes SET verdict = 1 WHERE context IN (SELECT id FROM contexts WHERE pool = ?)', ('teacher',)); c.commit()"
     code 0 "$swerve" futures --store s.db --draws 8 --json
-    python3 -c 'import json; d = json.load(open("out")); assert d["disagreements"] == {"pass": 1, "fail": 0, "undecided": 0}, d' ||
+    python3 -c 'import json; d, = json.load(open("out"))["planners"]; assert d["disagreements"] == {"pass": 1, "fail": 0, "undecided": 0}, d' ||
         fail "the teacher erred"
     code 0 "$swerve" futures --store s.db --draws 8
     says out "pass, the teacher: fail"
@@ -178,6 +231,7 @@ t edited_contacts_are_of_nobody
 t avoid_leaves_out_what_is_another_drive_now
 t futures_know_what_their_models_know
 t futures_are_branches
+t futures_of_several_planners
 t futures_settle_what_student_and_teacher_say
 echo "1..$count" >&3
 [ "$failed" = 0 ]

@@ -209,6 +209,10 @@ static const struct refusal refusals[] = {
      "$.agents[1].manoeuvres[0].path[1]", "expected a bend that can be taken at"},
     {"$.branches[4].interventions[0].agent", "'ghost'", "$.branches[4].interventions[0].agent",
      "an agent that moves"},
+    {"$.branches[0].interventions",
+     "[{'kind':'traffic','model':'written'},{'kind':'traffic','model':'idm'},"
+     "{'kind':'ego_maintain'},{'kind':'traffic','model':'written','draw':2}]",
+     "$.branches[0].interventions[3].model", "expected a model that foresees"},
 };
 
 /* Goal: each wrong document is refused at the right place with the right words. */

@@ -9,7 +9,12 @@
 
 enum { HORIZON = 100, BRAKES_S = 4 };
 
-static struct futures ask(uint32_t tick, uint32_t draws, const char *trace_hash)
+/* Another world than that of the braking car: an object on ego's lane, which ends no drive; or a
+ * free road of which too much is asked. */
+enum hazard { HAZARD_BRAKES, HAZARD_OBJECT, HAZARD_PROGRESS };
+
+static struct futures ask_about(enum hazard hazard, uint32_t tick, uint32_t draws,
+                                const char *trace_hash)
 {
     const struct runner_config config = {.world = &world_object_ops,
                                          .planner = "builtin:maintain",
@@ -33,13 +38,25 @@ static struct futures ask(uint32_t tick, uint32_t draws, const char *trace_hash)
                               .kind = MANOEUVRE_SPEED,
                               .speed_mps = 0,
                               .rate_mps2 = 6};
-    car->manoeuvre_count = 1;
+    car->manoeuvre_count = hazard == HAZARD_BRAKES;
     car->manoeuvres = &brake;
+    if (hazard == HAZARD_OBJECT) {
+        s.scenario.agents[1].pose = (struct pose){80, 3.5, 0};
+    }
+    if (hazard == HAZARD_PROGRESS) {
+        s.scenario.criteria.progress_min = 1.0;
+        s.scenario.criteria.expected_progress_m = 1000;
+    }
     EXPECT_OK(runner_create(&config, &runner, &error), error);
     EXPECT_OK(futures_drive(runner, &s.scenario, &outcome, tick, draws, &found, &error), error);
     runner_destroy(runner);
     arena_finish(&s.arena);
     return found;
+}
+
+static struct futures ask(uint32_t tick, uint32_t draws, const char *trace_hash)
+{
+    return ask_about(HAZARD_BRAKES, tick, draws, trace_hash);
 }
 
 static void what_is_written_is_known_to_one_model(void)
@@ -63,6 +80,46 @@ static void what_has_begun_is_foreseen(void)
     EXPECT(found.begun);
     EXPECT_INT(found.nominal, VERDICT_FAIL);
     EXPECT_INT(found.models[TRAFFIC_MODEL_CONSTANT].failed, 3);
+}
+
+/* 30 m at 15 m/s, less two half lengths: the contact is at 1.6 s or so. Before it, the object is
+ * foretold; from its frame on there is nothing to foretell, though the drive goes on. */
+static void what_has_failed_for_good_is_not_foretold(void)
+{
+    uint32_t contact = 0;
+    for (uint32_t tick = 0; tick < 30; tick++) {
+        struct futures found = ask_about(HAZARD_OBJECT, tick, 1, "");
+        EXPECT(found.begun);
+        EXPECT_INT(found.verdict, VERDICT_FAIL);
+        EXPECT_INT(found.models[TRAFFIC_MODEL_IDM].failed, 1);
+        EXPECT(!(contact > 0 && !found.failed_before));
+        contact = contact == 0 && found.failed_before ? tick : contact;
+    }
+    EXPECT(contact >= 14 && contact <= 20);
+    EXPECT(ask_about(HAZARD_OBJECT, HORIZON - 1, 1, "").failed_before);
+}
+
+/* Progress is judged over the whole drive: at 5 s nothing has failed yet. */
+static void what_can_be_made_good_is_foretold(void)
+{
+    struct futures found = ask_about(HAZARD_PROGRESS, 50, 1, "");
+    EXPECT_INT(found.verdict, VERDICT_FAIL);
+    EXPECT(found.begun && !found.failed_before);
+}
+
+static void answers_take_draws(void)
+{
+    struct futures found = {.draws = futures_draws_decisive()};
+    for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
+        found.models[m].passed = found.draws;
+    }
+    struct futures_share all = futures_share_over(&found, FUTURES_ALL);
+    EXPECT_INT(futures_answer(&all), FUTURES_PASS);
+    for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
+        found.models[m].passed--;
+    }
+    all = futures_share_over(&found, FUTURES_ALL);
+    EXPECT_INT(futures_answer(&all), FUTURES_UNDECIDED);
 }
 
 static void the_same_question_has_the_same_answer(void)
@@ -111,6 +168,8 @@ static void the_interval_has_that_of_each_model(void)
 int main(void)
 {
     return TEST_RUN(TEST(what_is_written_is_known_to_one_model), TEST(what_has_begun_is_foreseen),
+                    TEST(what_has_failed_for_good_is_not_foretold),
+                    TEST(what_can_be_made_good_is_foretold), TEST(answers_take_draws),
                     TEST(the_same_question_has_the_same_answer), TEST(nothing_follows_the_end),
                     TEST(the_interval_has_that_of_each_model));
 }

@@ -13,6 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Reasons that nothing undoes once they hold, and those that are judged over the whole drive. */
+enum {
+    REASONS_LASTING = REASON_AT_FAULT_COLLISION | REASON_COLLISION | REASON_OFF_DRIVABLE |
+                      REASON_WRONG_DIRECTION | REASON_TTC | REASON_DISTANCE | REASON_IMPACT_SPEED |
+                      REASON_SPEED | REASON_RED_LIGHT | REASON_STOP_SIGN,
+    REASONS_OF_THE_WHOLE = REASON_GOAL_NOT_REACHED | REASON_UNCOMFORTABLE | REASON_PROGRESS |
+                           REASON_SCORE | REASON_COST,
+};
+_Static_assert((REASONS_LASTING ^ REASONS_OF_THE_WHOLE) == (1 << REASON_BIT_COUNT) - 1,
+               "each reason is of one kind");
+
 const char *const futures_answer_names[FUTURES_ANSWERS] = {"undecided", "pass", "fail"};
 
 /* ---- branches ---- */
@@ -78,32 +89,72 @@ static void collect(const struct job_run *job, const struct outcome *outcome, ui
     }
 }
 
+/* Drives a scenario that lives as long as *out, which the caller destroys. */
+static enum status drive_job(struct runner *runner, const struct scenario *scenario,
+                             const struct outcome *outcome, struct job_run **out,
+                             struct error *error)
+{
+    struct job_lease lease = {.job_id = outcome->id};
+    struct prepared *prepared = NULL;
+    struct job_run *job = NULL;
+    lease.spec.seed = outcome->seed;
+    lease.spec.tier = outcome->tier;
+    enum status status = prepared_create(scenario, &prepared, error);
+    THEN(status, runner_drive(runner, &lease, prepared, &job, error));
+    if (status == STATUS_OK && job->failure != STATUS_OK) {
+        status = error_set(error, job->failure, "%s", job->error);
+    }
+    prepared_unref(prepared);
+    if (status != STATUS_OK) {
+        job_run_destroy(job);
+        return status;
+    }
+    *out = job;
+    return STATUS_OK;
+}
+
+/* Whether the drive, cut at the tick, has failed for good. The frame of the tick is in all futures,
+ * and is judged with what was before it. */
+static enum status look_back(struct runner *runner, const struct scenario *scenario,
+                             const struct outcome *outcome, uint32_t tick, bool *out,
+                             struct error *error)
+{
+    struct scenario cut = *scenario;
+    struct job_run *job = NULL;
+    cut.branches = NULL;
+    cut.branch_count = 0;
+    cut.horizon_ticks = tick;
+    TRY(drive_job(runner, &cut, outcome, &job, error));
+    *out = (job->results[0].reasons & REASONS_LASTING) != 0;
+    job_run_destroy(job);
+    return STATUS_OK;
+}
+
 enum status futures_drive(struct runner *runner, const struct scenario *scenario,
                           const struct outcome *outcome, uint32_t tick, uint32_t draws,
                           struct futures *out, struct error *error)
 {
     struct futures found = {.nominal = VERDICT_INVALID, .draws = draws};
-    struct job_lease lease = {.job_id = outcome->id};
-    struct prepared *prepared = NULL;
     struct job_run *job = NULL;
+    bool may_have_failed = false;
     CHECK(draws >= 1 && draws <= FUTURES_DRAWS_MAX);
     struct fan *fan = calloc(1, sizeof *fan);
     TRY(memory_check(fan, error, "futures"));
     fan_init(fan, scenario, tick, draws);
-    lease.spec.seed = outcome->seed;
-    lease.spec.tier = outcome->tier;
-    enum status status = prepared_create(&fan->scenario, &prepared, error);
-    THEN(status, runner_drive(runner, &lease, prepared, &job, error));
-    if (status == STATUS_OK && job->failure != STATUS_OK) {
-        status = error_set(error, job->failure, "%s", job->error);
-    }
+    enum status status = drive_job(runner, &fan->scenario, outcome, &job, error);
     if (status == STATUS_OK) {
         collect(job, outcome, tick, &found);
-        *out = found;
+        may_have_failed =
+            found.begun && tick > 0 && (job->results[0].reasons & REASONS_LASTING) != 0;
     }
     job_run_destroy(job);
-    prepared_unref(prepared);
     free(fan);
+    if (status == STATUS_OK && may_have_failed) {
+        status = look_back(runner, scenario, outcome, tick, &found.failed_before, error);
+    }
+    if (status == STATUS_OK) {
+        *out = found;
+    }
     return status;
 }
 
@@ -145,4 +196,16 @@ struct futures_share futures_share_over(const struct futures *futures, uint32_t 
 enum futures_answer futures_answer(const struct futures_share *share)
 {
     return share->high < 0.5 ? FUTURES_PASS : share->low > 0.5 ? FUTURES_FAIL : FUTURES_UNDECIDED;
+}
+
+uint32_t futures_draws_decisive(void)
+{
+    uint32_t draws = 0;
+    double low = 0.0;
+    double high = 1.0;
+    while (high >= 0.5) {
+        draws++;
+        rate_interval(0.0, draws, &low, &high);
+    }
+    return draws;
 }

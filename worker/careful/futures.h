@@ -35,6 +35,7 @@ struct futures_of_model {
 struct futures {
     bool same;            /* the drive, run again, is what its outcome says */
     bool begun;           /* it lasts until the tick, else nothing below holds */
+    bool failed_before;   /* for good, by what it did up to the tick: nothing is left to foretell */
     enum verdict verdict; /* of the drive, run again */
     enum verdict nominal; /* of the one nominal future of default drivers */
     uint32_t draws;       /* of each model */
@@ -67,5 +68,8 @@ struct futures_share futures_share_over(const struct futures *futures, uint32_t 
 enum futures_answer { FUTURES_UNDECIDED = 0, FUTURES_PASS, FUTURES_FAIL, FUTURES_ANSWERS };
 extern const char *const futures_answer_names[FUTURES_ANSWERS]; /* "undecided", "pass", "fail" */
 enum futures_answer futures_answer(const struct futures_share *share);
+
+/* Draws of a model from which on an answer can be another than undecided. */
+uint32_t futures_draws_decisive(void);
 
 #endif
