@@ -133,7 +133,7 @@ enum status cli_store_make(const char *given, struct store **store, struct error
     bool made = kind == STORE_URL_PATH && access(url, F_OK) != 0;
     TRY(made ? store_open(url, NULL, store, error) : cli_store_open(given, store, error));
     if (made) {
-        fprintf(stderr, "swerve: %s: a new store\n", url);
+        text_print(stderr, "swerve: %s: a new store\n", url);
     }
     return STATUS_OK;
 }
