@@ -28,7 +28,7 @@ struct future_drive {
 };
 
 struct future_audit {
-    int64_t job_id;
+    int64_t job_id; /* first, for array_compare_int64() */
     enum verdict verdict;
 };
 
@@ -81,13 +81,6 @@ static enum status add_drive(void *context, const struct outcome *outcome, struc
     return STATUS_OK;
 }
 
-static int compare_audits(const void *a, const void *b)
-{
-    int64_t x = ((const struct future_audit *)a)->job_id;
-    int64_t y = ((const struct future_audit *)b)->job_id;
-    return (x > y) - (x < y);
-}
-
 static enum status load_drives(struct future_drives *self, struct error *error)
 {
     char text[AGAIN_LEFT_OUT_BYTES];
@@ -103,21 +96,15 @@ static enum status load_drives(struct future_drives *self, struct error *error)
     }
     qsort(self->drives, self->count, sizeof *self->drives, compare_drives);
     if (self->audit_count > 0) {
-        qsort(self->audits, self->audit_count, sizeof *self->audits, compare_audits);
+        qsort(self->audits, self->audit_count, sizeof *self->audits, array_compare_int64);
     }
     for (uint32_t i = 0; i < self->count && self->audit_count > 0; i++) {
         const struct future_audit key = {.job_id = self->drives[i].outcome.job_id};
         const struct future_audit *audit =
-            bsearch(&key, self->audits, self->audit_count, sizeof key, compare_audits);
+            bsearch(&key, self->audits, self->audit_count, sizeof key, array_compare_int64);
         self->drives[i].teacher = audit != NULL ? audit->verdict : VERDICT_COUNT;
     }
     return STATUS_OK;
-}
-
-/* A drive of a world that generates has no likeness in the object world to be compared with. */
-static bool of_truth(const struct outcome *outcome)
-{
-    return outcome->tier == TIER_OBJECT || outcome->tier == TIER_REPLAY;
 }
 
 static enum status ask(struct future_drives *self, struct future_drive *drive, struct error *error)
@@ -127,7 +114,8 @@ static enum status ask(struct future_drives *self, struct future_drive *drive, s
     if (status == STATUS_OK) {
         status = futures_drive(self->again.planner.open.runner, &document->scenario,
                                &drive->outcome, self->tick, self->draws, &drive->found, error);
-        drive->found.same = drive->found.same || !of_truth(&drive->outcome);
+        /* A drive of a world that generates has no likeness in the object world. */
+        drive->found.same |= drive->outcome.tier >= TIER_STUDENT;
         scenario_destroy(document);
     }
     return status == STATUS_OK ? status

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/units.h"
 #include "schemas/scenario_json.h"
+#include "store/api/progress.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -374,13 +375,10 @@ int64_t summary_unfinished(const struct summary *summary)
 
 const char *summary_none_failed_text(const struct summary *summary)
 {
-    const struct store_suite_status *status = &summary->status;
     if (summary->total.main_total == 0) {
         return "No main line has a result.";
     }
-    bool whole = summary_unfinished(summary) + status->jobs[JOB_DEAD] - status->audits_dead +
-                     status->jobs[JOB_CANCELLED] ==
-                 0;
+    bool whole = summary_unfinished(summary) + progress_unanswered(&summary->status) == 0;
     return whole ? "Every main line passed." : "Every main line that has a result passed.";
 }
 

@@ -13,17 +13,12 @@
 
 enum { AGAIN_SLOTS = 16 };
 
-static bool knows_truth(enum tier tier)
-{
-    return tier == TIER_OBJECT || tier == TIER_REPLAY;
-}
-
 static enum status use_runner(struct again *again, const struct outcome *outcome,
                               const struct rig *rig, struct error *error)
 {
     struct job_spec asked = {.planner = ""};
     job_context_take(outcome, JOB_CONTEXT_RUNNER | JOB_CONTEXT_PLANNER_HASH, &asked);
-    if (again->truth && !knows_truth(asked.tier)) {
+    if (again->truth && asked.tier >= TIER_STUDENT) {
         asked.tier = TIER_OBJECT;
         asked.model_hash[0] = asked.sampler[0] = '\0';
     }

@@ -76,6 +76,13 @@ static char *next_message(struct relayed *one)
     return text;
 }
 
+static void free_relayed(struct relayed *one)
+{
+    free(one->name);
+    free(one->state);
+    free(one);
+}
+
 static void end_session(struct relayed *one)
 {
     struct session_relay *relay = one->relay;
@@ -96,9 +103,7 @@ static void end_session(struct relayed *one)
     pthread_cond_broadcast(&relay->changed);
     pthread_mutex_unlock(&relay->lock);
     pthread_cond_destroy(&one->changed);
-    free(one->name);
-    free(one->state);
-    free(one);
+    free_relayed(one);
 }
 
 /* Greets the client, or goes on with its session. False: it cannot, and the relay is told why. */
@@ -169,9 +174,7 @@ static void free_session(struct relayed *one)
 {
     if (one != NULL) {
         talk_destroy(one->talk);
-        free(one->name);
-        free(one->state);
-        free(one);
+        free_relayed(one);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "schemas/field/field.h"
+#include "store/api/progress.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -223,9 +224,8 @@ enum status compare_side_load(struct compare_side *side, const char *planner, st
     free(reading);
     struct store_suite_status suite;
     THEN(status, side->store->ops->suite_status(side->store, side->suite_id, &suite, error));
-    side->undriven = status == STATUS_OK ? suite.jobs[JOB_DEAD] - suite.audits_dead +
-                                               suite.jobs[JOB_CANCELLED] + store_jobs_open(&suite)
-                                         : 0;
+    side->undriven =
+        status == STATUS_OK ? progress_unanswered(&suite) + store_jobs_open(&suite) : 0;
     return status;
 }
 

@@ -53,6 +53,12 @@ const char *progress_eta_text(int64_t eta_ms, char out[PROGRESS_TEXT_BYTES]);
 const char *progress_rates_text(const struct store_suite_status *status,
                                 char out[PROGRESS_RATES_BYTES]);
 
+/* Jobs of a suite that ended without an answer: dead, but for audits, or cancelled. */
+static inline int64_t progress_unanswered(const struct store_suite_status *status)
+{
+    return status->jobs[JOB_DEAD] - status->audits_dead + status->jobs[JOB_CANCELLED];
+}
+
 /* Main lines without a result. */
 static inline int64_t progress_lacking(const struct store_mains *mains)
 {

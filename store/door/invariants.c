@@ -393,15 +393,13 @@ enum status invariants_outcome_agrees(const struct outcome *outcome, struct erro
     const struct metrics *metrics = &outcome->metrics;
     const char *verdict = verdict_disagrees(outcome);
     const char *health = health_disagrees(&outcome->health);
-    const bool generated = outcome->tier == TIER_STUDENT || outcome->tier == TIER_TEACHER ||
-                           outcome->tier == TIER_GOLDEN;
     const struct {
         bool broken;
         const char *sentence;
     } rules[] = {
         {verdict != NULL, verdict},
         {health != NULL, health},
-        {!generated && outcome->mflop > 0,
+        {outcome->tier < TIER_STUDENT && outcome->mflop > 0,
          "mflop: expected 0 of a world without a model, found more"},
         {!is_check_name(outcome->health_check),
          "health_check: expected letters a to z, digits and '_'"},

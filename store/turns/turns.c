@@ -331,31 +331,29 @@ static bool is_awaited(const struct turns *turns, const struct turns_account *su
     return awaited;
 }
 
-bool turns_fits(const struct turns *turns, const struct turns_account *suite, int64_t cost)
-{
-    const struct turns_account *tenant = tenant_of(turns, suite);
-    const struct turns_account *class = class_beside(turns, suite);
-    const struct turns_account *under = limited(turns, suite);
-    return suite->deficit >= cost && (class == NULL || class->deficit >= cost) &&
-           (tenant == NULL || tenant->deficit >= cost) &&
-           (under == NULL || has_room(under, cost)) && !gives_way(turns, suite);
-}
-
 bool turns_has_room(const struct turns *turns, const struct turns_account *suite, int64_t cost)
 {
     const struct turns_account *under = limited(turns, suite);
     return under == NULL || has_room(under, cost);
 }
 
+bool turns_fits(const struct turns *turns, const struct turns_account *suite, int64_t cost)
+{
+    const struct turns_account *tenant = tenant_of(turns, suite);
+    const struct turns_account *class = class_beside(turns, suite);
+    return suite->deficit >= cost && (class == NULL || class->deficit >= cost) &&
+           (tenant == NULL || tenant->deficit >= cost) && turns_has_room(turns, suite, cost) &&
+           !gives_way(turns, suite);
+}
+
 bool turns_may_borrow(const struct turns *turns, const struct turns_account *suite, int64_t cost)
 {
     const struct turns_account *tenant = tenant_of(turns, suite);
     const struct turns_account *class = class_beside(turns, suite);
-    const struct turns_account *under = limited(turns, suite);
     return suite->deficit > -TURNS_DEBT * quantum(suite) &&
            (class == NULL || class->deficit > -TURNS_DEBT * quantum(class)) &&
            (tenant == NULL || tenant->deficit > -TURNS_DEBT * quantum(tenant)) &&
-           (under == NULL || has_room(under, cost)) && !turns->news && !is_awaited(turns, suite) &&
+           turns_has_room(turns, suite, cost) && !turns->news && !is_awaited(turns, suite) &&
            !gives_way(turns, suite);
 }
 

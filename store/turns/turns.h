@@ -100,9 +100,9 @@ struct turns_account *turns_served(struct turns *turns, int64_t pool);
 
 /* May it take a job of this cost in its turn; and one out of turn? */
 bool turns_fits(const struct turns *turns, const struct turns_account *suite, int64_t cost);
-/* Its tenant's limit alone. */
-bool turns_has_room(const struct turns *turns, const struct turns_account *suite, int64_t cost);
 bool turns_may_borrow(const struct turns *turns, const struct turns_account *suite, int64_t cost);
+/* May it, whatever the accounts say: its tenant's limit alone is asked. */
+bool turns_has_room(const struct turns *turns, const struct turns_account *suite, int64_t cost);
 /* It took one. */
 void turns_take(struct turns *turns, struct turns_account *suite, int64_t cost);
 

@@ -5,6 +5,7 @@
 #include "worker/submission/submission.h"
 
 #include "base/check.h"
+#include "store/api/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +45,7 @@ static enum status pick_round(struct submission *submission, struct store *store
         if (*resumed) {
             return STATUS_OK; /* a larger budget queues again what this one cancelled */
         }
-        if (now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] == 0 ||
-            store_jobs_open(&now) > 0 || *round >= ROUNDS_MAX) {
+        if (progress_unanswered(&now) == 0 || store_jobs_open(&now) > 0 || *round >= ROUNDS_MAX) {
             return STATUS_OK;
         }
         if (now.stopped_by_budget) {
@@ -143,8 +143,7 @@ static enum status look_resumed(const struct submission *submission, struct stor
     struct store_suite_status now;
     TRY(store->ops->suite_status(store, submission->suite_id, &now, error));
     *lost = (!now.stopped_by_budget || now.budget_uusd != submission->budget_uusd) &&
-            store_jobs_open(&now) == 0 &&
-            now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] > 0;
+            store_jobs_open(&now) == 0 && progress_unanswered(&now) > 0;
     return STATUS_OK;
 }
 
