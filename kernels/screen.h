@@ -18,10 +18,15 @@ struct screen_bodies {
     const float *vx_mps;
     const float *vy_mps;
     const float *radius_m;
+    const float *long_x_m; /* half its length, as a vector along it */
+    const float *long_y_m;
+    const float *half_width_m;
     const uint16_t *actor; /* index that a body is known by */
 };
 
-/* Point that a driver looks from, and its reach. */
+/* Point that a driver looks from, and its reach. A body reaches to the side as far as its length
+ * and its width do across the forward direction, turned by `bend` at most, and no further than its
+ * radius. */
 struct screen_outlook {
     float x_m; /* relative to the bodies' origin */
     float y_m;
@@ -29,7 +34,7 @@ struct screen_outlook {
     float fy;
     float look_m;
     float side_m;
-    float bend;          /* how much a body's own speed may turn into drift */
+    float bend;          /* how far the track may turn ahead, rad */
     float slope;         /* how far the track can be beside its tangent, per metre ahead */
     float foresight_s;   /* of bodies that drift towards it */
     uint16_t without[2]; /* indices of bodies that do not count; one twice: it alone */

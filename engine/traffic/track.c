@@ -245,30 +245,6 @@ struct track_pose track_at(const struct track *track, double s_m)
     return pose;
 }
 
-/* Position and tangent alone: the inner loop of everybody who looks for a leader. */
-static inline void frame_at(const struct track *track, double s_m, struct track_sample *out)
-{
-    double at = s_m * track->inverse_step;
-    uint32_t last = track->count - 1;
-    if (at < 0.0 || at >= (double)last) {
-        const struct track_sample *end = &track->samples[at < 0.0 ? 0 : last];
-        double past = at < 0.0 ? s_m : s_m - track->length_m;
-        out->x_m = end->x_m + past * end->ux;
-        out->y_m = end->y_m + past * end->uy;
-        out->ux = end->ux;
-        out->uy = end->uy;
-        return;
-    }
-    uint32_t i = (uint32_t)at;
-    double t = at - i;
-    const struct track_sample *a = &track->samples[i];
-    const struct track_sample *b = a + 1;
-    out->x_m = a->x_m + t * (b->x_m - a->x_m);
-    out->y_m = a->y_m + t * (b->y_m - a->y_m);
-    out->ux = a->ux + t * (b->ux - a->ux);
-    out->uy = a->uy + t * (b->uy - a->uy);
-}
-
 struct track_position track_project_near(const struct track *track, struct vec2 point,
                                          double s_guess_m)
 {
@@ -277,7 +253,7 @@ struct track_position track_project_near(const struct track *track, struct vec2 
     double dx;
     double dy;
     for (int k = 0; k < NEWTON_STEPS_MAX; k++) {
-        frame_at(track, s, &at);
+        track_frame_at(track, s, &at);
         dx = point.x_m - at.x_m;
         dy = point.y_m - at.y_m;
         double along = dx * at.ux + dy * at.uy;

@@ -95,6 +95,30 @@ enum status track_prepare_traffic(struct track *track, double lat_accel_mps2, do
 
 struct track_pose track_at(const struct track *track, double s_m);
 
+/* Position and tangent of *out alone: the inner loop of everybody who looks for a leader. */
+static inline void track_frame_at(const struct track *track, double s_m, struct track_sample *out)
+{
+    double at = s_m * track->inverse_step;
+    uint32_t last = track->count - 1;
+    if (at < 0.0 || at >= (double)last) {
+        const struct track_sample *end = &track->samples[at < 0.0 ? 0 : last];
+        double past = at < 0.0 ? s_m : s_m - track->length_m;
+        out->x_m = end->x_m + past * end->ux;
+        out->y_m = end->y_m + past * end->uy;
+        out->ux = end->ux;
+        out->uy = end->uy;
+        return;
+    }
+    uint32_t i = (uint32_t)at;
+    double t = at - i;
+    const struct track_sample *a = &track->samples[i];
+    const struct track_sample *b = a + 1;
+    out->x_m = a->x_m + t * (b->x_m - a->x_m);
+    out->y_m = a->y_m + t * (b->y_m - a->y_m);
+    out->ux = a->ux + t * (b->ux - a->ux);
+    out->uy = a->uy + t * (b->uy - a->uy);
+}
+
 /* Index of the sample at or before s_m, clamped to the table. */
 static inline uint32_t track_sample_index(const struct track *track, double s_m)
 {

@@ -194,6 +194,9 @@ struct actors {
     float screen_vx_mps[ACTORS_MAX];
     float screen_vy_mps[ACTORS_MAX];
     float screen_radius_m[ACTORS_MAX];
+    float screen_long_x_m[ACTORS_MAX]; /* half its length, along it */
+    float screen_long_y_m[ACTORS_MAX];
+    float screen_half_width_m[ACTORS_MAX];
     uint16_t agent[ACTORS_MAX]; /* index of the agent; agent_count for ego */
     uint8_t yielded_to[ACTORS_MAX];
     uint32_t turn[ACTORS_MAX];    /* at stop signs: when its turn came, + 1; 0: it has none */

@@ -163,7 +163,8 @@ static bool find_candidates(const struct traffic_plan *plan, const struct actors
 {
     bool sees_ego = plan->agents[actors->agent[self]].driver.sees_ego;
     double look_m = dmath_clamp(10.0 + 5.0 * v + 0.25 * v * v, LOOK_MIN_M, LOOK_MAX_M);
-    struct track_pose here = track_at(corridor->track, corridor->s_m);
+    struct track_sample here;
+    track_frame_at(corridor->track, corridor->s_m, &here);
     double window_m = corridor->direction < 0 ? corridor->s_m - TRACK_BEND_M : corridor->s_m;
     float bend = corridor->track->bend_rad[track_sample_index(corridor->track, window_m)];
     double side_m = dmath_max(fabs(corridor->low_m), fabs(corridor->high_m)) + SCREEN_SLACK_M;
@@ -186,6 +187,9 @@ static bool find_candidates(const struct traffic_plan *plan, const struct actors
         .vx_mps = actors->screen_vx_mps,
         .vy_mps = actors->screen_vy_mps,
         .radius_m = actors->screen_radius_m,
+        .long_x_m = actors->screen_long_x_m,
+        .long_y_m = actors->screen_long_y_m,
+        .half_width_m = actors->screen_half_width_m,
         .actor = actors->screen_actor,
     };
     uint32_t first = 0;
@@ -387,7 +391,8 @@ static void find_neighbours(const struct actors *actors, uint32_t self,
                             struct neighbour *follower)
 {
     const struct track *track = corridor->track;
-    struct track_pose here = track_at(track, corridor->s_m);
+    struct track_sample here;
+    track_frame_at(track, corridor->s_m, &here);
     double bend = track->bend_rad[track_sample_index(track, corridor->s_m - MOBIL_LOOK_M)] +
                   track->bend_rad[track_sample_index(track, corridor->s_m)];
     double slope = bend < STRAIGHT_MAX_RAD ? 1.15 * bend : 1.0; /* beyond it, look at everybody */

@@ -85,6 +85,9 @@ void traffic_screen_fill(struct actors *actors)
         actors->screen_vx_mps[i] = (float)actors->vx_mps[j];
         actors->screen_vy_mps[i] = (float)actors->vy_mps[j];
         actors->screen_radius_m[i] = (float)actors->radius_m[j];
+        actors->screen_long_x_m[i] = (float)(actors->half_length_m[j] * actors->ux[j]);
+        actors->screen_long_y_m[i] = (float)(actors->half_length_m[j] * actors->uy[j]);
+        actors->screen_half_width_m[i] = (float)actors->half_width_m[j];
     }
     actors->padded_count = (actors->count + SCREEN_LANES - 1) / SCREEN_LANES * SCREEN_LANES;
     for (uint32_t i = actors->count; i < actors->padded_count; i++) {
@@ -93,6 +96,9 @@ void traffic_screen_fill(struct actors *actors)
         actors->screen_vx_mps[i] = 0.0f;
         actors->screen_vy_mps[i] = 0.0f;
         actors->screen_radius_m[i] = 0.0f;
+        actors->screen_long_x_m[i] = 0.0f;
+        actors->screen_long_y_m[i] = 0.0f;
+        actors->screen_half_width_m[i] = 0.0f;
         actors->screen_actor[i] = (uint16_t)actors->ego;
     }
 }

@@ -32,11 +32,14 @@ static void measure(const struct screen_bodies *bodies, const struct screen_outl
         float vx = bodies->vx_mps[j + k];
         float vy = bodies->vy_mps[j + k];
         float reach = bodies->radius_m[j + k];
+        float sides = fabsf(o.fx * bodies->long_y_m[j + k] - o.fy * bodies->long_x_m[j + k]) +
+                      bodies->half_width_m[j + k] + o.bend * reach;
+        sides = sides < reach ? sides : reach;
         float along = dx * o.fx + dy * o.fy;
         float across = fabsf(o.fx * dy - o.fy * dx);
         float drift = fabsf(o.fx * vy - o.fy * vx) + fabsf(o.fx * vx + o.fy * vy) * o.bend;
         float beside =
-            o.side_m + reach + o.foresight_s * drift + o.slope * (fabsf(along) + reach) - across;
+            o.side_m + sides + o.foresight_s * drift + o.slope * (fabsf(along) + reach) - across;
         float before = along + reach;
         float within = o.look_m + reach - along;
         float margin = beside < before ? beside : before;

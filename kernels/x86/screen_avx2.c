@@ -34,6 +34,7 @@ uint32_t screen_find_avx2(const struct screen_bodies *bodies, const struct scree
 {
     const __m256 fx = _mm256_set1_ps(outlook->fx);
     const __m256 fy = _mm256_set1_ps(outlook->fy);
+    const __m256 bend = _mm256_set1_ps(outlook->bend);
     const __m128i without[2] = {_mm_set1_epi16((int16_t)outlook->without[0]),
                                 _mm_set1_epi16((int16_t)outlook->without[1])};
     uint32_t count = 0;
@@ -43,13 +44,18 @@ uint32_t screen_find_avx2(const struct screen_bodies *bodies, const struct scree
         __m256 vx = _mm256_loadu_ps(bodies->vx_mps + j);
         __m256 vy = _mm256_loadu_ps(bodies->vy_mps + j);
         __m256 reach = _mm256_loadu_ps(bodies->radius_m + j);
+        __m256 lx = _mm256_loadu_ps(bodies->long_x_m + j);
+        __m256 ly = _mm256_loadu_ps(bodies->long_y_m + j);
+        __m256 sides = absolute(_mm256_sub_ps(_mm256_mul_ps(fx, ly), _mm256_mul_ps(fy, lx)));
+        sides = _mm256_add_ps(sides, _mm256_loadu_ps(bodies->half_width_m + j));
+        sides = _mm256_add_ps(sides, _mm256_mul_ps(bend, reach));
+        sides = _mm256_min_ps(sides, reach);
         __m256 along = _mm256_add_ps(_mm256_mul_ps(dx, fx), _mm256_mul_ps(dy, fy));
         __m256 across = absolute(_mm256_sub_ps(_mm256_mul_ps(fx, dy), _mm256_mul_ps(fy, dx)));
         __m256 sideways = absolute(_mm256_sub_ps(_mm256_mul_ps(fx, vy), _mm256_mul_ps(fy, vx)));
         __m256 forwards = absolute(_mm256_add_ps(_mm256_mul_ps(fx, vx), _mm256_mul_ps(fy, vy)));
-        __m256 drift =
-            _mm256_add_ps(sideways, _mm256_mul_ps(forwards, _mm256_set1_ps(outlook->bend)));
-        __m256 beside = _mm256_add_ps(_mm256_set1_ps(outlook->side_m), reach);
+        __m256 drift = _mm256_add_ps(sideways, _mm256_mul_ps(forwards, bend));
+        __m256 beside = _mm256_add_ps(_mm256_set1_ps(outlook->side_m), sides);
         beside = _mm256_add_ps(beside, _mm256_mul_ps(_mm256_set1_ps(outlook->foresight_s), drift));
         beside = _mm256_add_ps(beside, _mm256_mul_ps(_mm256_set1_ps(outlook->slope),
                                                      _mm256_add_ps(absolute(along), reach)));
