@@ -1,6 +1,7 @@
 /*
- * The head: what came of the suite in a paragraph, then in tiles; and the notes on what did not run
- * as asked: unfinished and dead jobs, results taken over, questions answered by a cheaper world.
+ * The head: what came of the suite in labelled lines, then in tiles; and the notes on what did not
+ * run as asked: unfinished and dead jobs, results taken over, questions answered by a cheaper
+ * world.
  */
 #include "report/report_internal.h"
 
@@ -15,30 +16,40 @@
 
 enum { WEAKEST_MAX = 4, PLANNERS_NAMED_MAX = 6, DEAD_PAGE = 20 };
 
-/* ---- the paragraph ---- */
+/* ---- what came of it ---- */
+
+/* A line of the list of results: begin_line, its words, end_line. */
+static void begin_line(struct html *html, const char *label)
+{
+    html_format(html, "<dt>%s</dt><dd>", label);
+}
+
+static void end_line(struct html *html)
+{
+    html_raw(html, "</dd>");
+}
 
 /* The rate of each tier of a planner's row; tiers are not mixed. */
 static void rate_words(struct html *html, const struct summary_row *row)
 {
     char range[SUMMARY_SEEDS_BYTES];
-    const char *separator = "";
     for (uint32_t i = 0; i < row->part_count; i++) {
         struct rate_estimate at = rate_estimate(&row->parts[i].rate);
         if (at.cases > 0) {
+            html_raw(html, "<br>");
             html_format(html,
-                        "%s<b>%.1f%%</b> of %lld scenario%s in the %s world (95%% interval "
+                        "<b>%.1f%%</b> of %lld scenario%s in the %s world (95%% interval "
                         "%.0f&ndash;%.0f%%, from %lld logical scenario%s)",
-                        separator, 100 * at.value, (long long)at.cases, summary_plural(at.cases),
+                        100 * at.value, (long long)at.cases, summary_plural(at.cases),
                         tier_names[row->parts[i].tier], rate_down(100 * at.low, 1),
                         rate_up(100 * at.high, 1), (long long)at.logical,
                         summary_plural(at.logical));
-            separator = ", ";
         }
     }
-    html_raw(html, ". ");
     for (uint32_t i = 0; i < row->part_count; i++) {
-        html_format(html, "%s%s", summary_range_text(&row->parts[i], range),
-                    range[0] != '\0' ? " " : "");
+        summary_range_text(&row->parts[i], range);
+        html_raw(html, range[0] != '\0' ? "<br>" : "");
+        html_format(html, "%s", range);
     }
 }
 
@@ -53,11 +64,15 @@ static void planner_sentences(struct report *report)
             continue;
         }
         if (++named > PLANNERS_NAMED_MAX) {
-            html_raw(html, "More planners: see the slices. ");
+            begin_line(html, "");
+            html_raw(html, "More planners: see the slices.");
+            end_line(html);
             break;
         }
-        html_format(html, "<b>%s</b> passes ", row->value);
+        begin_line(html, named == 1 ? "Passes" : "");
+        html_format(html, "<b>%s</b>", row->value);
         rate_words(html, row);
+        end_line(html);
     }
 }
 
@@ -87,7 +102,8 @@ static void reason_sentence(struct report *report)
             }
         }
     }
-    html_format(html, "<b>%u did not</b>", plan->failures);
+    begin_line(html, "Failures");
+    html_format(html, "<b>%u</b> main line%s", plan->failures, summary_plural(plan->failures));
     const char *separator = ": ";
     for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
         if (reasons[bit] > 0) {
@@ -99,7 +115,8 @@ static void reason_sentence(struct report *report)
             counted_name(html, &separator, verdict_names[v], verdicts[v]);
         }
     }
-    html_format(html, "; the guardian would have overridden in %u of them. ", guarded);
+    html_format(html, "; the guardian would have overridden in %u of them", guarded);
+    end_line(html);
 }
 
 /* Kinds of branches, first to end, in which failed jobs pass; without others_too of jobs that ego
@@ -140,10 +157,12 @@ static void rescue_sentence(struct report *report)
         own += by_ego;
         other += plan->jobs[j].rescue_kinds != 0 && !by_ego;
     }
-    html_format(html, "Of the %u that %s branches, ", plan->failures_with_branch,
+    begin_line(html, "Ways out");
+    html_format(html, "of the %u failures that %s branches, ", plan->failures_with_branch,
                 plan->failures_with_branch == 1 ? "has" : "have");
     if (plan->failures_rescued == 0) {
-        html_raw(html, "<b>none</b> has one that passes. ");
+        html_raw(html, "<b>none</b> has one that passes.");
+        end_line(html);
         return;
     }
     html_format(html, "<b>%u</b> %s one that passes by what ego does", own,
@@ -153,7 +172,8 @@ static void rescue_sentence(struct report *report)
         html_format(html, "; %u only in another world or with another stack", other);
         rescue_kinds(report, INTERVENE_AGENT_BRAKE, INTERVENE_COUNT, false);
     }
-    html_raw(html, ". Whether ego could have known in time: <code>swerve avoid</code>. ");
+    html_raw(html, ". Whether ego could have known in time: <code>swerve avoid</code>.");
+    end_line(html);
 }
 
 /* Lower is weaker: the top of the interval, so that one bad draw does not outrank many. */
@@ -195,12 +215,17 @@ static void weakest_sentence(struct report *report)
     uint32_t shown = count < WEAKEST_MAX ? count : WEAKEST_MAX;
     for (uint32_t i = 0; i < shown; i++) {
         char plain[LIMIT_ID_BYTES];
-        html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == shown ? " and " : ", ");
-        html_format(html, "%s <b>%s</b> %lld/%lld", summary_plain_text(rows[i]->group, plain),
+        if (i == 0) {
+            begin_line(html, "Weakest slices");
+        }
+        html_format(html, "%s%s <b>%s</b> %lld/%lld", i == 0 ? "" : ", ",
+                    summary_plain_text(rows[i]->group, plain),
                     rows[i]->value[0] != '\0' ? rows[i]->value : "(none)",
                     (long long)rows[i]->main_passed, (long long)rows[i]->main_total);
     }
-    html_raw(html, count > 0 ? ". " : "");
+    if (shown > 0) {
+        end_line(html);
+    }
     free(rows);
 }
 
@@ -219,8 +244,9 @@ static void fragile_sentence(struct report *report)
     if (branches == 0) {
         return;
     }
+    begin_line(html, "What if");
     html_format(html,
-                "Of %lld branches that change the world or the stack while the planner drives on, "
+                "of %lld branches that change the world or the stack while the planner drives on, "
                 "<b>%lld</b> fail%s where the main line passes",
                 (long long)branches, (long long)broke, broke == 1 ? "s" : "");
     const char *separator = " (";
@@ -229,7 +255,8 @@ static void fragile_sentence(struct report *report)
             counted_name(html, &separator, intervention_names[k], kinds[k].broke);
         }
     }
-    html_raw(html, broke > 0 ? ")." : ".");
+    html_raw(html, broke > 0 ? ")" : "");
+    end_line(html);
 }
 
 /* Share that learned worlds answered, how often they were doubted, and what the teacher says. */
@@ -240,26 +267,30 @@ static void learned_sentence(struct report *report)
     if (summary->total.learned == 0) {
         return;
     }
+    begin_line(html, "Health");
     html_format(html,
-                "Learned worlds drove <b>%lld</b> rollout%s; health checks flagged <b>%lld</b> of "
-                "them%s. ",
+                "learned worlds drove <b>%lld</b> rollout%s; checks flagged <b>%lld</b> of them%s",
                 (long long)summary->total.learned, summary_plural(summary->total.learned),
                 (long long)summary->total.caught,
                 summary->total.caught > 0 ? "; another world was asked instead" : "");
+    end_line(html);
     if (summary->agreement_count > 0) {
         const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
         struct rate_estimate at = rate_estimate(&all->verdict.rate);
+        begin_line(html, "Teacher");
         if (all->pairs == 0) {
-            html_raw(html, "The audit has <b>nothing to compare yet</b>: no rollout was judged "
-                           "both by the student's world and by the teacher's. ");
+            html_raw(html, "<b>nothing to compare yet</b>: no rollout was judged both by the "
+                           "student's world and by the teacher's");
+            end_line(html);
             return;
         }
         html_format(html,
-                    "The teacher gives the same verdict in <b>%lld of %lld</b> audited rollouts of "
-                    "%lld job%s (95%% interval %.0f&ndash;%.0f%%). ",
+                    "the same verdict in <b>%lld of %lld</b> audited rollouts of "
+                    "%lld job%s (95%% interval %.0f&ndash;%.0f%%)",
                     (long long)all->verdict.pairs, (long long)all->pairs, (long long)all->jobs,
                     summary_plural(all->jobs), rate_down(100 * at.low, 1),
                     rate_up(100 * at.high, 1));
+        end_line(html);
     }
 }
 
@@ -273,34 +304,32 @@ static void invalid_sentence(struct report *report)
         return;
     }
     long long rollouts = (long long)report->summary->total.verdicts[VERDICT_INVALID];
-    html_format(html, "<b>%lld rollout%s invalid</b>, neither passed nor failed and in no rate",
-                rollouts, rollouts == 1 ? " is" : "s are");
+    begin_line(html, "Invalid");
+    html_format(html, "<b>%lld</b> rollout%s, neither passed nor failed and in no rate", rollouts,
+                summary_plural(rollouts));
     for (uint32_t i = 0; i < count; i++) {
         counted_name(html, &separator, checks[i].check, checks[i].rollouts);
     }
-    html_raw(html, ". ");
+    end_line(html);
 }
 
-static void write_paragraph(struct report *report)
+static void write_results(struct report *report)
 {
     struct html *html = &report->html;
     const struct report_plan *plan = &report->plan;
     char conclusion[SUMMARY_CONCLUSION_BYTES];
-    html_format(html, "<p class=\"conclusion\">%s</p><p class=\"lead\">",
+    html_format(html, "<p class=\"conclusion\">%s</p>",
                 summary_conclusion_text(report->summary, conclusion));
     if (report->summary->outcome_count == 0) {
         html_raw(html,
                  summary_made(report->summary) > 0
-                     ? "Jobs of this suite record goldens or training data: their rollouts are "
+                     ? "<p>Jobs of this suite record goldens or training data: their rollouts are "
                        "charged as audits are, and stand in no rate.</p>"
-                     : "No rollout of this suite has finished yet.</p>");
+                     : "<p>No rollout of this suite has finished yet.</p>");
         return;
     }
+    html_raw(html, "<dl class=\"lead\">");
     planner_sentences(report);
-    char seeds[SUMMARY_SEEDS_BYTES];
-    html_raw(html, summary_seeds_text(report->summary, seeds));
-    html_raw(html, seeds[0] != '\0' ? " " : "");
-    html_raw(html, SUMMARY_PURPOSE_TEXT " ");
     if (plan->failures > 0) {
         reason_sentence(report);
         rescue_sentence(report);
@@ -309,7 +338,10 @@ static void write_paragraph(struct report *report)
     learned_sentence(report);
     weakest_sentence(report);
     fragile_sentence(report);
-    html_raw(html, "</p>");
+    char seeds[SUMMARY_SEEDS_BYTES];
+    summary_seeds_text(report->summary, seeds);
+    html_format(html, "</dl><p class=\"soft\">%s%s" SUMMARY_PURPOSE_TEXT "</p>", seeds,
+                seeds[0] != '\0' ? " " : "");
 }
 
 /* ---- tiles ---- */
@@ -388,7 +420,7 @@ void report_head(struct report *report)
                 "written %s%s%s</p>",
                 report->suite_id, date, report->store_url != NULL ? ", from the store " : "",
                 report->store_url != NULL ? report->store_url : "");
-    write_paragraph(report);
+    write_results(report);
     write_tiles(report);
     html_raw(html, "</header><main>");
 }

@@ -227,7 +227,7 @@ static void figures_are_those_of_the_json(void)
     EXPECT_HAS(plain, expected);
     long long missed = json_integer_value(json_object_get(json, "main_rollouts")) -
                        json_integer_value(json_object_get(json, "main_passed"));
-    snprintf(expected, sizeof expected, "<b>%lld did not</b>", missed);
+    snprintf(expected, sizeof expected, "<dt>Failures</dt><dd><b>%lld</b> main line", missed);
     EXPECT_HAS(plain, expected);
     /* One row per outcome, one card per failure. */
     EXPECT_INT(html_count(plain, "<tr id=\"r"), json_array_size(json_object_get(json, "outcomes")));
@@ -365,7 +365,7 @@ static void seeds_that_fail_alike_share_a_card(void)
     EXPECT_HAS(text, "3 drives of 1 scenario under several seeds: each scenario counts once");
     EXPECT_HAS(text, "it is not a probability of failure on the road");
     EXPECT_HAS(text, "holds it in 94 to 100%");
-    EXPECT_HAS(text, "<b>3 did not</b>");
+    EXPECT_HAS(text, "<dt>Failures</dt><dd><b>3</b> main lines");
     EXPECT_INT(html_count(text, "more failures have no card"), 0);
     free(text);
 }
