@@ -2,6 +2,7 @@
  * Meters of a suite. See meters.h.
  */
 #include "report/meters.h"
+#include "base/dmath.h"
 #include "report/page/page.h"
 
 #include "base/array.h"
@@ -49,17 +50,10 @@ static int compare_entries(const void *a, const void *b)
     return compare_key(((const struct entry *)a)->outcome, ((const struct entry *)b)->outcome);
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Nearest rank; sorts. */
 static void quantiles(double *values, uint32_t count, double out[METER_QUANTILES])
 {
-    qsort(values, count, sizeof *values, compare_numbers);
+    qsort(values, count, sizeof *values, dmath_compare);
     for (int i = 0; i < METER_QUANTILES; i++) {
         double rank = ceil(meter_quantiles[i] * count);
         out[i] = values[rank >= 1.0 ? (uint32_t)rank - 1 : 0];

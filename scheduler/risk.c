@@ -7,6 +7,7 @@
  */
 #include "scheduler/risk.h"
 
+#include "base/dmath.h"
 #include "scheduler/rate.h"
 
 #include "base/rng.h"
@@ -188,13 +189,6 @@ static double exposure_variance(const struct risk_class *class)
     return class->count > 0 ? square / class->count : square * expm1(spread * spread);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double variance(const double *values, uint32_t count)
 {
     double mean = 0;
@@ -374,7 +368,7 @@ enum status risk_estimate(const struct risk_input *input, struct risk_estimate *
     for (uint32_t d = 0; d < count; d++) {
         rates[d] = draw_rate(input, shared, pooled, &draws, exposures, means, means + strata);
     }
-    qsort(rates, count, sizeof *rates, compare_doubles);
+    qsort(rates, count, sizeof *rates, dmath_compare);
     for (uint32_t i = 0; i < strata; i++) {
         means[i] /= count;
         if (probability != NULL) {

@@ -165,15 +165,8 @@ done:
     return status;
 }
 
-static int compare_values(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double engine_bench_median(double *values, uint32_t count)
 {
-    qsort(values, count, sizeof *values, compare_values);
+    qsort(values, count, sizeof *values, dmath_compare);
     return values[count / 2];
 }

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/dmath.h"
 #include "base/units.h"
 #include "schemas/job_context.h"
 #include "store/postgres/postgres_db.h"
@@ -21,13 +22,6 @@
 
 enum { FSYNC_SAMPLES = 41 };
 
-static int compare_double(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int64_t bench_percentile(int64_t *samples, size_t count, unsigned percent)
 {
     if (count == 0) {
@@ -39,7 +33,7 @@ int64_t bench_percentile(int64_t *samples, size_t count, unsigned percent)
 
 double bench_median(double *samples, size_t count)
 {
-    qsort(samples, count, sizeof samples[0], compare_double);
+    qsort(samples, count, sizeof samples[0], dmath_compare);
     return samples[count / 2];
 }
 

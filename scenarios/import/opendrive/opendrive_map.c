@@ -112,13 +112,6 @@ static bool section_is_in(const struct opendrive_network *network, const struct 
     return false;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double left = *(const double *)a;
-    double right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
 struct cuts {
     uint32_t count;
     double s_m[CUTS_MAX];
@@ -169,7 +162,7 @@ static void find_cuts(const struct od_mapper *mapper, const struct opendrive_sec
     }
     cuts->s_m[cuts->count++] = section->s_m;
     cuts->s_m[cuts->count++] = section->end_m;
-    qsort(cuts->s_m, cuts->count, sizeof cuts->s_m[0], compare_doubles);
+    qsort(cuts->s_m, cuts->count, sizeof cuts->s_m[0], dmath_compare);
     uint32_t kept = 1;
     for (uint32_t i = 1; i < cuts->count; i++) {
         if (cuts->s_m[i] - cuts->s_m[kept - 1] > PIECE_MIN_M || i + 1 == cuts->count) {

@@ -135,13 +135,6 @@ static enum status read_distances(struct import *import, const struct json_curso
     return STATUS_OK;
 }
 
-static int compare_distances(const void *a, const void *b)
-{
-    double left = *(const double *)a;
-    double right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
 /* As many as a scenario may have, the nearest to ego's drive, in the order of the file. */
 static enum status read_agents(struct import *import, const struct json_cursor *objects)
 {
@@ -156,7 +149,7 @@ static enum status read_agents(struct import *import, const struct json_cursor *
     }
     if (many && status == STATUS_OK) {
         memcpy(sorted_m, nearest_m, count * sizeof *sorted_m);
-        qsort(sorted_m, count, sizeof *sorted_m, compare_distances);
+        qsort(sorted_m, count, sizeof *sorted_m, dmath_compare);
     }
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         struct json_cursor object = json_cursor_element(objects, i);
