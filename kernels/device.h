@@ -118,7 +118,8 @@ struct device_options {
     uint32_t slot_count, page_count;
     uint32_t eager;     /* 1: launch every kernel every tick instead of replaying a graph */
     uint32_t reference; /* 1: the reference kernels, which modules of tests have */
-    uint32_t wgmma;     /* 1: products of e4m3 as device_info.wgmma allows; other bits */
+    uint32_t wgmma;     /* 1: products of e4m3, and attention with heads of 128 numbers, as
+                         * device_info.wgmma allows; other bits */
 };
 
 /* One slot's tick. All of it is read by the device; the caller writes it before tick_start and may

@@ -91,7 +91,7 @@ static struct issuer issuer_of(const struct trunk_op *op, const struct gpu *gpu)
         } else if (gpu->wgmma && a->head_dim == 128) {
             snprintf(out.kernel, room, "wide_kernel");
         } else {
-            snprintf(out.kernel, room, "range_kernel<%u, (gpu_type)%d>", a->head_dim, a->kv_type);
+            snprintf(out.kernel, room, "range_kernel<%u>", a->head_dim);
         }
         break;
     case TRUNK_TEMPORAL: /* a warp takes the query heads of one key/value head of one token */
@@ -113,7 +113,7 @@ static struct issuer issuer_of(const struct trunk_op *op, const struct gpu *gpu)
         break;
     case TRUNK_ROTATE: /* a thread takes eight numbers */
         snprintf(out.kernel, room, "rotate_kernel");
-        out.warps = (double)r->rows * r->heads * r->head_dim / (8 * 32);
+        out.warps = (double)r->rows * r->width / (8 * 32);
         break;
     case TRUNK_PAGE_STORE: /* a warp takes the keys or the values of a head */
         snprintf(out.kernel, room, "page_store_kernel");

@@ -111,7 +111,8 @@ double trunk_op_bytes(const struct trunk_op *op)
         return (double)op->activate.rows * op->activate.width *
                (2 + (double)trunk_type_bytes(op->activate.out_type));
     case TRUNK_ROTATE:
-        return 4.0 * op->rotate.rows * op->rotate.heads * op->rotate.head_dim;
+        return (double)op->rotate.rows * op->rotate.width *
+               (2 + (double)trunk_type_bytes(op->rotate.type));
     case TRUNK_PAGE_STORE:
         return 2.0 * s->rows * s->heads * s->head_dim * (2 + (double)trunk_type_bytes(s->type));
     case TRUNK_CONV:

@@ -109,14 +109,17 @@ static void say_heads_out(const struct plan *p, uint32_t heads, const uint16_t *
 
 /* ---- attention within a frame ---- */
 
-/* Keys of this rank's share of the heads, of all tokens: once, not once per tile of queries. */
-static void say_rotate(const struct plan *p, uint16_t *keys, size_t stride)
+/* Some heads of this rank's share, of all tokens: once, not once per tile of queries. */
+static void say_rotate(const struct plan *p, uint16_t *first, uint32_t heads, size_t stride)
 {
     const struct gpu_rotate call = {.rows = p->t->all_tokens,
-                                    .heads = p->c->kv_heads / p->t->ranks,
+                                    .heads = heads / p->t->ranks,
                                     .head_dim = p->c->head_dim,
-                                    .x = keys,
+                                    .width = heads / p->t->ranks * p->c->head_dim,
+                                    .type = GPU_BF16,
+                                    .x = first,
                                     .row = stride,
+                                    .out = first,
                                     .cosine = p->w->cosine,
                                     .sine = p->w->sine};
     say(p, &(struct trunk_op){.kind = TRUNK_ROTATE, .rotate = call});
@@ -127,16 +130,13 @@ static struct gpu_attention queries_of(const struct plan *p, const uint16_t *qkv
 {
     const uint32_t heads = p->c->heads / p->t->ranks;
     const uint32_t kv_heads = p->c->kv_heads / p->t->ranks;
-    return (struct gpu_attention){.q_type = GPU_BF16,
-                                  .items = 1,
+    return (struct gpu_attention){.items = 1,
                                   .heads = heads,
                                   .kv_heads = kv_heads,
                                   .head_dim = p->c->head_dim,
                                   .q = qkv,
                                   .q_row = (size_t)(heads + 2 * kv_heads) * p->c->head_dim,
                                   .kv_tokens = p->t->all_tokens,
-                                  .cosine = p->w->cosine,
-                                  .sine = p->w->sine,
                                   .wgmma = p->t->wgmma,
                                   .out = out,
                                   .out_row = (size_t)heads * p->c->head_dim};
@@ -148,7 +148,7 @@ static void say_ranges(const struct plan *p, uint32_t layer, uint16_t *qkv, uint
     struct trunk_op op = {.kind = TRUNK_ATTENTION, .attention = queries_of(p, qkv, out)};
     struct gpu_attention *a = &op.attention;
     uint16_t *keys = behind(qkv, (size_t)a->heads * p->c->head_dim);
-    say_rotate(p, keys, a->q_row);
+    say_rotate(p, qkv, p->c->heads + p->c->kv_heads, a->q_row);
     a->kv_type = GPU_BF16;
     a->k = keys;
     a->v = behind(keys, (size_t)a->kv_heads * p->c->head_dim);
@@ -198,7 +198,7 @@ static void say_windows(const struct plan *p, uint32_t layer, uint16_t *qkv, uin
     struct trunk_op op = {.kind = TRUNK_ATTENTION, .attention = queries_of(p, qkv, out)};
     struct gpu_attention *a = &op.attention;
     uint16_t *keys = behind(qkv, (size_t)a->heads * p->c->head_dim);
-    say_rotate(p, keys, a->q_row);
+    say_rotate(p, qkv, p->c->heads + p->c->kv_heads, a->q_row);
     struct trunk_op store = {.kind = TRUNK_PAGE_STORE,
                              .page_store = window_store(p, keys, a->q_row)};
     struct gpu_page_store *s = &store.page_store;
@@ -502,7 +502,7 @@ static void say_store(const struct plan *p, uint32_t layer)
             say_all_to_all(p, b->sent, b->given, width * sizeof(uint16_t) * p->t->tokens);
             kv = b->given;
         }
-        say_rotate(p, kv, width);
+        say_rotate(p, kv, c->kv_heads, width);
         *s = window_store(p, kv, width);
     }
     s->k_offset += offset;

@@ -211,32 +211,47 @@ static void activations_are_the_formula(void)
     }
 }
 
-static void keys_are_turned(void)
+/* Numbers behind the heads are rounded alone, those behind the width are left. */
+static void heads_are_turned(void)
 {
     const uint32_t rows = 5;
     const uint32_t heads = 3;
     const uint32_t dim = 32;
-    const size_t stride = heads * dim + 16;
+    const uint32_t width = heads * dim + 8;
+    const size_t stride = width + 8;
     uint32_t element = 13;
     for (uint32_t schedule = 0; schedule < rig_schedules(); schedule++) {
+        const enum gpu_type type = schedule % 2 == 0 ? GPU_BF16 : GPU_F32;
+        const void *from = type == GPU_F32 ? (const void *)x : (const void *)y;
         fill(INPUT_TAME, &element);
+        x[heads * dim] = INFINITY; /* of the first row, behind its heads */
         rig_begin(schedule);
         struct gpu_rotate r = {
             .rows = rows,
             .heads = heads,
             .head_dim = dim,
-            .x = rig_upload(y, rows * stride * 2),
+            .width = width,
+            .type = type,
+            .x = rig_upload(from, rows * stride * gpu_type_bytes(type)),
             .row = stride,
+            .out = rig_alloc(rows * stride * 2),
             .cosine = rig_upload(gate, rows * dim / 2 * sizeof(float)),
             .sine = rig_upload(scale, rows * dim / 2 * sizeof(float)),
         };
+        if (type == GPU_BF16) { /* in place */
+            r.out = (void *)(uintptr_t)r.x;
+        }
         gpu_rotate_launch(&r, rig_stream());
-        RIG_CHECK(rig_download(found, r.x, rows * stride * 2));
+        RIG_CHECK(rig_download(found, r.out, rows * stride * 2));
         for (uint32_t i = 0; i < rows * stride; i++) {
             uint32_t column = i % stride;
             size_t angle = (i / stride * dim + column % dim) / 2;
-            double own = typed_value(GPU_BF16, y, i);
-            double other = column < heads * dim ? typed_value(GPU_BF16, y, i ^ 1) : 0.0;
+            double own = typed_value(type, from, i);
+            double other = typed_value(type, from, i ^ 1);
+            if (column >= width) {
+                EXPECT_INT(((const uint16_t *)found)[i], type == GPU_F32 ? 0xA5A5 : y[i]);
+                continue;
+            }
             double wanted = column >= heads * dim
                                 ? own
                                 : own * (double)gate[angle] +
@@ -346,5 +361,5 @@ int main(void)
 {
     return TEST_RUN(TEST(residual_is_the_formula), TEST(rows_are_independent),
                     TEST(activations_are_the_formula), TEST(fp8_rows_are_expanded),
-                    TEST(keys_are_turned), TEST(pages_hold_keys_and_values));
+                    TEST(heads_are_turned), TEST(pages_hold_keys_and_values));
 }

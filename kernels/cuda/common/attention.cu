@@ -17,16 +17,13 @@ struct range_walk {
     uint32_t end; /* past the range's last token */
 
     __device__ range_walk(const struct gpu_attention &a, const struct place &at,
-                          const struct gpu_range &range, uint32_t element_bytes)
+                          const struct gpu_range &range)
     {
-        tile.rows = {};
+        tile = {};
         tile.rows.first = range.first;
         end = range.first + range.count;
-        tile.k = static_cast<const uint8_t *>(a.k) + at.item * a.kv_item * element_bytes;
-        tile.v = static_cast<const uint8_t *>(a.v) + at.item * a.kv_item * element_bytes;
-        size_t scales = (size_t)at.item * a.kv_tokens * a.kv_heads;
-        tile.k_scale = a.k_scale != NULL ? a.k_scale + scales : NULL;
-        tile.v_scale = a.v_scale != NULL ? a.v_scale + scales : NULL;
+        tile.k = static_cast<const uint8_t *>(a.k) + at.item * a.kv_item * sizeof(uint16_t);
+        tile.v = static_cast<const uint8_t *>(a.v) + at.item * a.kv_item * sizeof(uint16_t);
     }
 
     __device__ bool next(struct key_tile *out)
@@ -169,13 +166,8 @@ struct window_walk {
     }
 };
 
-template <enum gpu_type type> GPU_FN uint32_t bytes_of()
-{
-    return type == GPU_F32 ? 4 : type == GPU_BF16 ? 2 : 1;
-}
-
 /* Grid: x over tiles of queries of all ranges, y over heads, z over items. */
-template <int dim, enum gpu_type type>
+template <int dim>
 static __global__ void __launch_bounds__(THREADS, dim > 64 ? 2 : 3)
     range_kernel(const struct gpu_attention a)
 {
@@ -189,8 +181,8 @@ static __global__ void __launch_bounds__(THREADS, dim > 64 ? 2 : 3)
     struct tile_rows rows = {};
     rows.first = range.first + tile * TILE;
     rows.count = range.count - tile * TILE;
-    range_walk w(a, at, range, bytes_of<type>());
-    attend<dim, type>(a, at, rows, w, tiles);
+    range_walk w(a, at, range);
+    attend<dim, GPU_BF16>(a, at, rows, w, tiles);
 }
 
 /* Grid: x over squares of queries, y over heads, z over items. */
@@ -206,21 +198,20 @@ static __global__ void __launch_bounds__(THREADS, dim > 32 ? 2 : 3)
     const uint32_t across = (a.grid.cols + TILE_SIDE - 1) / TILE_SIDE;
     const struct tile_rows rows =
         square_at(a.grid, blockIdx.x / across * TILE_SIDE, blockIdx.x % across * TILE_SIDE);
-    window_walk w(a, at, rows, bytes_of<type>());
+    window_walk w(a, at, rows, type == GPU_BF16 ? 2 : 1);
     attend<dim, type>(a, at, rows, w, tiles);
 }
 
-template <int dim, enum gpu_type type>
-static void launch_range(const struct gpu_attention *a, void *stream)
+template <int dim> static void launch_range(const struct gpu_attention *a, void *stream)
 {
-    const size_t bytes = layout<dim, type>::bytes;
+    const size_t bytes = layout<dim, GPU_BF16>::bytes;
     uint32_t tiles = 0;
     for (uint32_t i = 0; i < a->range_count; i++) {
         tiles += (a->range[i].count + TILE - 1) / TILE;
     }
     if (tiles != 0) {
-        LAUNCH_DYNAMIC((range_kernel<dim, type>), dim3(tiles, a->heads, a->items), THREADS, bytes,
-                       stream, *a);
+        LAUNCH_DYNAMIC((range_kernel<dim>), dim3(tiles, a->heads, a->items), THREADS, bytes, stream,
+                       *a);
     }
 }
 
@@ -236,13 +227,12 @@ static void launch_window(const struct gpu_attention *a, void *stream)
 
 template <int dim> static void launch(const struct gpu_attention *a, void *stream)
 {
-    const bool window = a->grid.rows != 0;
-    if (a->kv_type == GPU_F32) {
-        launch_range<dim, GPU_F32>(a, stream);
+    if (a->grid.rows == 0) {
+        launch_range<dim>(a, stream);
     } else if (a->kv_type == GPU_BF16) {
-        window ? launch_window<dim, GPU_BF16>(a, stream) : launch_range<dim, GPU_BF16>(a, stream);
+        launch_window<dim, GPU_BF16>(a, stream);
     } else {
-        window ? launch_window<dim, GPU_E4M3>(a, stream) : launch_range<dim, GPU_E4M3>(a, stream);
+        launch_window<dim, GPU_E4M3>(a, stream);
     }
 }
 

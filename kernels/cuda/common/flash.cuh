@@ -8,12 +8,10 @@
  * query sees it. Tile shapes and order are fixed by the pattern, so a query's bits depend on what
  * it sees alone.
  *
- * Queries are turned (rotary), rounded to bf16 and kept in registers as operands. Keys and values
- * reach shared memory as bf16 in one of three ways:
- *   bf16   cp.async into two stages, the next tile under way while this one is used; keys are
- * turned in place, where asked for, by the thread that copied them fp8    the same into raw stages,
- * then widened: every e4m3 number is a bf16 number, and scales go into logits (keys) and weights
- * (values) float  through registers, turned and rounded: the small models' projections
+ * Queries are kept in registers as operands. Keys and values reach shared memory as bf16:
+ *   bf16   cp.async into two stages, the next tile under way while this one is used
+ *   fp8    the same into raw stages, then widened: every e4m3 number is a bf16 number, and scales
+ *          go into logits (keys) and weights (values)
  */
 #ifndef SWERVE_KERNELS_CUDA_COMMON_FLASH_CUH
 #define SWERVE_KERNELS_CUDA_COMMON_FLASH_CUH
@@ -77,75 +75,28 @@ struct key_tile {
     const float *k_scale, *v_scale;
 };
 
-/* PIECE numbers turned by their token's angles; `column` is within the head. */
-GPU_FN void rotate(const struct gpu_attention &a, uint32_t item, uint32_t token, uint32_t column,
-                   float x[PIECE])
-{
-    size_t at = item * a.rotary_item + ((size_t)token * a.head_dim + column) / 2;
-    float4 cosine = *reinterpret_cast<const float4 *>(a.cosine + at);
-    float4 sine = *reinterpret_cast<const float4 *>(a.sine + at);
-    const float c[4] = {cosine.x, cosine.y, cosine.z, cosine.w};
-    const float s[4] = {sine.x, sine.y, sine.z, sine.w};
-#pragma unroll
-    for (int p = 0; p < PIECE / 2; p++) {
-        float first = x[2 * p];
-        float second = x[2 * p + 1];
-        x[2 * p] = fmaf(first, c[p], -(second * s[p]));
-        x[2 * p + 1] = fmaf(second, c[p], first * s[p]);
-    }
-}
-
-GPU_FN void unpack(uint4 bits, float x[PIECE])
-{
-    const uint32_t word[4] = {bits.x, bits.y, bits.z, bits.w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        x[2 * i] = __uint_as_float(word[i] << 16);
-        x[2 * i + 1] = __uint_as_float(word[i] & 0xFFFF0000u);
-    }
-}
-
 GPU_FN uint4 pack(const float x[PIECE])
 {
     return make_uint4(gpu_pack_bf16(x[0], x[1]), gpu_pack_bf16(x[2], x[3]),
                       gpu_pack_bf16(x[4], x[5]), gpu_pack_bf16(x[6], x[7]));
 }
 
-GPU_FN void load_piece(enum gpu_type type, const void *from, size_t at, float x[PIECE])
+/* Queries of a tile into shared memory; zeros where no token is. */
+template <int dim>
+GPU_FN void fill_queries(const struct gpu_attention &a, const struct place &at,
+                         const struct tile_rows &rows, uint16_t *tile)
 {
-    if (type == GPU_F32) {
-        const float4 *words =
-            reinterpret_cast<const float4 *>(static_cast<const float *>(from) + at);
-        float4 low = words[0];
-        float4 high = words[1];
-        const float all[PIECE] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-        for (int i = 0; i < PIECE; i++) {
-            x[i] = all[i];
-        }
-    } else {
-        unpack(*reinterpret_cast<const uint4 *>(static_cast<const uint16_t *>(from) + at), x);
-    }
-}
-
-/* The rows of a tile through registers into shared memory: turned, rounded; zeros where no token
- * is. `from` holds the head's first number of token 0 at `offset`. */
-template <int dim, enum gpu_type type>
-GPU_FN void fill_tile(const struct gpu_attention &a, uint32_t item, const struct tile_rows &rows,
-                      const void *from, size_t offset, size_t stride, bool turn, uint16_t *tile)
-{
+    const uint16_t *from =
+        static_cast<const uint16_t *>(a.q) + at.item * a.q_item + (size_t)at.head * dim;
     for (uint32_t i = threadIdx.x; i < TILE * (dim / PIECE); i += THREADS) {
         uint32_t row = i / (dim / PIECE);
         uint32_t column = i % (dim / PIECE) * PIECE;
         uint32_t token;
-        float x[PIECE] = {};
+        uint4 bits = {};
         if (tile_find(rows, row, &token)) {
-            load_piece(type, from, offset + token * stride + column, x);
-            if (turn) {
-                rotate(a, item, token, column, x);
-            }
+            bits = *reinterpret_cast<const uint4 *>(from + token * a.q_row + column);
         }
-        *reinterpret_cast<uint4 *>(tile + row * layout<dim, type>::pitch + column) = pack(x);
+        *reinterpret_cast<uint4 *>(tile + row * layout<dim, GPU_BF16>::pitch + column) = bits;
     }
 }
 
@@ -167,26 +118,6 @@ GPU_FN void start_copy(const struct gpu_attention &a, const struct place &at,
         uint32_t to = row * pitch_bytes + i % pieces * 16;
         gpu_copy_async(keys + to, tile.k + from, inside);
         gpu_copy_async(values + to, tile.v + from, inside);
-    }
-}
-
-/* Turns the keys that this very thread copied (start_copy), so no barrier is needed before. */
-template <int dim>
-GPU_FN void rotate_copied(const struct gpu_attention &a, const struct place &at,
-                          const struct tile_rows &rows, uint16_t *keys)
-{
-    for (uint32_t i = threadIdx.x; i < TILE * (dim / PIECE); i += THREADS) {
-        uint32_t row = i / (dim / PIECE);
-        uint32_t column = i % (dim / PIECE) * PIECE;
-        uint32_t token;
-        if (tile_find(rows, row, &token)) {
-            uint4 *piece =
-                reinterpret_cast<uint4 *>(keys + row * layout<dim, GPU_BF16>::pitch + column);
-            float x[PIECE];
-            unpack(*piece, x);
-            rotate(a, at.item, token, column, x);
-            *piece = pack(x);
-        }
     }
 }
 
@@ -336,14 +267,13 @@ GPU_FN void use_tile(struct running<dim> &r, const walk &w, const struct tile_ro
 }
 
 /* Queries of this block to registers, by way of `tile`, which is free again afterwards. */
-template <int dim, enum gpu_type type>
+template <int dim>
 GPU_FN void load_queries(const struct gpu_attention &a, const struct place &at,
                          const struct tile_rows &rows, uint16_t *tile, struct running<dim> &r)
 {
     const uint32_t lane = threadIdx.x % 32;
     const uint32_t warp = threadIdx.x / 32;
-    fill_tile<dim, type>(a, at.item, rows, a.q, at.item * a.q_item + (size_t)at.head * dim, a.q_row,
-                         a.cosine != NULL, tile);
+    fill_queries<dim>(a, at, rows, tile);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < dim / 16; k++) {
@@ -406,24 +336,6 @@ GPU_FN void store_out(const struct gpu_attention &a, const struct place &at,
 /* ---- the walk over the keys, by the way that they take to shared memory ---- */
 
 template <int dim, class walk>
-GPU_FN void walk_float(const struct gpu_attention &a, const struct place &at, walk &w,
-                       uint16_t *tiles, struct running<dim> &r)
-{
-    using l = layout<dim, GPU_F32>;
-    const size_t offset = (size_t)at.kv_head * dim;
-    struct key_tile tile;
-    while (w.next(&tile)) {
-        fill_tile<dim, GPU_F32>(a, at.item, tile.rows, tile.k, offset, a.kv_row, a.rotate_k != 0,
-                                tiles);
-        fill_tile<dim, GPU_F32>(a, at.item, tile.rows, tile.v, offset, a.kv_row, false,
-                                tiles + l::tile);
-        __syncthreads();
-        use_tile<dim>(r, w, tile.rows, tiles, tiles + l::tile, NULL, NULL);
-        __syncthreads();
-    }
-}
-
-template <int dim, class walk>
 GPU_FN void walk_bf16(const struct gpu_attention &a, const struct place &at, walk &w,
                       uint16_t *tiles, struct running<dim> &r)
 {
@@ -446,9 +358,6 @@ GPU_FN void walk_bf16(const struct gpu_attention &a, const struct place &at, wal
         gpu_copy_commit();
         gpu_copy_wait<1>();
         uint16_t *keys = tiles + stage * 2 * l::tile;
-        if (a.rotate_k != 0) {
-            rotate_copied<dim>(a, at, tile.rows, keys);
-        }
         __syncthreads();
         use_tile<dim>(r, w, tile.rows, keys, keys + l::tile, NULL, NULL);
         __syncthreads(); /* before the stage is filled again */
@@ -499,10 +408,8 @@ GPU_FN void attend(const struct gpu_attention &a, const struct place &at,
                    const struct tile_rows &rows, walk &w, uint16_t *tiles)
 {
     struct running<dim> r;
-    load_queries<dim, type == GPU_F32 ? GPU_F32 : GPU_BF16>(a, at, rows, tiles, r);
-    if (type == GPU_F32) {
-        walk_float<dim>(a, at, w, tiles, r);
-    } else if (type == GPU_BF16) {
+    load_queries<dim>(a, at, rows, tiles, r);
+    if (type == GPU_BF16) {
         walk_bf16<dim>(a, at, w, tiles, r);
     } else {
         walk_e4m3<dim>(a, at, w, tiles, r);

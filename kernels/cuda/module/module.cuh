@@ -112,6 +112,7 @@ struct module_buffers {
     float *tokens;    /* [tokens][d] */
     uint16_t *normed; /* [tokens][d] */
     float *qkv;       /* [tokens][query + 2 kv] */
+    uint16_t *turned; /* the same, as attention takes them */
     uint16_t *mixed;  /* [tokens][query] */
     float *query;     /* [tokens][max(d, query)] */
     uint16_t *wide;   /* [tokens][4 d] */

@@ -352,6 +352,25 @@ static void plan_temporal(struct plan *p, uint32_t layer)
     matmul_add(p, &block->to, p->b->mixed, NULL);
 }
 
+/* Queries and keys turned, and all rounded: once, not once per tile of queries. */
+static void plan_rotate(struct plan *p)
+{
+    const struct module_weights *w = p->w;
+    struct gpu_rotate r = {};
+    r.rows = p->slots.count * w->tokens;
+    r.heads = w->heads + w->kv_heads;
+    r.head_dim = w->head_dim;
+    r.width = w->query + 2 * w->kv;
+    r.type = GPU_F32;
+    r.x = p->b->qkv;
+    r.row = r.width;
+    r.out = p->b->turned;
+    r.cosine = p->b->cosine;
+    r.sine = p->b->sine;
+    gpu_rotate_launch(&r, p->stream);
+    p->launches++;
+}
+
 /* Within a frame: over all tokens, or over the BEV's and each camera's. */
 static void plan_attention(struct plan *p, bool joint)
 {
@@ -360,7 +379,7 @@ static void plan_attention(struct plan *p, bool joint)
     const struct shape_part *camera = &w->part[1].shape;
     size_t row = w->query + 2 * (size_t)w->kv;
     struct gpu_attention a = {};
-    a.q_type = a.kv_type = GPU_F32;
+    a.kv_type = GPU_BF16;
     a.items = p->slots.count;
     a.heads = w->heads;
     a.kv_heads = w->kv_heads;
@@ -370,16 +389,13 @@ static void plan_attention(struct plan *p, bool joint)
     for (uint32_t i = 1; i < a.range_count; i++) {
         a.range[i] = {camera->first_token + (i - 1) * camera->image_tokens, camera->image_tokens};
     }
-    a.q = p->b->qkv;
-    a.k = p->b->qkv + w->query;
-    a.v = p->b->qkv + w->query + w->kv;
+    a.q = p->b->turned;
+    a.k = p->b->turned + w->query;
+    a.v = p->b->turned + w->query + w->kv;
     a.q_row = a.kv_row = row;
     a.q_item = a.kv_item = w->tokens * row;
     a.kv_tokens = w->tokens;
-    a.cosine = p->b->cosine;
-    a.sine = p->b->sine;
-    a.rotary_item = (size_t)w->tokens * (w->head_dim / 2);
-    a.rotate_k = 1;
+    a.wgmma = p->session->options.wgmma;
     a.out = p->b->mixed;
     a.out_row = w->query;
     a.out_item = (size_t)w->tokens * w->query;
@@ -398,6 +414,7 @@ static void plan_layer(struct plan *p, uint32_t layer)
     const float *table = b->table + layer * 6 * d;
     norm(p, b->tokens, 1.0f, table, table + d, stride);
     matmul_floats(p, &block->qkv, w->tokens, b->normed, b->qkv);
+    plan_rotate(p);
     plan_attention(p, block->joint != 0);
     matmul_add(p, &block->o, b->mixed, table + 2 * d);
     plan_temporal(p, layer);

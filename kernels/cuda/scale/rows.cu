@@ -310,39 +310,55 @@ extern "C" void gpu_expand_launch(const struct gpu_expand *e, void *stream)
     }
 }
 
-/* ---- keys turned in place ---- */
+/* ---- heads turned ---- */
 
 /* A thread takes eight numbers, four pairs, of one head. */
 static __global__ void __launch_bounds__(THREADS) rotate_kernel(const struct gpu_rotate r)
 {
-    const uint32_t pieces = r.heads * r.head_dim / 8;
+    const uint32_t pieces = r.width / 8;
     const uint64_t number = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
     if (number >= (uint64_t)r.rows * pieces) {
         return;
     }
     const uint32_t row = (uint32_t)(number / pieces);
     const uint32_t column = (uint32_t)(number % pieces) * 8;
-    uint4 *at = reinterpret_cast<uint4 *>(static_cast<uint16_t *>(r.x) + row * r.row + column);
-    const size_t angle = ((size_t)row * r.head_dim + column % r.head_dim) / 2;
-    float cosine[4];
-    float sine[4];
-    load4(r.cosine + angle, cosine);
-    load4(r.sine + angle, sine);
-    const uint4 bits = *at;
-    uint32_t word[4] = {bits.x, bits.y, bits.z, bits.w};
+    const size_t at = row * r.row + column;
+    float x[2 * VECTOR];
+    if (r.type == GPU_F32) {
+        load4(static_cast<const float *>(r.x) + at, x);
+        load4(static_cast<const float *>(r.x) + at + VECTOR, x + VECTOR);
+    } else {
+        const uint4 bits =
+            *reinterpret_cast<const uint4 *>(static_cast<const uint16_t *>(r.x) + at);
+        const uint32_t word[VECTOR] = {bits.x, bits.y, bits.z, bits.w};
 #pragma unroll
-    for (int p = 0; p < 4; p++) {
-        float first = __uint_as_float(word[p] << 16);
-        float second = __uint_as_float(word[p] & 0xFFFF0000u);
-        word[p] = gpu_pack_bf16(fmaf(first, cosine[p], -(second * sine[p])),
-                                fmaf(second, cosine[p], first * sine[p]));
+        for (int p = 0; p < VECTOR; p++) {
+            x[2 * p] = __uint_as_float(word[p] << 16);
+            x[2 * p + 1] = __uint_as_float(word[p] & 0xFFFF0000u);
+        }
     }
-    *at = make_uint4(word[0], word[1], word[2], word[3]);
+    if (column < r.heads * r.head_dim) {
+        float cosine[VECTOR];
+        float sine[VECTOR];
+        const size_t angle = ((size_t)row * r.head_dim + column % r.head_dim) / 2;
+        load4(r.cosine + angle, cosine);
+        load4(r.sine + angle, sine);
+#pragma unroll
+        for (int p = 0; p < VECTOR; p++) {
+            const float first = x[2 * p];
+            const float second = x[2 * p + 1];
+            x[2 * p] = fmaf(first, cosine[p], -(second * sine[p]));
+            x[2 * p + 1] = fmaf(second, cosine[p], first * sine[p]);
+        }
+    }
+    *reinterpret_cast<uint4 *>(static_cast<uint16_t *>(r.out) + at) =
+        make_uint4(gpu_pack_bf16(x[0], x[1]), gpu_pack_bf16(x[2], x[3]), gpu_pack_bf16(x[4], x[5]),
+                   gpu_pack_bf16(x[6], x[7]));
 }
 
 extern "C" void gpu_rotate_launch(const struct gpu_rotate *r, void *stream)
 {
-    const uint64_t pieces = (uint64_t)r->rows * r->heads * r->head_dim / 8;
+    const uint64_t pieces = (uint64_t)r->rows * r->width / 8;
     if (pieces != 0) {
         LAUNCH(rotate_kernel, (unsigned)((pieces + THREADS - 1) / THREADS), THREADS, 0, stream, *r);
     }
