@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 9, /* raised with every change of this file */
+    DEVICE_ABI = 10, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 64,
@@ -104,6 +104,8 @@ struct device_model {
     uint32_t width, layers, window, steps;
     uint32_t patch, tokens; /* positions per side of a token's; of a frame */
     uint32_t heads, kv_heads, head_dim;
+    uint32_t reach, past;  /* of the windows of joint layers, which have no tq, to, norm, bias and
+                            * sink; reach 0: none */
     const float *features; /* [steps][DEVICE_FEATURES] */
     const float *weight;   /* [steps]: of x0 - x in the sampler's step, the last 1 */
     double camera_yaw_rad[3];

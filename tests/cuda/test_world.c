@@ -1097,7 +1097,28 @@ static void drive_wide(const struct device *on, bool company, uint32_t ticks, st
     ops->close(world);
 }
 
-static void a_wide_model_drives_as_on_the_cpu(void)
+/* The same with windows of space and time in place of what is joint. */
+static struct model *window_model(void)
+{
+    struct error error;
+    struct model *wide = NULL;
+    struct model_config config = *model_config(model);
+    const struct model_open_options options = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    config.patch = 4;
+    config.heads = 2;
+    config.kv_heads = 1;
+    config.layers = 2;
+    config.joint[0] = true;
+    config.joint[1] = false;
+    config.window = 2;
+    config.reach = 5;
+    config.past = 2;
+    EXPECT_OK(model_random(&config, &options, 6, &wide, &error), error);
+    return wide;
+}
+
+static void drives_as_on_the_cpu(struct model *wide)
 {
     static struct view cpu[2];
     static struct view alone[2];
@@ -1105,7 +1126,7 @@ static void a_wide_model_drives_as_on_the_cpu(void)
     struct model *small = model;
     struct device fast = device;
     fast.reference = false;
-    model = wide_model();
+    model = wide;
     drive_wide(NULL, false, 2, cpu);
     drive_wide(&fast, false, 2, alone);
     for (uint32_t tick = 0; tick < 2; tick++) {
@@ -1119,6 +1140,16 @@ static void a_wide_model_drives_as_on_the_cpu(void)
     EXPECT(memcmp(alone[0].pictures, beside[0].pictures, sizeof alone[0].pictures) == 0);
     model_close(model);
     model = small;
+}
+
+static void a_wide_model_drives_as_on_the_cpu(void)
+{
+    drives_as_on_the_cpu(wide_model());
+}
+
+static void a_model_with_windows_drives_as_on_the_cpu(void)
+{
+    drives_as_on_the_cpu(window_model());
 }
 
 /* One layer of bf16 whose one head is as wide as warpgroups take it. */
@@ -1278,7 +1309,8 @@ int main(int argc, char **argv)
         TEST(a_frame_that_does_not_come_loses_the_rollouts),
         TEST(a_view_that_fails_loses_the_rollouts), TEST(a_lost_rollout_sees_nothing_in_its_view),
         TEST(a_model_for_the_cpu_alone_is_refused), TEST(a_wide_model_drives_as_on_the_cpu),
-        TEST(the_peak_is_the_devices), TEST(wide_models_run_on_warpgroups));
+        TEST(a_model_with_windows_drives_as_on_the_cpu), TEST(the_peak_is_the_devices),
+        TEST(wide_models_run_on_warpgroups));
     model_close(model);
     prepared_unref(prepared);
     arena_finish(&arena);

@@ -286,7 +286,7 @@ static __global__ void __launch_bounds__(BLOCK, 1) wide_kernel(const struct gpu_
 
 extern "C" int gpu_attention_wgmma_suits(const struct gpu_attention *a)
 {
-    return a->kv_type == GPU_BF16 && a->head_dim == HEAD && a->grid.rows == 0;
+    return a->head_dim == HEAD && a->grid.rows == 0;
 }
 
 extern "C" void gpu_attention_wgmma_launch(const struct gpu_attention *a, void *stream)
