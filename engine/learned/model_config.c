@@ -299,6 +299,14 @@ static enum status check_windows(const char *source, const struct model_config *
                                  struct error *error)
 {
     const uint32_t side = 2 * config->reach + 1;
+    bool windows = false;
+    for (uint32_t layer = 0; layer < config->layers; layer++) {
+        windows = windows || model_layer_window(config, layer);
+    }
+    if (config->reach != 0 && !windows) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: config: reach: expected a joint layer, found none", source);
+    }
     if (config->past > (config->reach != 0 ? config->window : 0)) {
         return error_set(error, STATUS_BAD_INPUT,
                          "%s: config: past: expected at most window (%u), and none without reach, "

@@ -198,6 +198,7 @@ static const struct {
     {"[0.0, 0.4, 1.0]", "[0.0]", "at least two times"},
     {"[0.0, 0.4, 1.0]", "[]", "at least two times"},
     {"[1, 0]", "[1, 2]", "expected 0 to 1, found 2"},
+    {"[1, 0]", "[0, 0], \\\"reach\\\": 2", "reach: expected a joint layer, found none"},
     {"[1, 0]", "[1, 0, 1]", "found 3"},
     {"\\\"agents\\\": 100", "\\\"agents\\\": 100000", "expected 0 to 6000"},
     {"\\\"agents\\\": 100", "\\\"all\\\": 100", "found \"all\""},
