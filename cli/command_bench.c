@@ -117,7 +117,7 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
         {"--shape", "WIDTHxLAYERS", "engine: of a model with random weights (128x4)",
          .text = &request->engine.shape},
         {"--config", "NAME",
-         "engine: a full-scale world step with random weights: student-3b, student-3b-window; with "
+         "engine: a full-scale world step with random weights: student-3b; with "
          "--plan also teacher-30b, or a file with a configuration",
          .text = &request->engine.config},
         {"--plan", NULL, "engine: what --model or --config takes on GPUs that are not here",

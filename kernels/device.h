@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 9, /* raised with every change of this file */
+    DEVICE_ABI = 10, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 64,
@@ -104,6 +104,8 @@ struct device_model {
     uint32_t width, layers, window, steps;
     uint32_t patch, tokens; /* positions per side of a token's; of a frame */
     uint32_t heads, kv_heads, head_dim;
+    uint32_t reach, past;  /* of the windows of joint layers, which have no tq, to, norm, bias and
+                            * sink; reach 0: none */
     const float *features; /* [steps][DEVICE_FEATURES] */
     const float *weight;   /* [steps]: of x0 - x in the sampler's step, the last 1 */
     double camera_yaw_rad[3];
@@ -118,7 +120,8 @@ struct device_options {
     uint32_t slot_count, page_count;
     uint32_t eager;     /* 1: launch every kernel every tick instead of replaying a graph */
     uint32_t reference; /* 1: the reference kernels, which modules of tests have */
-    uint32_t wgmma;     /* 1: products of e4m3 as device_info.wgmma allows; other bits */
+    uint32_t wgmma;     /* 1: products of e4m3, and attention with heads of 128 numbers, as
+                         * device_info.wgmma allows; other bits */
 };
 
 /* One slot's tick. All of it is read by the device; the caller writes it before tick_start and may

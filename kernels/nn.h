@@ -133,12 +133,18 @@ struct nn_heads {
     uint32_t heads, kv_heads, dim;
 };
 
-/* Attention of such heads, or over more tokens; q, k, v were turned and rounded by turn(). */
+/* Attention of such heads, or over more tokens; q, k, v were turned and rounded by turn(). With
+ * windows a token sees those of a grid at most `reach` rows and columns away, of the present and
+ * then of each past frame, at most NN_WIDE_TOKENS_MAX together. */
 struct nn_wide_attention {
     struct nn_heads heads;
-    uint32_t tokens;  /* 1..NN_WIDE_TOKENS_MAX */
-    const float *qkv; /* [tokens][(heads + 2 kv_heads) dim]: q, k, v */
-    void *out;        /* act [tokens][heads dim] */
+    uint32_t tokens;                    /* 1..NN_WIDE_TOKENS_MAX, or any number with windows */
+    const float *qkv;                   /* [tokens][(heads + 2 kv_heads) dim]: q, k, v */
+    void *out;                          /* act [tokens][heads dim] */
+    uint32_t cols, reach;               /* of the grid; cols 0: no windows */
+    uint32_t pages;                     /* past frames, 0..NN_PAGES_MAX */
+    const float *past[NN_PAGES_MAX];    /* [tokens][2 kv_heads dim] each: k, turned, and v */
+    const int16_t *index[NN_PAGES_MAX]; /* [tokens] each; -1: the token is not there */
 };
 
 struct nn_counts {

@@ -87,11 +87,11 @@ static struct issuer issuer_of(const struct trunk_op *op, const struct gpu *gpu)
     switch (op->kind) {
     case TRUNK_ATTENTION:
         if (a->grid.rows != 0) {
-            snprintf(out.kernel, room, "window_kernel<%u, (gpu_type)%d>", a->head_dim, a->kv_type);
+            snprintf(out.kernel, room, "window_kernel<%u>", a->head_dim);
         } else if (gpu->wgmma && a->head_dim == 128) {
             snprintf(out.kernel, room, "wide_kernel");
         } else {
-            snprintf(out.kernel, room, "range_kernel<%u, (gpu_type)%d>", a->head_dim, a->kv_type);
+            snprintf(out.kernel, room, "range_kernel<%u>", a->head_dim);
         }
         break;
     case TRUNK_TEMPORAL: /* a warp takes the query heads of one key/value head of one token */
@@ -113,7 +113,12 @@ static struct issuer issuer_of(const struct trunk_op *op, const struct gpu *gpu)
         break;
     case TRUNK_ROTATE: /* a thread takes eight numbers */
         snprintf(out.kernel, room, "rotate_kernel");
-        out.warps = (double)r->rows * r->heads * r->head_dim / (8 * 32);
+        out.warps = (double)r->rows * r->width / (8 * 32);
+        break;
+    case TRUNK_GATHER:
+        snprintf(out.kernel, room, "gather_kernel");
+        out.warps = 2.0 * op->gather.tokens * op->gather.page_count * op->gather.heads *
+                    op->gather.head_dim / (8 * 32);
         break;
     case TRUNK_PAGE_STORE: /* a warp takes the keys or the values of a head */
         snprintf(out.kernel, room, "page_store_kernel");
@@ -328,6 +333,8 @@ struct trunk_config bench_plan_trunk(const struct model_config *model)
         .bev_rows = WINDOW_SIDE / patch,
         .bev_cols = WINDOW_SIDE / patch,
         .window = model->window,
+        .reach = model->reach,
+        .past = model->past,
         .steps = model->steps,
         .type = model->type == MODEL_E4M3 ? GPU_E4M3 : GPU_BF16,
         .reference_layers = model->reference_layers,

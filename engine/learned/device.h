@@ -17,7 +17,7 @@ struct device {
     const struct device_ops *ops; /* NULL: the CPU */
     uint32_t index;
     bool reference; /* reference kernels, which modules of tests have */
-    bool wgmma;     /* products of e4m3 on a warpgroup's tensor cores */
+    bool wgmma;     /* e4m3, and heads of 128 numbers, on a warpgroup's tensor cores */
     /* Property of the device that decides a rollout's bits: "cuda:sm_90"; "cuda:sm_90/mma.sync"
      * where that has no wgmma that agrees; "cpu". */
     char backend[DEVICE_NAME_BYTES];

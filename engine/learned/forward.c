@@ -218,6 +218,9 @@ static size_t carve_all(struct workspace *w)
     for (uint32_t page = 0; page < config->window; page++) {
         w->index[page] = carve(w, &used, tokens * sizeof *w->index[page]);
     }
+    for (uint32_t page = 0; page < config->past; page++) {
+        w->past[page] = carve(w, &used, tokens * 2 * kv * sizeof *w->past[page]);
+    }
     if (w->kernels->precision == NN_INT8 || config->type == MODEL_E4M3) {
         w->int8_stride = widest_row(w);
         w->int8 = carve(w, &used, tokens * w->int8_stride);

@@ -80,6 +80,7 @@ struct workspace {
     struct nn_int8_row *int8_rows;
     size_t int8_stride;
     int16_t *index[NN_PAGES_MAX]; /* [tokens] each */
+    float *past[NN_PAGES_MAX];    /* [tokens][2 kv] each, of windows: a layer's K, turned, and V */
 
     /* Of the present tick and step. */
     const struct forward_input *input;
@@ -164,6 +165,9 @@ void forward_step(struct workspace *w);
 /* ---- forward.c ---- */
 
 void forward_mark_phase(struct workspace *w, const char *name);
+/* Activations from `first` on as numbers. */
+void forward_floats(const struct workspace *w, const void *act, size_t first, size_t count,
+                    float *out);
 void forward_probe_floats(struct workspace *w, const char *name, const float *values, size_t count);
 void forward_probe_act(struct workspace *w, const char *name, const void *values, size_t count);
 void forward_probe_map(struct workspace *w, const char *name, const struct part_space *p,

@@ -138,8 +138,8 @@ void forward_probe_floats(struct workspace *w, const char *name, const float *va
     }
 }
 
-static void act_to_floats(const struct workspace *w, const void *act, size_t first, size_t count,
-                          float *out)
+void forward_floats(const struct workspace *w, const void *act, size_t first, size_t count,
+                    float *out)
 {
     if (w->act_bytes == sizeof(float)) {
         memcpy(out, (const float *)act + first, count * sizeof *out);
@@ -154,7 +154,7 @@ static void act_to_floats(const struct workspace *w, const void *act, size_t fir
 void forward_probe_act(struct workspace *w, const char *name, const void *values, size_t count)
 {
     if (w->output->probe != NULL) {
-        act_to_floats(w, values, 0, count, w->probe);
+        forward_floats(w, values, 0, count, w->probe);
         forward_probe_floats(w, name, w->probe, count);
     }
 }
@@ -169,7 +169,7 @@ void forward_probe_map(struct workspace *w, const char *name, const struct part_
     size_t done = 0;
     for (uint32_t image = 0; image < p->images; image++) {
         for (uint32_t row = 0; row < p->rows; row++, done += line) {
-            act_to_floats(w, map, map_at(p, image, row, 0, channels), line, w->probe + done);
+            forward_floats(w, map, map_at(p, image, row, 0, channels), line, w->probe + done);
         }
     }
     forward_probe_floats(w, name, w->probe, done);

@@ -136,6 +136,35 @@ static void unembed_part(struct workspace *w, struct part_space *p, uint32_t fir
     }
 }
 
+/* Past frames that windows look at. */
+static uint32_t window_pages(const struct workspace *w)
+{
+    uint32_t past = w->model->config.past;
+    return past < w->input->page_count ? past : w->input->page_count;
+}
+
+/* The layer's K and V of past frames where a token of the present is there: K turned by the
+ * present's angles, as the token's own is. */
+static void past_tokens(struct workspace *w, uint32_t layer, uint32_t first, uint32_t end)
+{
+    const size_t kv = model_kv_width(&w->model->config);
+    const size_t matrix_bytes = w->token_count * kv * w->act_bytes;
+    const struct nn_heads keys = {0, w->heads.kv_heads, w->heads.dim};
+    for (uint32_t page = 0; page < window_pages(w); page++) {
+        const uint8_t *memory = w->input->pages[page].memory;
+        const uint8_t *from[] = {memory + 2 * layer * matrix_bytes,
+                                 memory + (2 * layer + 1) * matrix_bytes};
+        for (uint32_t token = first; token < end; token++) {
+            int16_t row = w->index[page][token];
+            float *to = w->past[page] + token * 2 * kv;
+            for (int which = 0; which < 2 && row >= 0; which++) {
+                forward_floats(w, from[which], row * kv, kv, to + which * kv);
+            }
+        }
+        w->kernels->turn(&keys, w->cosine, w->sine, w->past[page], first, end);
+    }
+}
+
 /* q, k, v of layer w->layer */
 static void qkv_tokens(struct workspace *w, uint32_t layer, uint32_t first, uint32_t end)
 {
@@ -148,6 +177,9 @@ static void qkv_tokens(struct workspace *w, uint32_t layer, uint32_t first, uint
     forward_matmul(w, qkv, &g, 0, first, end);
     if (w->wide_heads) {
         w->kernels->turn(&w->heads, w->cosine, w->sine, w->qkv, first, end);
+    }
+    if (model_layer_window(&w->model->config, layer)) {
+        past_tokens(w, layer, first, end);
     }
 }
 
@@ -212,8 +244,9 @@ static void block_tokens(struct workspace *w, uint32_t first, uint32_t end)
     g.c = w->tokens;
     forward_matmul(w, &block->o, &g, 0, first, end);
 
-    temporal_tokens(w, first, end);
-
+    if (!model_layer_window(config, w->layer)) {
+        temporal_tokens(w, first, end);
+    }
     w->kernels->norm(w->tokens, d, 1.0f, table + 3 * d, table + 4 * d, w->normed, first, end);
     g = forward_gemm(&block->fc1, w->token_count, w->normed);
     g.epilogue = NN_SILU_ACT;
@@ -236,6 +269,37 @@ static void block_tokens(struct workspace *w, uint32_t first, uint32_t end)
 
 /* ---- attention ---- */
 
+/* Attention of heads that plain C alone has: of `tokens` from `token` on, in rows of `cols`. */
+static struct nn_wide_attention wide_of(const struct workspace *w, size_t token, uint32_t tokens,
+                                        uint32_t cols)
+{
+    const size_t query = (size_t)w->heads.heads * w->heads.dim;
+    const size_t kv = (size_t)w->heads.kv_heads * w->heads.dim;
+    struct nn_wide_attention a = {
+        .heads = w->heads,
+        .tokens = tokens,
+        .qkv = w->qkv + token * (query + 2 * kv),
+        .out = (uint8_t *)w->mixed + token * query * w->act_bytes,
+    };
+    if (model_layer_window(&w->model->config, w->layer)) {
+        a.cols = cols;
+        a.reach = w->model->config.reach;
+        a.pages = window_pages(w);
+        for (uint32_t page = 0; page < a.pages; page++) {
+            a.past[page] = w->past[page] + token * 2 * kv;
+            a.index[page] = w->index[page] + token;
+        }
+    }
+    return a;
+}
+
+/* Whether a layer's tokens see all others of the frame. */
+static bool sees_all(const struct workspace *w)
+{
+    const struct model_config *config = &w->model->config;
+    return config->joint[w->layer] && !model_layer_window(config, w->layer);
+}
+
 /* Items are pairs of a token range (the BEV and each camera, or all) and a head. */
 static void attention_entry(void *context, uint32_t first, uint32_t end)
 {
@@ -245,7 +309,7 @@ static void attention_entry(void *context, uint32_t first, uint32_t end)
     size_t query = (size_t)heads * h->dim;
     size_t row = query + 2 * (size_t)h->kv_heads * h->dim;
     size_t pairs = h->dim / 2;
-    bool joint = w->model->config.joint[w->layer];
+    bool joint = sees_all(w);
     for (uint32_t item = first; item < end;) {
         uint32_t range = item / heads;
         uint32_t head = item % heads;
@@ -256,7 +320,7 @@ static void attention_entry(void *context, uint32_t first, uint32_t end)
         const float *qkv = w->qkv + token * row;
         void *out = (uint8_t *)w->mixed + token * query * w->act_bytes;
         if (w->wide_heads) {
-            const struct nn_wide_attention a = {*h, tokens, qkv, out};
+            const struct nn_wide_attention a = wide_of(w, token, tokens, p->token_cols);
             w->kernels->attention_wide(&a, head, head + count);
         } else {
             const struct nn_attention a = {
@@ -275,7 +339,7 @@ static void attention_entry(void *context, uint32_t first, uint32_t end)
 
 static void attend(struct workspace *w)
 {
-    uint32_t ranges = w->model->config.joint[w->layer] ? 1 : 1 + CAMERA_COUNT;
+    uint32_t ranges = sees_all(w) ? 1 : 1 + CAMERA_COUNT;
     threads_run(w->threads, ranges * w->heads.heads, 1, attention_entry, w);
 }
 

@@ -216,6 +216,41 @@ uint32_t model_skips_to_previous(const struct model *model, uint32_t previous_sk
     return model->config.steps + 1 + previous_skips;
 }
 
+/* Pairs of places of a grid at most `reach` rows and columns apart. */
+static double window_pairs(uint32_t rows, uint32_t cols, uint32_t reach)
+{
+    const uint32_t sides[] = {rows, cols};
+    double pairs = 1.0;
+    for (int i = 0; i < 2; i++) {
+        double row = 0.0;
+        for (uint32_t at = 0; at < sides[i]; at++) {
+            uint32_t after = sides[i] - 1 - at;
+            row += 1.0 + (at < reach ? at : reach) + (after < reach ? after : reach);
+        }
+        pairs *= row;
+    }
+    return pairs;
+}
+
+/* Pairs of a query and a key in a layer, all past frames there. */
+static double attention_pairs(const struct model_config *config, uint32_t layer)
+{
+    double bev = model_tokens_bev(config);
+    double camera = model_tokens_camera(config);
+    double tokens = model_tokens(config);
+    if (model_layer_window(config, layer)) {
+        uint32_t side = WINDOW_SIDE / config->patch;
+        double views =
+            window_pairs(side, side, config->reach) +
+            CAMERA_COUNT * window_pairs(FRAME_CAMERA_ROWS / config->patch,
+                                        FRAME_CAMERA_COLS / config->patch, config->reach);
+        return views * (1.0 + config->past);
+    }
+    double pairs =
+        config->joint[layer] ? tokens * tokens : bev * bev + CAMERA_COUNT * camera * camera;
+    return pairs + tokens * (config->window + 1);
+}
+
 double model_tick_flop(const struct model *model, uint32_t skipped)
 {
     const struct model_config *config = &model->config;
@@ -235,10 +270,8 @@ double model_tick_flop(const struct model *model, uint32_t skipped)
         for (size_t i = 0; i < sizeof matmuls / sizeof matmuls[0]; i++) {
             step += matmul_flop(matmuls[i], tokens);
         }
-        double pairs =
-            config->joint[layer] ? tokens * tokens : bev * bev + CAMERA_COUNT * camera * camera;
         /* logits and weighted sum, two operations each */
-        step += 4.0 * model_query_width(config) * (pairs + tokens * (config->window + 1));
+        step += 4.0 * model_query_width(config) * attention_pairs(config, layer);
         tick += matmul_flop(&block->tk, tokens) + matmul_flop(&block->tv, tokens);
     }
     return tick + step * (config->steps - skipped);

@@ -38,6 +38,7 @@ struct model_config {
     uint32_t head_dim;         /* NN_HEAD */
     enum model_type type;      /* MODEL_BF16 */
     uint32_t reference_layers; /* of MODEL_E4M3, at each end: bf16 all the same */
+    uint32_t reach, past;      /* of the windows of joint layers; reach 0: they have none */
 };
 
 struct model_open_options {

@@ -137,12 +137,14 @@ enum member {
     MEMBER_HEAD_DIM,
     MEMBER_TYPE,
     MEMBER_REFERENCE_LAYERS,
+    MEMBER_REACH,
+    MEMBER_PAST,
     MEMBER_COUNT
 };
 static const char *const member_names[MEMBER_COUNT] = {
     "name",     "tier",     "width", "layers",           "bev_channels", "camera_channels",
     "window",   "schedule", "joint", "horizon_ticks",    "patch",        "heads",
-    "kv_heads", "head_dim", "type",  "reference_layers",
+    "kv_heads", "head_dim", "type",  "reference_layers", "reach",        "past",
 };
 
 static bool take_member(struct scan *scan, enum member member, struct model_config *config,
@@ -180,6 +182,10 @@ static bool take_member(struct scan *scan, enum member member, struct model_conf
         return take_type(scan, config);
     case MEMBER_REFERENCE_LAYERS:
         return take_uint(scan, key, 0, MODEL_LAYERS_MAX, &config->reference_layers);
+    case MEMBER_REACH:
+        return take_uint(scan, key, 1, MODEL_REACH_MAX, &config->reach);
+    case MEMBER_PAST:
+        return take_uint(scan, key, 0, NN_PAGES_MAX, &config->past);
     default:
         return take_horizon(scan, config);
     }
@@ -247,7 +253,8 @@ uint32_t model_tokens(const struct model_config *config)
 bool model_wide(const struct model_config *config)
 {
     return config->head_dim != NN_HEAD || config->kv_heads != config->heads ||
-           config->heads * NN_HEAD != config->width || model_tokens(config) > NN_TOKENS_MAX;
+           config->heads * NN_HEAD != config->width || model_tokens(config) > NN_TOKENS_MAX ||
+           config->reach != 0;
 }
 
 bool model_plain(const struct model_config *config)
@@ -287,6 +294,33 @@ static enum status check_heads(const char *source, const struct model_config *co
     return STATUS_OK;
 }
 
+/* Of windows; what they hold at most is a row of logits of nn_wide_attention. */
+static enum status check_windows(const char *source, const struct model_config *config,
+                                 struct error *error)
+{
+    const uint32_t side = 2 * config->reach + 1;
+    bool windows = false;
+    for (uint32_t layer = 0; layer < config->layers; layer++) {
+        windows = windows || model_layer_window(config, layer);
+    }
+    if (config->reach != 0 && !windows) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: config: reach: expected a joint layer, found none", source);
+    }
+    if (config->past > (config->reach != 0 ? config->window : 0)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: config: past: expected at most window (%u), and none without reach, "
+                         "found %u",
+                         source, config->window, config->past);
+    }
+    if (config->reach != 0 && side * side * (1 + config->past) > NN_WIDE_TOKENS_MAX) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: config: reach: expected windows of at most %d tokens, found %u",
+                         source, NN_WIDE_TOKENS_MAX, side * side * (1 + config->past));
+    }
+    return STATUS_OK;
+}
+
 enum status model_config_check(const char *source, const struct model_config *config,
                                struct error *error)
 {
@@ -300,6 +334,7 @@ enum status model_config_check(const char *source, const struct model_config *co
         }
     }
     TRY(check_heads(source, config, error));
+    TRY(check_windows(source, config, error));
     if (config->name[0] == 0) {
         return error_set(error, STATUS_BAD_INPUT, "%s: config: name: expected one, found none",
                          source);

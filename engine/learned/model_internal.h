@@ -14,6 +14,7 @@
 enum {
     MODEL_WIDTH_MAX = 6144,
     MODEL_CHANNELS_MAX = 256,
+    MODEL_REACH_MAX = 58, /* whose window is NN_WIDE_TOKENS_MAX, near enough */
     MODEL_FEATURES = 64,  /* of a time */
     LATENT_CHANNELS = 32, /* of x and of a frame, padded */
     CONTEXT_BEV_CHANNELS = 64,
@@ -42,6 +43,7 @@ struct model_part {
 struct model_block {
     const float *table; /* [6][d] */
     struct model_matmul qkv, o, tq, tk, tv, to, fc1, fc2;
+    /* NULL in a layer with windows, as tq and to. */
     const float *norm_weight; /* [d], of tnorm */
     const float *norm_bias;
     const float *tbias;  /* [heads][window] */
@@ -86,6 +88,12 @@ static inline uint32_t model_query_width(const struct model_config *config)
 static inline uint32_t model_kv_width(const struct model_config *config)
 {
     return config->kv_heads * config->head_dim;
+}
+/* Whether the layer looks at windows of space and time: then it has no attention over the past
+ * beside it, and none of its weights. */
+static inline bool model_layer_window(const struct model_config *config, uint32_t layer)
+{
+    return config->reach != 0 && config->joint[layer];
 }
 static inline struct nn_heads model_heads(const struct model_config *config)
 {

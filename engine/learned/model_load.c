@@ -370,15 +370,20 @@ static void walk_block(struct loader *loader, const struct model_config *config,
     block->table = block_floats(loader, prefix, "table", 2, 6, d);
     take_linear(loader, prefix, "qkv", q + 2 * kv, d, numbers, &block->qkv);
     take_linear(loader, prefix, "o", d, q, numbers, &block->o);
-    block->norm_weight = block_floats(loader, prefix, "tnorm.weight", 1, d, 1);
-    block->norm_bias = block_floats(loader, prefix, "tnorm.bias", 1, d, 1);
-    take_linear(loader, prefix, "tq", q, d, numbers, &block->tq);
+    const bool past = !model_layer_window(config, layer); /* of its own */
+    if (past) {
+        block->norm_weight = block_floats(loader, prefix, "tnorm.weight", 1, d, 1);
+        block->norm_bias = block_floats(loader, prefix, "tnorm.bias", 1, d, 1);
+        take_linear(loader, prefix, "tq", q, d, numbers, &block->tq);
+    }
     take_linear(loader, prefix, "tk", kv, d, numbers, &block->tk);
     take_linear(loader, prefix, "tv", kv, d, numbers, &block->tv);
-    take_linear(loader, prefix, "to", d, q, numbers, &block->to);
-    block->tbias = block_floats(loader, prefix, "tbias", 2, config->heads, config->window);
-    block->null_k = block_floats(loader, prefix, "null_k", 1, kv, 1);
-    block->null_v = block_floats(loader, prefix, "null_v", 1, kv, 1);
+    if (past) {
+        take_linear(loader, prefix, "to", d, q, numbers, &block->to);
+        block->tbias = block_floats(loader, prefix, "tbias", 2, config->heads, config->window);
+        block->null_k = block_floats(loader, prefix, "null_k", 1, kv, 1);
+        block->null_v = block_floats(loader, prefix, "null_v", 1, kv, 1);
+    }
     take_linear(loader, prefix, "fc1", 4 * d, d, numbers, &block->fc1);
     take_linear(loader, prefix, "fc2", d, 4 * d, numbers, &block->fc2);
 }

@@ -58,30 +58,72 @@ static float logit_scale(const struct nn_heads *h)
     return 1.0f / sqrtf((float)h->dim);
 }
 
-/* One query of a head over all tokens of the range. */
+/* Keys that a query sees, each followed by its value kv_heads * dim numbers on. */
+struct seen {
+    const float *k[NN_WIDE_TOKENS_MAX];
+    uint32_t count;
+};
+
+static void list_range(const struct nn_wide_attention *a, struct seen *seen)
+{
+    const float *k = a->qkv + (size_t)a->heads.heads * a->heads.dim;
+    for (seen->count = 0; seen->count < a->tokens; seen->count++) {
+        seen->k[seen->count] = k + seen->count * row_numbers(&a->heads);
+    }
+}
+
+/* First and end of what is at most `reach` away of so many places. */
+static void within(uint32_t at, uint32_t reach, uint32_t count, uint32_t *first, uint32_t *end)
+{
+    *first = at > reach ? at - reach : 0;
+    *end = count - at > reach ? at + reach + 1 : count;
+}
+
+static void list_window(const struct nn_wide_attention *a, uint32_t query, struct seen *seen)
+{
+    const float *present = a->qkv + (size_t)a->heads.heads * a->heads.dim;
+    const size_t past_row = (size_t)2 * a->heads.kv_heads * a->heads.dim;
+    uint32_t rows[2];
+    uint32_t cols[2];
+    within(query / a->cols, a->reach, a->tokens / a->cols, &rows[0], &rows[1]);
+    within(query % a->cols, a->reach, a->cols, &cols[0], &cols[1]);
+    seen->count = 0;
+    for (uint32_t frame = 0; frame <= a->pages; frame++) {
+        for (uint32_t row = rows[0]; row < rows[1]; row++) {
+            for (uint32_t col = cols[0]; col < cols[1]; col++) {
+                size_t token = (size_t)row * a->cols + col;
+                if (frame == 0) {
+                    seen->k[seen->count++] = present + token * row_numbers(&a->heads);
+                } else if (a->index[frame - 1][token] >= 0) {
+                    seen->k[seen->count++] = a->past[frame - 1] + token * past_row;
+                }
+            }
+        }
+    }
+}
+
+/* One query of a head over what it sees. */
 static void attend_query(enum nn_precision precision, const struct nn_wide_attention *a,
-                         uint32_t query, uint32_t head, float *weights)
+                         uint32_t query, uint32_t head, const struct seen *seen, float *weights)
 {
     const struct nn_heads *h = &a->heads;
-    const size_t row = row_numbers(h);
-    const uint32_t shared = head / (h->heads / h->kv_heads);
-    const float *q = a->qkv + query * row + (size_t)head * h->dim;
-    const float *k = a->qkv + (size_t)(h->heads + shared) * h->dim;
-    const float *v = k + (size_t)h->kv_heads * h->dim;
+    const size_t shared = (size_t)(head / (h->heads / h->kv_heads)) * h->dim;
+    const size_t value = shared + (size_t)h->kv_heads * h->dim;
+    const float *q = a->qkv + query * row_numbers(h) + (size_t)head * h->dim;
     const float scale = logit_scale(h);
     float maximum = -INFINITY;
-    for (uint32_t j = 0; j < a->tokens; j++) {
-        weights[j] = dot(q, k + j * row, h->dim) * scale;
+    for (uint32_t j = 0; j < seen->count; j++) {
+        weights[j] = dot(q, seen->k[j] + shared, h->dim) * scale;
         maximum = maximum > weights[j] ? maximum : weights[j];
     }
     float sums[NN_LANES] = {0};
     float out[NN_WIDE_HEAD_MAX] = {0};
-    for (uint32_t j = 0; j < a->tokens; j++) {
+    for (uint32_t j = 0; j < seen->count; j++) {
         float weight = nn_exp(weights[j] - maximum);
         sums[j % NN_LANES] += weight;
         weight = nn_act_round(precision, weight);
         for (uint32_t c = 0; c < h->dim; c++) {
-            out[c] += weight * v[j * row + c];
+            out[c] += weight * seen->k[j][value + c];
         }
     }
     float inverse = 1.0f / nn_lanes_sum(sums);
@@ -95,9 +137,16 @@ static void attend(enum nn_precision precision, const struct nn_wide_attention *
                    uint32_t first_head, uint32_t end_head)
 {
     float weights[NN_WIDE_TOKENS_MAX];
-    for (uint32_t head = first_head; head < end_head; head++) {
-        for (uint32_t query = 0; query < a->tokens; query++) {
-            attend_query(precision, a, query, head, weights);
+    struct seen seen;
+    if (a->cols == 0) {
+        list_range(a, &seen);
+    }
+    for (uint32_t query = 0; query < a->tokens; query++) {
+        if (a->cols != 0) {
+            list_window(a, query, &seen);
+        }
+        for (uint32_t head = first_head; head < end_head; head++) {
+            attend_query(precision, a, query, head, &seen, weights);
         }
     }
 }

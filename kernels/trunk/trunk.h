@@ -4,10 +4,8 @@
  * launches them (kernels/cuda/scale), another counts them (trunk_count.c), lists them or reckons
  * what they take on a GPU (engine/bench/bench_plan.h). Plain C; no device is needed to ask.
  *
- * Tokens: view by view, then the BEV; those of a view in tiles along a Z-order curve
- * (token_order.h), in every array and every page. Noise, positions and angles are those of a
- * token's place, so where it lies changes sums' order at most. X [tokens][width] is float or
- * bf16. With T the six rows of table + ada of the step, LN without parameters, eps 1e-6:
+ * Tokens: view by view, then the BEV, each in reading order. X [tokens][width] is float or bf16.
+ * With T the six rows of table + ada of the step, LN without parameters, eps 1e-6:
  *
  *   X = embed(x) + pos
  *   per layer:
@@ -27,15 +25,13 @@
  * are patches of maps that convolutions make and take up again, its products have a bias, and its
  * attention over the past a key and a value beside the pages.
  *
- * With `reach`, the layers that would be joint look at space and time at once instead:
+ * With `reach`, which served models may have, the layers that would be joint look at space and
+ * time at once instead:
  *
  *   X += T[2] * o(attend window(qkv(LN(X) (1 + T[0]) + T[1])))
  *
  * over the tokens of their view at most `reach` rows and columns away, in the present frame and in
- * the last `past` pages, and have no attention over the past beside it. Their keys are turned in
- * the page already, and present keys and values are stored as a page's are. Where ranks share the
- * work, a page holds for these layers all tokens and a share of the heads, for the others the
- * reverse: the same bytes.
+ * the last `past` pages, and have no attention over the past beside it.
  *
  * Types: products take fp8 e4m3 with a scale per token and per channel, but for embedding,
  * modulation, unembedding and the blocks at both ends (reference_layers each), which take bf16;
@@ -74,14 +70,13 @@ struct trunk_config {
     uint32_t reach, past; /* of the windows that these layers have instead; reach 0: none */
     enum gpu_type type;   /* of most products: GPU_E4M3 or GPU_BF16 */
     uint32_t reference_layers;
-    uint32_t reading_order; /* 1: tokens in reading order; to see what tiles change */
-    uint32_t patch;         /* positions per side of a token's patch; 0: tokens are numbers */
+    uint32_t patch; /* positions per side of a token's patch; 0: tokens are numbers */
     struct trunk_maps maps[TRUNK_PARTS]; /* with a patch */
     enum gpu_type stream;                /* of X: GPU_F32 or GPU_BF16, rounded as it is stored */
 };
 
-/* "student-3b", "toy", and both with windows: "student-3b-window", "toy-window"; "toy-128", whose
- * heads are as wide as the large one's; "teacher-30b"; NULL: no such configuration. */
+/* "student-3b", "teacher-30b", "toy"; "toy-128", whose heads are as wide as the large ones'; NULL:
+ * no such configuration. */
 const struct trunk_config *trunk_config_find(const char *name);
 
 /* Values in which one world step varies; in device memory, so the list never changes. */
@@ -110,6 +105,7 @@ enum trunk_kind {
     TRUNK_CONVERT,
     TRUNK_CONV,
     TRUNK_PATCHES,
+    TRUNK_GATHER,
     TRUNK_KIND_COUNT
 };
 const char *trunk_kind_name(enum trunk_kind kind);
@@ -140,6 +136,7 @@ struct trunk_op {
         struct gpu_convert convert;
         struct gpu_conv conv;
         struct gpu_patches patches;
+        struct gpu_gather gather;
     };
 };
 
@@ -171,7 +168,6 @@ struct trunk_weights {
     float *pos;           /* [tokens of this rank][width] */
     uint16_t *features;   /* bf16 [steps][features] */
     float *cosine, *sine; /* [all tokens][head_dim / 2] */
-    uint32_t *reading;    /* [all tokens]: trunk_reading */
     struct trunk_block block[TRUNK_LAYERS_MAX];
 };
 
@@ -193,8 +189,7 @@ struct trunk_buffers {
     uint16_t *query;        /* [T][H] */
     uint16_t *wide;         /* [T][hidden] */
     uint16_t *kv;           /* [T][2 kv_heads][head_dim] */
-    uint8_t *present;       /* with windows: K and V as of a layer in a page */
-    int32_t *first_page;    /* with windows: 0, the number of that page */
+    uint16_t *past;         /* with windows: [past][A][2 kv_heads][head_dim] */
     uint16_t *hidden, *e;   /* [steps][width] */
     float *ada, *final;     /* [steps][6 width], [steps][2 width] */
     float *table;           /* [layers][6][width] */
@@ -231,10 +226,6 @@ struct trunk_sink {
 };
 /* Every operation of a world step, in order. */
 void trunk_plan(const struct trunk *trunk, const struct trunk_sink *sink);
-
-/* Which token of the configuration lies at `token`, counted view by view in reading order: the one
- * mapping that latents, pages and tables are to be read by. */
-uint32_t trunk_reading(const struct trunk_config *config, uint32_t token);
 
 /* Of one rank's share; parameters of the whole model. */
 struct trunk_cost {
@@ -290,7 +281,6 @@ static inline struct gpu_grid trunk_grid(const struct trunk_config *c, uint32_t 
         c->reach,
         c->reach,
         c->past,
-        c->reading_order == 0,
     };
     return grid;
 }

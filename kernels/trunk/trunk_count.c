@@ -11,7 +11,7 @@ const char *trunk_kind_name(enum trunk_kind kind)
     static const char *const names[TRUNK_KIND_COUNT] = {
         "product", "attention",  "temporal",  "residual",    "activate", "rotate",
         "norm",    "page store", "heads out", "heads in",    "exchange", "table",
-        "noise",   "euler",      "convert",   "convolution", "patches"};
+        "noise",   "euler",      "convert",   "convolution", "patches",  "gather"};
     return names[kind];
 }
 
@@ -65,14 +65,11 @@ double trunk_op_flop(const struct trunk_op *op)
     }
 }
 
-/* Queries and outputs, and keys and values of the present and of each page. */
+/* Queries and outputs, and keys and values of the present and of each past frame. */
 static double attention_bytes(const struct gpu_attention *a)
 {
     const double tokens = a->grid.rows != 0 ? (double)a->grid.rows * a->grid.cols : a->kv_tokens;
-    const double number = (double)trunk_type_bytes(a->kv_type);
-    const double scale = a->kv_type == GPU_E4M3 ? sizeof(float) : 0.0;
-    return tokens * (2.0 * 2.0 * a->heads * a->head_dim +
-                     2.0 * a->kv_heads * (a->head_dim * number + scale) * (1.0 + a->grid.past));
+    return 4.0 * tokens * a->head_dim * (a->heads + a->kv_heads * (1.0 + a->grid.past));
 }
 
 static double temporal_bytes(const struct gpu_temporal *t)
@@ -95,6 +92,7 @@ double trunk_op_bytes(const struct trunk_op *op)
     const struct gpu_residual *r = &op->residual;
     const struct gpu_page_store *s = &op->page_store;
     const struct gpu_patches *p = &op->patches;
+    const struct gpu_gather *past = &op->gather;
     switch (op->kind) {
     case TRUNK_MATMUL:
         return (double)trunk_type_bytes(g->type) * g->k * ((double)g->rows + g->n) +
@@ -111,13 +109,16 @@ double trunk_op_bytes(const struct trunk_op *op)
         return (double)op->activate.rows * op->activate.width *
                (2 + (double)trunk_type_bytes(op->activate.out_type));
     case TRUNK_ROTATE:
-        return 4.0 * op->rotate.rows * op->rotate.heads * op->rotate.head_dim;
+        return (double)op->rotate.rows * op->rotate.width *
+               (2 + (double)trunk_type_bytes(op->rotate.type));
     case TRUNK_PAGE_STORE:
         return 2.0 * s->rows * s->heads * s->head_dim * (2 + (double)trunk_type_bytes(s->type));
     case TRUNK_CONV:
         return conv_bytes(&op->conv);
     case TRUNK_PATCHES:
         return 2.0 * p->images * p->rows * p->cols * p->channels * p->element_bytes;
+    case TRUNK_GATHER: /* keys and values, read and written */
+        return 8.0 * past->tokens * past->page_count * past->heads * past->head_dim;
     default:
         return 0.0; /* the rest is below a thousandth of a step */
     }

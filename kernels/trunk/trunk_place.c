@@ -2,7 +2,6 @@
  * Configurations of a trunk, their checks, and where its arrays lie: weights, buffers, pages. See
  * trunk.h. An array is placed where it is counted, so sizes and addresses cannot differ.
  */
-#include "kernels/cuda/common/token_order.h"
 #include "kernels/trunk/trunk.h"
 
 #include <stdio.h>
@@ -12,12 +11,10 @@
  * of a large model is joint. The teacher is a model of 30 G parameters in 30 steps. */
 /* clang-format off */
 static const struct trunk_config configs[] = {
-    {"student-3b", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 45, 80, 32, 64, 12, 4, 0x8888888, 0, 0, GPU_E4M3, 0, 0, 0, {{0}}, GPU_BF16},
-    {"student-3b-window", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 45, 80, 32, 64, 12, 4, 0x8888888, 8, 3, GPU_E4M3, 0, 0, 0, {{0}}, GPU_BF16},
-    {"teacher-30b", 6144, 62, 48, 8, 128, 24576, 64, 256, 3, 45, 80, 32, 64, 12, 30, 0x888888888888888, 0, 0, GPU_E4M3, 1, 0, 0, {{0}}, GPU_F32},
-    {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, 0, {{0}}, GPU_F32},
-    {"toy-window", 64, 3, 4, 2, 32, 96, 32, 32, 1, 9, 9, 3, 11, 3, 1, 2, 4, 2, GPU_E4M3, 1, 0, 0, {{0}}, GPU_F32},
-    {"toy-128", 64, 3, 3, 1, 128, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, 0, {{0}}, GPU_F32},
+    {"student-3b", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 45, 80, 32, 64, 12, 4, 0x8888888, 0, 0, GPU_E4M3, 0, 0, {{0}}, GPU_BF16},
+    {"teacher-30b", 6144, 62, 48, 8, 128, 24576, 64, 256, 3, 45, 80, 32, 64, 12, 30, 0x888888888888888, 0, 0, GPU_E4M3, 1, 0, {{0}}, GPU_F32},
+    {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, {{0}}, GPU_F32},
+    {"toy-128", 64, 3, 3, 1, 128, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, {{0}}, GPU_F32},
 };
 /* clang-format on */
 
@@ -29,20 +26,6 @@ const struct trunk_config *trunk_config_find(const char *name)
         }
     }
     return NULL;
-}
-
-uint32_t trunk_reading(const struct trunk_config *c, uint32_t token)
-{
-    const uint32_t view_tokens = c->view_rows * c->view_cols;
-    const uint32_t view = token / view_tokens;
-    const struct gpu_grid g = trunk_grid(c, view < c->view_count ? view : c->view_count);
-    uint32_t row;
-    uint32_t col;
-    if (g.tiled == 0) {
-        return token;
-    }
-    token_order_place(g.rows, g.cols, token - g.first, &row, &col);
-    return g.first + row * g.cols + col;
 }
 
 /* ---- arrays ---- */
@@ -175,7 +158,6 @@ static void place_weights(struct trunk *t, void *base)
     w->features = take_acts(&at, (size_t)c->steps * c->features);
     w->cosine = take_floats(&at, (size_t)t->all_tokens * c->head_dim / 2);
     w->sine = take_floats(&at, (size_t)t->all_tokens * c->head_dim / 2);
-    w->reading = (uint32_t *)take(&at, (size_t)t->all_tokens * sizeof(uint32_t));
     for (uint32_t layer = 0; layer < c->layers; layer++) {
         place_block(t, &at, layer);
     }
@@ -230,8 +212,7 @@ static void place_buffers(struct trunk *t, void *base)
     b->wide = take_acts(&at, n * c->hidden);
     b->kv = take_acts(&at, n * 2 * kv);
     if (c->reach != 0) {
-        b->present = (uint8_t *)take(&at, t->layer_bytes);
-        b->first_page = (int32_t *)take(&at, sizeof(int32_t));
+        b->past = take_acts(&at, c->past * t->all_tokens * 2 * kv);
     }
     b->hidden = take_acts(&at, c->steps * d);
     b->e = take_acts(&at, c->steps * d);
@@ -314,6 +295,9 @@ static const char *wrong_of(const struct trunk_config *c)
         c->bev_rows * c->bev_cols == 0) {
         return "views are more than 7 or have no tokens";
     }
+    if (c->reach != 0 && c->patch == 0) {
+        return "windows of space and time are of served models alone";
+    }
     return c->past > c->window ? "windows of space and time reach further back than the memory"
                                : NULL;
 }
@@ -328,6 +312,11 @@ int trunk_prepare(const struct trunk_config *config, uint32_t rank, uint32_t ran
         return DEVICE_FAULT_INPUT;
     }
     memset(out, 0, sizeof *out);
+    if (config->reach != 0 && ranks > 0) {
+        snprintf(why->text, sizeof why->text,
+                 "ranks: expected none with windows of space and time, found %u", ranks);
+        return DEVICE_FAULT_INPUT;
+    }
     out->config = *config;
     out->exchanged = ranks > 0;
     out->ranks = out->exchanged ? ranks : 1;

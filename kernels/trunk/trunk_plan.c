@@ -109,14 +109,17 @@ static void say_heads_out(const struct plan *p, uint32_t heads, const uint16_t *
 
 /* ---- attention within a frame ---- */
 
-/* Keys of this rank's share of the heads, of all tokens: once, not once per tile of queries. */
-static void say_rotate(const struct plan *p, uint16_t *keys, size_t stride)
+/* Some heads of this rank's share, of all tokens: once, not once per tile of queries. */
+static void say_rotate(const struct plan *p, uint16_t *first, uint32_t heads, size_t stride)
 {
     const struct gpu_rotate call = {.rows = p->t->all_tokens,
-                                    .heads = p->c->kv_heads / p->t->ranks,
+                                    .heads = heads / p->t->ranks,
                                     .head_dim = p->c->head_dim,
-                                    .x = keys,
+                                    .width = heads / p->t->ranks * p->c->head_dim,
+                                    .type = GPU_BF16,
+                                    .x = first,
                                     .row = stride,
+                                    .out = first,
                                     .cosine = p->w->cosine,
                                     .sine = p->w->sine};
     say(p, &(struct trunk_op){.kind = TRUNK_ROTATE, .rotate = call});
@@ -127,16 +130,13 @@ static struct gpu_attention queries_of(const struct plan *p, const uint16_t *qkv
 {
     const uint32_t heads = p->c->heads / p->t->ranks;
     const uint32_t kv_heads = p->c->kv_heads / p->t->ranks;
-    return (struct gpu_attention){.q_type = GPU_BF16,
-                                  .items = 1,
+    return (struct gpu_attention){.items = 1,
                                   .heads = heads,
                                   .kv_heads = kv_heads,
                                   .head_dim = p->c->head_dim,
                                   .q = qkv,
                                   .q_row = (size_t)(heads + 2 * kv_heads) * p->c->head_dim,
                                   .kv_tokens = p->t->all_tokens,
-                                  .cosine = p->w->cosine,
-                                  .sine = p->w->sine,
                                   .wgmma = p->t->wgmma,
                                   .out = out,
                                   .out_row = (size_t)heads * p->c->head_dim};
@@ -148,8 +148,7 @@ static void say_ranges(const struct plan *p, uint32_t layer, uint16_t *qkv, uint
     struct trunk_op op = {.kind = TRUNK_ATTENTION, .attention = queries_of(p, qkv, out)};
     struct gpu_attention *a = &op.attention;
     uint16_t *keys = behind(qkv, (size_t)a->heads * p->c->head_dim);
-    say_rotate(p, keys, a->q_row);
-    a->kv_type = GPU_BF16;
+    say_rotate(p, qkv, p->c->heads + p->c->kv_heads, a->q_row);
     a->k = keys;
     a->v = behind(keys, (size_t)a->kv_heads * p->c->head_dim);
     a->kv_row = a->q_row;
@@ -180,41 +179,33 @@ static struct gpu_pages pages_of(const struct plan *p, uint32_t layer)
                               .table_stride = GPU_PAGES_MAX};
 }
 
-/* A page of one layer, for windows: all tokens, this rank's share of the heads. */
-static struct gpu_page_store window_store(const struct plan *p, const uint16_t *kv, size_t kv_row)
-{
-    struct gpu_page_store s = p->t->page;
-    s.rows = p->t->all_tokens;
-    s.heads = p->c->kv_heads / p->t->ranks;
-    s.kv = kv;
-    s.kv_row = kv_row;
-    return s;
-}
-
-/* Attention of a share of the heads within windows of each view, present and past. */
+/* Attention within windows of each view, present and past. */
 static void say_windows(const struct plan *p, uint32_t layer, uint16_t *qkv, uint16_t *out)
 {
-    const uint8_t *present = p->b->present;
+    const size_t kv = (size_t)p->c->kv_heads * p->c->head_dim;
     struct trunk_op op = {.kind = TRUNK_ATTENTION, .attention = queries_of(p, qkv, out)};
     struct gpu_attention *a = &op.attention;
-    uint16_t *keys = behind(qkv, (size_t)a->heads * p->c->head_dim);
-    say_rotate(p, keys, a->q_row);
-    struct trunk_op store = {.kind = TRUNK_PAGE_STORE,
-                             .page_store = window_store(p, keys, a->q_row)};
-    struct gpu_page_store *s = &store.page_store;
-    s->arena = p->b->present;
-    s->page_bytes = p->t->layer_bytes;
-    s->page = p->b->first_page;
-    say(p, &store);
-    a->kv_type = s->type;
-    if (present != NULL) {
-        a->k = present + s->k_offset;
-        a->v = present + s->v_offset;
-        a->k_scale = (const float *)(const void *)(present + s->k_scale_offset);
-        a->v_scale = (const float *)(const void *)(present + s->v_scale_offset);
+    a->k = behind(qkv, (size_t)a->heads * p->c->head_dim);
+    a->v = behind(qkv, (size_t)a->heads * p->c->head_dim + kv);
+    a->kv_row = a->q_row;
+    say_rotate(p, qkv, p->c->heads + p->c->kv_heads, a->q_row);
+    const struct gpu_gather call = {.items = 1,
+                                    .tokens = p->t->all_tokens,
+                                    .heads = p->c->kv_heads,
+                                    .head_dim = p->c->head_dim,
+                                    .page_count = p->c->past,
+                                    .pages = pages_of(p, layer),
+                                    .cosine = p->w->cosine,
+                                    .sine = p->w->sine,
+                                    .out = p->b->past};
+    if (p->c->past > 0) {
+        say(p, &(struct trunk_op){.kind = TRUNK_GATHER, .gather = call});
     }
-    a->kv_row = (size_t)a->kv_heads * p->c->head_dim;
-    a->pages = pages_of(p, layer);
+    a->past = (struct gpu_past){.k = p->b->past,
+                                .v = behind(p->b->past, kv),
+                                .row = 2 * kv,
+                                .table = call.pages.table,
+                                .stride = call.pages.table_stride};
     for (uint32_t view = 0; view <= p->c->view_count; view++) {
         a->grid = trunk_grid(p->c, view);
         say(p, &op);
@@ -378,14 +369,12 @@ static void say_start(const struct plan *p)
     const struct trunk_weights *w = p->w;
     const size_t count = (size_t)c->steps * c->width;
     if (c->patch == 0) {
-        const struct gpu_noise call = {
-            .slots = 1,
-            .count = p->t->tokens * c->latent,
-            .rows = w->reading != NULL ? w->reading + (size_t)p->t->rank * p->t->tokens : NULL,
-            .width = c->latent,
-            .keys = b->inputs != NULL ? &b->inputs->seed : NULL,
-            .ticks = b->inputs != NULL ? &b->inputs->tick : NULL,
-            .out = b->x};
+        const struct gpu_noise call = {.slots = 1,
+                                       .count = p->t->tokens * c->latent,
+                                       .first = p->t->rank * p->t->tokens * c->latent,
+                                       .keys = b->inputs != NULL ? &b->inputs->seed : NULL,
+                                       .ticks = b->inputs != NULL ? &b->inputs->tick : NULL,
+                                       .out = b->x};
         say(p, &(struct trunk_op){.kind = TRUNK_NOISE, .noise = call});
         say_latents(p);
     }
@@ -484,32 +473,18 @@ static void say_norm(const struct plan *p, enum gpu_type type, void *out, float 
     say(p, &(struct trunk_op){.kind = TRUNK_NORM, .norm = call});
 }
 
-/* A layer's keys and values of the frame, in b->kv, to its page: for windows, turned and with all
- * tokens of a share of the heads. */
+/* A layer's keys and values of the frame, in b->kv, to its page. */
 static void say_store(const struct plan *p, uint32_t layer)
 {
-    const struct trunk_config *c = p->c;
-    const struct trunk_buffers *b = p->b;
     const size_t offset = layer * p->t->layer_bytes;
     struct trunk_op op = {.kind = TRUNK_PAGE_STORE, .page_store = p->t->page};
     struct gpu_page_store *s = &op.page_store;
-    s->kv = b->kv;
-    if (trunk_layer_window(c, layer)) {
-        const size_t width = (size_t)2 * c->kv_heads / p->t->ranks * c->head_dim;
-        uint16_t *kv = b->kv;
-        if (p->t->exchanged) {
-            say_heads_out(p, 0, b->kv);
-            say_all_to_all(p, b->sent, b->given, width * sizeof(uint16_t) * p->t->tokens);
-            kv = b->given;
-        }
-        say_rotate(p, kv, width);
-        *s = window_store(p, kv, width);
-    }
+    s->kv = p->b->kv;
     s->k_offset += offset;
     s->v_offset += offset;
     s->k_scale_offset += offset;
     s->v_scale_offset += offset;
-    s->page = b->inputs != NULL ? &b->inputs->write_page : NULL;
+    s->page = p->b->inputs != NULL ? &p->b->inputs->write_page : NULL;
     say(p, &op);
 }
 

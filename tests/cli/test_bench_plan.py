@@ -19,11 +19,18 @@ PARTS = {"bev": (96 * 96, 64), "cam": (3 * 32 * 48, 32)}  # positions; channels 
 CASES = {
     "tiny": {"layers": 3, "heads": 4, "kv_heads": 2, "head_dim": 32, "reference_layers": 1, "schedule": [0, 0.5, 1],
              "joint": [0, 1, 0], "window": 3},
+    "windows": {"patch": 8, "layers": 2, "joint": [1, 0], "window": 3, "reach": 3, "past": 2, "heads": 2, "kv_heads": 1,
+                "head_dim": 32, "type": "bf16"},
     "large patches": {"patch": 8, "heads": 2, "kv_heads": 1, "head_dim": 32, "width": 64, "type": "bf16"},
 }
 LARGE = {"name": "student-3b-served", "width": 3072, "layers": 28, "bev_channels": 64, "window": 12, "patch": 1,
          "schedule": [0, 0.25, 0.5, 0.75, 1], "joint": [0, 0, 0, 1] * 7, "heads": 24, "kv_heads": 8, "head_dim": 128,
          "reference_layers": 1}
+
+
+def near(count, reach):
+    """Pairs of places in a row that are at most so far apart."""
+    return sum(abs(one - other) <= reach for one in range(count) for other in range(count))
 
 
 def by_hand(config):
@@ -41,13 +48,18 @@ def by_hand(config):
             found[f"{name}.{conv}"] = 18 * steps * positions * n * k
         found[f"{name}.embed"] = found[f"{name}.unembed"] = 2 * steps * rows * patch**2 * c * d
         found[f"{name}.memory"] = 2 * rows * patch**2 * 32 * d
-    for name, numbers in (("qkv", (q + 2 * kv) * d), ("o", q * d), ("tq", q * d), ("to", q * d), ("fc1", 4 * d * d),
-                          ("fc2", 4 * d * d)):
-        found[name] = 2 * steps * layers * tokens * numbers
+    reach = config.get("reach", 0)
+    past = layers - sum(config["joint"]) if reach else layers  # layers with attention over the past of its own
+    for name, numbers, count in (("qkv", (q + 2 * kv) * d, layers), ("o", q * d, layers), ("tq", q * d, past),
+                                 ("to", q * d, past), ("fc1", 4 * d * d, layers), ("fc2", 4 * d * d, layers)):
+        found[name] = 2 * steps * count * tokens * numbers
     found["kv"] = 2 * layers * tokens * 2 * kv * d
-    pairs = sum(tokens**2 if joint else bev**2 + 3 * camera**2 for joint in config["joint"])
+    joint_pairs = tokens**2
+    if reach:
+        joint_pairs = (1 + config["past"]) * (near(96 // patch, reach)**2 + 3 * near(32 // patch, reach) * near(48 // patch, reach))
+    pairs = sum(joint_pairs if joint else bev**2 + 3 * camera**2 for joint in config["joint"])
     found["attention"] = 4 * steps * q * pairs
-    found["temporal"] = 4 * steps * layers * q * tokens * (config["window"] + 1)
+    found["temporal"] = 4 * steps * past * q * tokens * (config["window"] + 1)
     return found
 
 
@@ -127,6 +139,8 @@ def main():
         expect("its operations, by a rank", {k: v * 4 for k, v in operations(large).items() if k in ("qkv", "attention")},
                {k: v for k, v in by_hand(wide_model.CONFIG | LARGE).items() if k in ("qkv", "attention")})
         expect("a table", "H200" in run(0, "--config", "student-3b").stdout, True)
+        text.write_text(json.dumps(wide_model.CONFIG | CASES["windows"]))
+        expect("ranks with windows", "expected none with windows" in run(2, "--config", text, "--ranks", 1).stderr, True)
         run(2, "--config", "student-3b", "--ranks", 5)
         run(2, "--config", "student-3b", "--model", path)
         run(2)

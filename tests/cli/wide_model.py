@@ -41,11 +41,15 @@ def shapes(config):
             matmul(f"{part}.{name}", n, k)
     for layer in range(config["layers"]):
         block = f"blocks.{layer}."
-        found |= {block + "table": [6, d], block + "tnorm.weight": [d], block + "tnorm.bias": [d],
-                  block + "tbias": [config["heads"], config["window"]], block + "null_k": [kv], block + "null_v": [kv]}
+        past = not (config.get("reach") and config["joint"][layer])  # beside what the layer's windows see
+        found[block + "table"] = [6, d]
+        if past:
+            found |= {block + "tnorm.weight": [d], block + "tnorm.bias": [d],
+                      block + "tbias": [config["heads"], config["window"]], block + "null_k": [kv], block + "null_v": [kv]}
         for name, n, k in (("qkv", q + 2 * kv, d), ("o", d, q), ("tq", q, d), ("tk", kv, d), ("tv", kv, d), ("to", d, q),
                            ("fc1", 4 * d, d), ("fc2", d, 4 * d)):
-            matmul(block + name, n, k)
+            if past or name not in ("tq", "to"):
+                matmul(block + name, n, k)
     return found
 
 

@@ -22,6 +22,7 @@
     X(expand_kernel, 256, 0, 0, 0)         \
     X(fill_kernel, 256, 0, 0, 0)           \
     X(frame_patches_kernel, 256, 0, 0, 0)  \
+    X(gather_kernel, 256, 0, 0, 0)         \
     X(gemm_kernel, 256, 110592, 110592, 0) \
     X(gemm_kernel, 256, 73728, 0, 0)       \
     X(heads_in_kernel, 256, 0, 0, 0)       \

@@ -21,7 +21,6 @@ enum {
     PLACES = 2, /* positions of one thread of a convolution, to read weights less often */
     TOKENS_MAX = 256,
     HEAD = 32, /* numbers of one */
-    ROTARY = HEAD / 2,
     LANES = 8, /* partial sums of an output (gpu_sums8): term k adds to k % LANES */
 };
 
@@ -233,19 +232,18 @@ static void launch_norm(const struct gpu_norm *n, void *stream)
 
 /* ---- attention ---- */
 
-/* A head's 32 numbers of token `row`, rounded; the rotary turn first where cosine is not NULL. */
-GPU_FN void load_head(const float *x, const float *cosine, const float *sine, float out[HEAD])
+/* A head's 32 numbers, rounded. */
+GPU_FN void load_head(const float *x, float out[HEAD])
 {
-    for (uint32_t p = 0; p < ROTARY; p++) {
-        float a = x[2 * p];
-        float b = x[2 * p + 1];
-        if (cosine != NULL) {
-            out[2 * p] = act_round(fmaf(a, cosine[p], -(b * sine[p])));
-            out[2 * p + 1] = act_round(fmaf(b, cosine[p], a * sine[p]));
-        } else {
-            out[2 * p] = act_round(a);
-            out[2 * p + 1] = act_round(b);
-        }
+    for (uint32_t c = 0; c < HEAD; c++) {
+        out[c] = act_round(x[c]);
+    }
+}
+
+GPU_FN void load_head(const uint16_t *x, float out[HEAD])
+{
+    for (uint32_t c = 0; c < HEAD; c++) {
+        out[c] = gpu_bf16_to_float(x[c]);
     }
 }
 
@@ -280,19 +278,16 @@ __global__ void __launch_bounds__(THREADS)
     uint32_t token = i / a.heads;
     size_t offset = (size_t)(i % a.heads) * HEAD;
     const struct gpu_range range = range_of(&a, token);
-    const float *cosine = a.cosine + item * a.rotary_item;
-    const float *sine = a.sine + item * a.rotary_item;
-    const float *keys = (const float *)a.k + item * a.kv_item + range.first * a.kv_row + offset;
-    const float *values = (const float *)a.v + item * a.kv_item + range.first * a.kv_row + offset;
+    const size_t first = item * a.kv_item + range.first * a.kv_row + offset;
+    const uint16_t *keys = (const uint16_t *)a.k + first;
+    const uint16_t *values = (const uint16_t *)a.v + first;
     float q[HEAD];
     float k[HEAD];
     float logits[TOKENS_MAX];
-    load_head((const float *)a.q + item * a.q_item + token * a.q_row + offset,
-              cosine + (size_t)token * ROTARY, sine + (size_t)token * ROTARY, q);
+    load_head((const uint16_t *)a.q + item * a.q_item + token * a.q_row + offset, q);
     float maximum = -FLT_MAX;
     for (uint32_t j = 0; j < range.count; j++) {
-        size_t place = (size_t)(range.first + j) * ROTARY;
-        load_head(keys + j * a.kv_row, cosine + place, sine + place, k);
+        load_head(keys + j * a.kv_row, k);
         logits[j] = dot_head(q, k) * NN_LOGIT_SCALE;
         maximum = logits[j] > maximum ? logits[j] : maximum;
     }
@@ -303,7 +298,7 @@ __global__ void __launch_bounds__(THREADS)
         sum += weight;
         weight = act_round(weight);
         for (uint32_t c = 0; c < HEAD; c++) {
-            out[c] = fmaf(weight, act_round(values[j * a.kv_row + c]), out[c]);
+            out[c] = fmaf(weight, gpu_bf16_to_float(values[j * a.kv_row + c]), out[c]);
         }
     }
     uint16_t *to = (uint16_t *)a.out + item * a.out_item + token * a.out_row + offset;
@@ -312,7 +307,7 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Ranges of at most 256 tokens, head_dim 32, GPU_F32, heads not shared. */
+/* Ranges of at most 256 tokens, head_dim 32, heads not shared. */
 static void launch_attention(const struct gpu_attention *a, void *stream)
 {
     uint32_t tokens = 0;
@@ -362,16 +357,14 @@ __global__ void __launch_bounds__(THREADS) k_reference_temporal(struct gpu_tempo
     float q[HEAD];
     float k[HEAD];
     float logits[GPU_PAGES_MAX];
-    load_head((const float *)t.q + item * t.q_item + token * t.q_row + offset, NULL, NULL, q);
-    load_head(t.null_k + offset, NULL, NULL, k);
+    load_head((const float *)t.q + item * t.q_item + token * t.q_row + offset, q);
+    load_head(t.null_k + offset, k);
     float sink = dot_head(q, k) * NN_LOGIT_SCALE;
     float maximum = sink;
     for (uint32_t p = 0; p < t.page_count; p++) {
         const uint16_t *row = page_row(&t, item, p, token, t.pages.k_offset);
         if (row != NULL) {
-            for (uint32_t c = 0; c < HEAD; c++) {
-                k[c] = gpu_bf16_to_float(row[offset + c]);
-            }
+            load_head(row + offset, k);
             logits[p] = fmaf(dot_head(q, k), NN_LOGIT_SCALE, t.bias[head * t.bias_stride + p]);
             maximum = logits[p] > maximum ? logits[p] : maximum;
         }

@@ -113,44 +113,6 @@ static void noise(void)
     }
 }
 
-/* Rows of tokens that lie in another order have the noise of where they belong. */
-static void noise_of_rows(void)
-{
-    enum { SLOTS = 2, ROWS = 37, WIDTH = 12, FIRST = 64 };
-    static float all[ROWS * WIDTH];
-    struct nn_kernels kernels = reference(GPU_F32);
-    const uint64_t keys[SLOTS] = {5, UINT64_MAX - 3};
-    const uint32_t ticks[SLOTS] = {9, 0};
-    uint32_t rows[ROWS];
-    for (uint32_t i = 0; i < ROWS; i++) {
-        rows[i] = i * 11 % ROWS;
-    }
-    for (unsigned schedule = 0; schedule < rig_schedules(); schedule++) {
-        rig_begin(schedule);
-        struct gpu_noise n = {.slots = SLOTS,
-                              .stream = RNG_STREAM_NOISE,
-                              .first = FIRST,
-                              .count = ROWS * WIDTH,
-                              .keys = rig_upload(keys, sizeof keys),
-                              .ticks = rig_upload(ticks, sizeof ticks),
-                              .slot_stride = ROWS * WIDTH,
-                              .out = rig_alloc(SLOTS * sizeof all),
-                              .rows = rig_upload(rows, sizeof rows),
-                              .width = WIDTH};
-        gpu_noise_launch(&n, rig_stream());
-        RIG_CHECK(rig_download(found, n.out, SLOTS * sizeof all));
-        for (uint32_t slot = 0; slot < SLOTS; slot++) {
-            kernels.noise(keys[slot], ticks[slot], n.stream, FIRST, ROWS * WIDTH, all);
-            for (uint32_t i = 0; i < ROWS; i++) {
-                memcpy((float *)expected + ((size_t)slot * ROWS + i) * WIDTH,
-                       all + (size_t)rows[i] * WIDTH, WIDTH * sizeof(float));
-            }
-        }
-        expect_same("noise of rows", GPU_F32, SLOTS * ROWS * WIDTH);
-        RIG_CHECK(rig_end());
-    }
-}
-
 static void euler(void)
 {
     static const uint32_t shapes[][2] = {/* channels, stride of o */
@@ -188,6 +150,5 @@ static void euler(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(conversion_and_silu), TEST(tables), TEST(noise), TEST(noise_of_rows),
-                    TEST(euler));
+    return TEST_RUN(TEST(conversion_and_silu), TEST(tables), TEST(noise), TEST(euler));
 }

@@ -211,32 +211,47 @@ static void activations_are_the_formula(void)
     }
 }
 
-static void keys_are_turned(void)
+/* Numbers behind the heads are rounded alone, those behind the width are left. */
+static void heads_are_turned(void)
 {
     const uint32_t rows = 5;
     const uint32_t heads = 3;
     const uint32_t dim = 32;
-    const size_t stride = heads * dim + 16;
+    const uint32_t width = heads * dim + 8;
+    const size_t stride = width + 8;
     uint32_t element = 13;
     for (uint32_t schedule = 0; schedule < rig_schedules(); schedule++) {
+        const enum gpu_type type = schedule % 2 == 0 ? GPU_BF16 : GPU_F32;
+        const void *from = type == GPU_F32 ? (const void *)x : (const void *)y;
         fill(INPUT_TAME, &element);
+        x[heads * dim] = INFINITY; /* of the first row, behind its heads */
         rig_begin(schedule);
         struct gpu_rotate r = {
             .rows = rows,
             .heads = heads,
             .head_dim = dim,
-            .x = rig_upload(y, rows * stride * 2),
+            .width = width,
+            .type = type,
+            .x = rig_upload(from, rows * stride * gpu_type_bytes(type)),
             .row = stride,
+            .out = rig_alloc(rows * stride * 2),
             .cosine = rig_upload(gate, rows * dim / 2 * sizeof(float)),
             .sine = rig_upload(scale, rows * dim / 2 * sizeof(float)),
         };
+        if (type == GPU_BF16) { /* in place */
+            r.out = (void *)(uintptr_t)r.x;
+        }
         gpu_rotate_launch(&r, rig_stream());
-        RIG_CHECK(rig_download(found, r.x, rows * stride * 2));
+        RIG_CHECK(rig_download(found, r.out, rows * stride * 2));
         for (uint32_t i = 0; i < rows * stride; i++) {
             uint32_t column = i % stride;
             size_t angle = (i / stride * dim + column % dim) / 2;
-            double own = typed_value(GPU_BF16, y, i);
-            double other = column < heads * dim ? typed_value(GPU_BF16, y, i ^ 1) : 0.0;
+            double own = typed_value(type, from, i);
+            double other = typed_value(type, from, i ^ 1);
+            if (column >= width) {
+                EXPECT_INT(((const uint16_t *)found)[i], type == GPU_F32 ? 0xA5A5 : y[i]);
+                continue;
+            }
             double wanted = column >= heads * dim
                                 ? own
                                 : own * (double)gate[angle] +
@@ -309,6 +324,70 @@ static void pages_hold_keys_and_values(void)
     }
 }
 
+/* Rows of pages come to the tokens that the index names them for, keys turned by the token's
+ * angles; an item that is not active is left alone. */
+static void past_frames_are_gathered(void)
+{
+    enum { ITEMS = 2, TOKENS = 5, HEADS = 2, DIM = 32, FRAMES = 2, STRIDE = 3, PAGES = 3 };
+    enum { WIDTH = HEADS * DIM, PAGE = 2 * TOKENS * WIDTH };
+    static const int32_t table[ITEMS][STRIDE] = {{2, -1, 0}, {1, 0, 2}};
+    static const uint32_t active[ITEMS] = {1, 0};
+    int16_t index[ITEMS * STRIDE * TOKENS];
+    uint32_t element = 23;
+    for (unsigned schedule = 0; schedule < rig_schedules(); schedule++) {
+        const bool all = schedule % 2 == 0;
+        fill(INPUT_TAME, &element);
+        for (uint32_t i = 0; i < ITEMS * STRIDE * TOKENS; i++) {
+            index[i] = i % 4 == 1 ? -1 : (int16_t)(i * 3 % TOKENS);
+        }
+        rig_begin(schedule);
+        struct gpu_gather g = {
+            .items = ITEMS,
+            .tokens = TOKENS,
+            .heads = HEADS,
+            .head_dim = DIM,
+            .page_count = FRAMES,
+            .pages = {.arena = rig_upload(y, PAGES * PAGE * 2),
+                      .page_bytes = PAGE * 2,
+                      .v_offset = PAGE,
+                      .table = rig_upload(table, sizeof table),
+                      .table_stride = STRIDE},
+            .index = rig_upload(index, sizeof index),
+            .cosine = rig_upload(gate, ITEMS * TOKENS * DIM / 2 * sizeof(float)),
+            .sine = rig_upload(scale, ITEMS * TOKENS * DIM / 2 * sizeof(float)),
+            .out = rig_alloc(ITEMS * FRAMES * PAGE * 2),
+            .active = all ? NULL : rig_upload(active, sizeof active),
+        };
+        gpu_gather_launch(&g, rig_stream());
+        RIG_CHECK(rig_download(found, g.out, ITEMS * FRAMES * PAGE * 2));
+        for (uint32_t i = 0; i < ITEMS * FRAMES * PAGE; i++) {
+            const uint32_t item = i / (FRAMES * PAGE);
+            const uint32_t frame = i / PAGE % FRAMES;
+            const uint32_t token = i % PAGE / (2 * WIDTH);
+            const uint32_t column = i % WIDTH;
+            const bool value = i % (2 * WIDTH) >= WIDTH;
+            const int32_t page = table[item][frame];
+            const int row = page >= 0 ? index[(item * STRIDE + frame) * TOKENS + token] : -1;
+            double wanted = 0.0;
+            if (!all && active[item] == 0) {
+                EXPECT_INT(((const uint16_t *)(const void *)found)[i], 0xA5A5);
+                continue;
+            }
+            if (row >= 0) {
+                size_t at = (size_t)page * PAGE + (value ? PAGE / 2 : 0) + row * WIDTH + column;
+                size_t angle = ((item * TOKENS + token) * DIM + column % DIM) / 2;
+                double other = typed_value(GPU_BF16, y, at ^ 1);
+                wanted = typed_value(GPU_BF16, y, at);
+                wanted = value ? wanted
+                               : wanted * (double)gate[angle] +
+                                     (column % 2 == 0 ? -other : other) * (double)scale[angle];
+            }
+            expect_close("gathered", i, typed_value(GPU_BF16, found, i), wanted, 1e-6, 0x1p-8);
+        }
+        RIG_CHECK(rig_end());
+    }
+}
+
 /* All bytes there are, in rows with a gap between them. */
 static void fp8_rows_are_expanded(void)
 {
@@ -346,5 +425,6 @@ int main(void)
 {
     return TEST_RUN(TEST(residual_is_the_formula), TEST(rows_are_independent),
                     TEST(activations_are_the_formula), TEST(fp8_rows_are_expanded),
-                    TEST(keys_are_turned), TEST(pages_hold_keys_and_values));
+                    TEST(heads_are_turned), TEST(past_frames_are_gathered),
+                    TEST(pages_hold_keys_and_values));
 }

@@ -1,8 +1,8 @@
 /*
  * The full-scale model at toy size. Its world steps against the formulas of
  * kernels/trunk/trunk.h in plain C, double precision, with numbers rounded where the device
- * rounds them; sequence-parallel ranks against one rank, bit for bit, and tokens in tiles against
- * tokens in reading order; what does not fit is refused with a sentence.
+ * rounds them; sequence-parallel ranks against one rank, bit for bit; what does not fit is refused
+ * with a sentence.
  *
  * An activation that lies between two fp8 numbers may go either way, so single numbers differ by an
  * fp8 step; what is compared is the root of the mean square error, in units of the mean square.
@@ -93,9 +93,6 @@ static double *read_numbers(enum gpu_type type, const void *device, size_t count
 
 static struct matrix read_matrix(const struct trunk_matmul *p)
 {
-    if (p->w == NULL) {
-        return (struct matrix){0}; /* a layer with windows has no such product */
-    }
     struct matrix m = {p->n, p->k, p->type, read_numbers(p->type, p->w, (size_t)p->n * p->k)};
     if (p->type == GPU_E4M3) {
         double *scale = read_numbers(GPU_F32, p->scale, p->n);
@@ -115,11 +112,6 @@ static size_t page_numbers(const struct reference *r)
 static bool is_joint(const struct trunk_config *c, uint32_t layer)
 {
     return (c->joint >> layer & 1) != 0;
-}
-
-static bool has_windows(const struct trunk_config *c, uint32_t layer)
-{
-    return c->reach > 0 && is_joint(c, layer);
 }
 
 static void reference_read(struct reference *r, const struct trunk_config *c,
@@ -150,11 +142,9 @@ static void reference_read(struct reference *r, const struct trunk_config *c,
             .fc2 = read_matrix(&b->fc2),
             .kv = read_matrix(&b->kv),
         };
-        if (!has_windows(c, l)) {
-            r->block[l].norm_weight = read_numbers(GPU_F32, b->norm_weight, c->width);
-            r->block[l].norm_bias = read_numbers(GPU_F32, b->norm_bias, c->width);
-            r->block[l].bias = read_numbers(GPU_F32, b->bias, (size_t)c->heads * c->window);
-        }
+        r->block[l].norm_weight = read_numbers(GPU_F32, b->norm_weight, c->width);
+        r->block[l].norm_bias = read_numbers(GPU_F32, b->norm_bias, c->width);
+        r->block[l].bias = read_numbers(GPU_F32, b->bias, (size_t)c->heads * c->window);
     }
     r->pages = numbers(PAGES * page_numbers(r));
     r->x = numbers((size_t)r->tokens * c->latent);
@@ -255,17 +245,6 @@ static void range_of(const struct trunk_config *c, bool joint, uint32_t token, u
     *count = joint ? views + bev : token < views ? view : bev;
 }
 
-/* Whether a token sees another one of its view: by their places. */
-static bool in_window(const struct trunk_config *c, uint32_t first, uint32_t a, uint32_t b)
-{
-    bool bev = first == c->view_count * c->view_rows * c->view_cols;
-    int cols = (int)(bev ? c->bev_cols : c->view_cols);
-    int one = (int)(trunk_reading(c, a) - first);
-    int other = (int)(trunk_reading(c, b) - first);
-    return abs(one / cols - other / cols) <= (int)c->reach &&
-           abs(one % cols - other % cols) <= (int)c->reach;
-}
-
 static void attend(const struct reference *r, uint32_t layer, const double *qkv, double *out)
 {
     const struct trunk_config *c = &r->c;
@@ -341,86 +320,6 @@ static void attend_past(const struct reference *r, const struct trunk_inputs *in
     }
 }
 
-/* Memory that a token sees through its window: keys and values as stored, or NULL. */
-struct window_key {
-    const double *k, *v;
-};
-
-static uint32_t list_window(const struct reference *r, const struct trunk_inputs *in,
-                            uint32_t layer, uint32_t token, const double *present,
-                            struct window_key *out)
-{
-    const struct trunk_config *c = &r->c;
-    uint32_t width = c->kv_heads * c->head_dim;
-    uint32_t found = 0;
-    uint32_t first;
-    uint32_t count;
-    range_of(c, false, token, &first, &count);
-    for (uint32_t frame = 0; frame <= c->past; frame++) {
-        int page = frame == 0 ? -1 : in->table[frame - 1];
-        for (uint32_t j = first; j < first + count && (frame == 0 || page >= 0); j++) {
-            if (in_window(c, first, token, j)) {
-                out[found++] = frame == 0 ? (struct window_key){present + (size_t)j * 2 * width,
-                                                                present + (2 * j + 1) * width}
-                                          : (struct window_key){page_row(r, page, layer, 0, j),
-                                                                page_row(r, page, layer, 1, j)};
-            }
-        }
-    }
-    return found;
-}
-
-/* The keys of a row [K][V] are turned, then both are stored as in a page. */
-static void store_turned(const struct reference *r, uint32_t token, const double *kv, double *out)
-{
-    const struct trunk_config *c = &r->c;
-    for (uint32_t head = 0; head < 2 * c->kv_heads; head++) {
-        const double *from = kv + (size_t)head * c->head_dim;
-        double *to = out + (size_t)head * c->head_dim;
-        for (uint32_t e = 0; e < c->head_dim; e++) {
-            to[e] = head < c->kv_heads ? turned(r, from, token, e) : from[e];
-        }
-        store_row(c->type, to, c->head_dim);
-    }
-}
-
-static void attend_window(const struct reference *r, const struct trunk_inputs *in, uint32_t layer,
-                          const double *qkv, double *out)
-{
-    static struct window_key seen[TOKENS_MAX * (1 + GPU_PAGES_MAX)];
-    static double weight[TOKENS_MAX * (1 + GPU_PAGES_MAX)];
-    const struct trunk_config *c = &r->c;
-    uint32_t row = (c->heads + 2 * c->kv_heads) * c->head_dim;
-    uint32_t kv_row = 2 * c->kv_heads * c->head_dim;
-    double *present = numbers((size_t)r->tokens * kv_row);
-    for (uint32_t token = 0; token < r->tokens; token++) {
-        store_turned(r, token, qkv + (size_t)token * row + (size_t)c->heads * c->head_dim,
-                     present + (size_t)token * kv_row);
-    }
-    for (uint32_t i = 0; i < r->tokens * c->heads; i++) {
-        uint32_t token = i / c->heads;
-        size_t kv = (size_t)(i % c->heads * c->kv_heads / c->heads) * c->head_dim;
-        const double *q = qkv + (size_t)token * row + (size_t)(i % c->heads) * c->head_dim;
-        uint32_t count = list_window(r, in, layer, token, present, seen);
-        for (uint32_t j = 0; j < count; j++) {
-            weight[j] = 0.0;
-            for (uint32_t e = 0; e < c->head_dim; e++) {
-                weight[j] += turned(r, q, token, e) * seen[j].k[kv + e];
-            }
-            weight[j] /= sqrt((double)c->head_dim);
-        }
-        softmax(weight, count);
-        for (uint32_t e = 0; e < c->head_dim; e++) {
-            double y = 0.0;
-            for (uint32_t j = 0; j < count; j++) {
-                y += weight[j] * seen[j].v[kv + e];
-            }
-            out[(size_t)i * c->head_dim + e] = bf16(y);
-        }
-    }
-    free(present);
-}
-
 struct work {
     double x[TOKENS_MAX * WIDTH_MAX];
     double normed[TOKENS_MAX * WIDTH_MAX];
@@ -466,25 +365,16 @@ static void layer_forward(const struct reference *r, const struct trunk_inputs *
     enum gpu_type type = layer_type(&r->c, layer);
     const double *own = t + (size_t)layer * 6 * d;
     bool last = layer + 1 == r->c.layers;
-    bool windows = has_windows(&r->c, layer);
     matmul(&b->qkv, w->normed, r->tokens, false, w->wide);
-    if (windows) {
-        attend_window(r, in, layer, w->wide, w->mixed);
-    } else {
-        attend(r, layer, w->wide, w->mixed);
-    }
+    attend(r, layer, w->wide, w->mixed);
     store_rows(type, w->mixed, r->tokens, h);
     matmul(&b->o, w->mixed, r->tokens, false, w->y);
-    if (windows) {
-        residual(r, w, own + 2 * d, 1.0, own + 3 * d, own + 4 * d, type);
-    } else {
-        residual(r, w, own + 2 * d, 0.0, b->norm_weight, b->norm_bias, type);
-        matmul(&b->tq, w->normed, r->tokens, false, w->wide);
-        attend_past(r, in, layer, w->wide, w->mixed);
-        store_rows(type, w->mixed, r->tokens, h);
-        matmul(&b->to, w->mixed, r->tokens, false, w->y);
-        residual(r, w, NULL, 1.0, own + 3 * d, own + 4 * d, type);
-    }
+    residual(r, w, own + 2 * d, 0.0, b->norm_weight, b->norm_bias, type);
+    matmul(&b->tq, w->normed, r->tokens, false, w->wide);
+    attend_past(r, in, layer, w->wide, w->mixed);
+    store_rows(type, w->mixed, r->tokens, h);
+    matmul(&b->to, w->mixed, r->tokens, false, w->y);
+    residual(r, w, NULL, 1.0, own + 3 * d, own + 4 * d, type);
     matmul(&b->fc1, w->normed, r->tokens, false, w->wide);
     for (uint32_t i = 0; i < r->tokens * r->c.hidden; i++) {
         w->wide[i] = silu(w->wide[i]);
@@ -513,14 +403,7 @@ static void commit(struct reference *r, const struct trunk_inputs *in, struct wo
             store_row(layer_type(c, l), z, d);
         }
         matmul(&r->block[l].kv, w->normed, r->tokens, false, w->wide);
-        for (uint32_t token = 0; token < r->tokens && has_windows(c, l); token++) {
-            double *own = w->mixed;
-            store_turned(r, token, w->wide + (size_t)token * width, own);
-            memcpy(page_row(r, in->write_page, l, 0, token), own, width / 2 * sizeof *own);
-            memcpy(page_row(r, in->write_page, l, 1, token), own + width / 2,
-                   width / 2 * sizeof *own);
-        }
-        for (uint32_t i = 0; i < r->tokens * 2 * c->kv_heads && !has_windows(c, l); i++) {
+        for (uint32_t i = 0; i < r->tokens * 2 * c->kv_heads; i++) {
             uint32_t token = i / (2 * c->kv_heads);
             uint32_t head = i % (2 * c->kv_heads);
             double *to = page_row(r, in->write_page, l, head / c->kv_heads, token) +
@@ -559,7 +442,7 @@ static void reference_step(struct reference *r, const struct trunk_inputs *in)
     matmul(&r->ada, e, c->steps, true, ada);
     matmul(&r->final, e, c->steps, true, final);
     for (uint32_t i = 0; i < latents; i++) {
-        r->x[i] = (double)noise[trunk_reading(c, i / c->latent) * c->latent + i % c->latent];
+        r->x[i] = (double)noise[i];
     }
     for (uint32_t step = 0; step < c->steps; step++) {
         for (uint32_t i = 0; i < c->layers * 6 * d; i++) {
@@ -622,8 +505,8 @@ static double *read_page(const struct reference *r, struct scale *scale, int pag
     for (uint32_t i = 0; i < scale_op_count(scale); i++) {
         const struct trunk_op *op = scale_op_at(scale, i);
         const struct gpu_page_store *p = &op->page_store;
-        if (op->kind != TRUNK_PAGE_STORE || p->arena != scale_trunk(scale)->page.arena) {
-            continue; /* windows keep the present in a page of its own */
+        if (op->kind != TRUNK_PAGE_STORE) {
+            continue;
         }
         uint32_t count = p->rows * p->heads * p->head_dim;
         for (uint32_t j = 0; j < 2 * count; j++) {
@@ -733,20 +616,6 @@ static void a_stream_in_bf16_is_as_good(void)
     EXPECT_INT(trunk_config_find("student-3b")->stream, GPU_BF16);
 }
 
-static void toy_with_windows_is_the_formulas(void)
-{
-    check_steps(trunk_config_find("toy-window"), 0, 6, 0.03);
-}
-
-static void toy_with_windows_in_bf16_is_the_formulas(void)
-{
-    struct trunk_config config = *trunk_config_find("toy-window");
-    config.type = GPU_BF16;
-    config.reference_layers = 0;
-    config.layers = 2;
-    check_steps(&config, 0, 7, 0.01);
-}
-
 /* The smallest step that runs every kernel of one: 16 tokens, so that 8 ranks have two each. */
 static struct trunk_config smallest_step(void)
 {
@@ -823,44 +692,28 @@ static void run_ranks(uint32_t ranks, const struct trunk_config *config, unsigne
     RIG_CHECK(rig_end());
 }
 
-/* No exchange beside `first` ranks, `times` as many and so on; two under three schedules, the last
- * another one each day. Keys are those of the first layer, which has no windows. */
-static void compare_ranks(const struct trunk_config *config, uint32_t first, uint32_t times)
+/* No exchange beside one rank, two, four and eight; two under three schedules, the last
+ * another one each day. Keys are those of the first layer. */
+static void ranks_give_the_bits_of_one(void)
 {
+    const struct trunk_config config = smallest_step();
     static float alone[TOKENS_MAX * 32];
     static float shared[TOKENS_MAX * 32];
     static uint8_t alone_keys[TOKENS_MAX * WIDTH_MAX];
     static uint8_t shared_keys[TOKENS_MAX * WIDTH_MAX];
     const unsigned of_today = 2 + (unsigned)(time(NULL) / DAY_S) % (rig_schedules() - 2);
     printf("# two ranks under schedules 0, 1 and %u\n", of_today);
-    run_ranks(0, config, 0, alone, alone_keys);
-    for (uint32_t ranks = first; ranks <= ALL_TO_ALL_RANKS_MAX; ranks *= times) {
+    run_ranks(0, &config, 0, alone, alone_keys);
+    for (uint32_t ranks = 1; ranks <= ALL_TO_ALL_RANKS_MAX; ranks *= 2) {
         for (unsigned turn = 0; turn < (ranks == 2 ? 3 : 1); turn++) {
             unsigned schedule = turn == 2 ? of_today : turn;
             memset(shared, 0, sizeof shared);
             memset(shared_keys, 0, sizeof shared_keys);
-            run_ranks(ranks, config, schedule, shared, shared_keys);
+            run_ranks(ranks, &config, schedule, shared, shared_keys);
             EXPECT(memcmp(alone, shared, sizeof alone) == 0);
             EXPECT(memcmp(alone_keys, shared_keys, sizeof alone_keys) == 0);
         }
     }
-}
-
-static void ranks_give_the_bits_of_one(void)
-{
-    const struct trunk_config config = smallest_step();
-    compare_ranks(&config, 1, 2);
-}
-
-/* The pages of windows hold all tokens of a share of the heads, which ranks exchange. */
-static void ranks_with_windows_give_the_bits_of_one(void)
-{
-    struct trunk_config config = smallest_step();
-    config.layers = 2;
-    config.joint = 2; /* the second */
-    config.reach = 2;
-    config.past = 2;
-    compare_ranks(&config, 2, 4);
 }
 
 static void what_does_not_fit_is_refused(void)
@@ -901,78 +754,14 @@ static void what_does_not_fit_is_refused(void)
     RIG_CHECK(rig_end());
 }
 
-/* Latents of the second of two frames, and the keys of its page's first layer, in e4m3; in reading
- * order. */
-static void run_order(const struct trunk_config *config, float *latents, uint8_t *kv)
-{
-    static const struct trunk_inputs inputs[] = {{7, 2, {-1, -1, -1}, 3}, {7, 3, {3, -1, -1}, 2}};
-    const struct scale_options options = {.seed = 9, .page_count = PAGES};
-    const uint32_t width = config->kv_heads * config->head_dim;
-    struct device_text why;
-    struct scale *scale;
-    struct trunk_cost cost;
-    rig_begin(3);
-    EXPECT_INT(scale_open(config, &options, &scale, &why), DEVICE_OK);
-    trunk_count(scale_trunk(scale), &cost);
-    uint32_t tokens = scale_trunk(scale)->tokens;
-    float *x = malloc((size_t)tokens * config->latent * sizeof *x);
-    uint8_t *page = malloc(cost.page_bytes);
-    EXPECT(x != NULL && page != NULL);
-    for (uint32_t frame = 0; frame < COUNT_OF(inputs); frame++) {
-        EXPECT_INT(scale_begin(scale, &inputs[frame], rig_stream(), &why), DEVICE_OK);
-        EXPECT_INT(scale_step(scale, rig_stream(), &why), DEVICE_OK);
-    }
-    RIG_CHECK(rig_download(x, scale_trunk(scale)->buffers.x,
-                           (size_t)tokens * config->latent * sizeof *x));
-    RIG_CHECK(
-        rig_download(page, scale_trunk(scale)->page.arena + 2 * cost.page_bytes, cost.page_bytes));
-    for (uint32_t token = 0; token < tokens; token++) {
-        uint32_t place = trunk_reading(config, token);
-        memcpy(latents + (size_t)place * config->latent, x + (size_t)token * config->latent,
-               config->latent * sizeof *x);
-        memcpy(kv + (size_t)place * width, page + (size_t)token * width, width);
-    }
-    free(x);
-    free(page);
-    scale_close(scale);
-    RIG_CHECK(rig_end());
-}
-
-/* With windows in all layers, no sum's order follows from where tokens lie. */
-static void tiles_give_the_bits_of_reading_order(void)
-{
-    static float tiled[TOKENS_MAX * 32];
-    static float reading[TOKENS_MAX * 32];
-    static uint8_t tiled_keys[TOKENS_MAX * 64];
-    static uint8_t reading_keys[TOKENS_MAX * 64];
-    struct trunk_config config = *trunk_config_find("toy-window");
-    uint32_t motion = 0;
-    config.joint = 1;
-    config.reference_layers = 0;
-    config.layers = 1;
-    for (uint32_t token = 0; token < 81 + 33; token++) {
-        motion += trunk_reading(&config, token) != token;
-    }
-    EXPECT(motion > 50);
-    run_order(&config, tiled, tiled_keys);
-    config.reading_order = 1;
-    EXPECT_INT(trunk_reading(&config, 17), 17);
-    run_order(&config, reading, reading_keys);
-    EXPECT(memcmp(tiled, reading, sizeof tiled) == 0);
-    EXPECT(memcmp(tiled_keys, reading_keys, sizeof tiled_keys) == 0);
-}
-
 /* Usage: test_cuda_scale [quick]: one step of the toy model, and what is refused */
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "quick") == 0) {
         return TEST_RUN(TEST(toy_is_the_formulas), TEST(what_does_not_fit_is_refused));
     }
-    return TEST_RUN(
-        TEST(toy_is_the_formulas), TEST(toy_of_wide_heads_is_the_formulas),
-        TEST(a_kernel_that_differs_is_not_chosen), TEST(toy_in_bf16_is_the_formulas),
-        TEST(a_stream_in_bf16_is_as_good), TEST(toy_with_windows_is_the_formulas),
-        TEST(toy_with_windows_in_bf16_is_the_formulas), TEST(tiles_give_the_bits_of_reading_order),
-        TEST(the_smallest_step_under_every_schedule), TEST(ranks_give_the_bits_of_one),
-        TEST(ranks_with_windows_give_the_bits_of_one), TEST(what_does_not_fit_is_refused));
+    return TEST_RUN(TEST(toy_is_the_formulas), TEST(toy_of_wide_heads_is_the_formulas),
+                    TEST(a_kernel_that_differs_is_not_chosen), TEST(toy_in_bf16_is_the_formulas),
+                    TEST(a_stream_in_bf16_is_as_good), TEST(the_smallest_step_under_every_schedule),
+                    TEST(ranks_give_the_bits_of_one), TEST(what_does_not_fit_is_refused));
 }

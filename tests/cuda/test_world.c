@@ -1097,20 +1097,42 @@ static void drive_wide(const struct device *on, bool company, uint32_t ticks, st
     ops->close(world);
 }
 
-static void a_wide_model_drives_as_on_the_cpu(void)
+/* The same with windows of space and time in place of what is joint. */
+static struct model *window_model(uint32_t reach, uint32_t past)
 {
-    static struct view cpu[2];
+    struct error error;
+    struct model *wide = NULL;
+    struct model_config config = *model_config(model);
+    const struct model_open_options options = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    config.patch = 4;
+    config.heads = 2;
+    config.kv_heads = 1;
+    config.layers = 2;
+    config.joint[0] = true;
+    config.joint[1] = false;
+    config.window = 2;
+    config.reach = reach;
+    config.past = past;
+    EXPECT_OK(model_random(&config, &options, 6, &wide, &error), error);
+    return wide;
+}
+
+/* Fills what the CPU shows; bytes of the device's pictures differ from it by less than `limit` in
+ * the mean. */
+static void drives_as_on_the_cpu(struct model *wide, double limit, struct view cpu[2])
+{
     static struct view alone[2];
     static struct view beside[1];
     struct model *small = model;
     struct device fast = device;
     fast.reference = false;
-    model = wide_model();
+    model = wide;
     drive_wide(NULL, false, 2, cpu);
     drive_wide(&fast, false, 2, alone);
     for (uint32_t tick = 0; tick < 2; tick++) {
         EXPECT(mean_difference(cpu[tick].pictures, alone[tick].pictures,
-                               sizeof cpu[tick].pictures) < 1.0);
+                               sizeof cpu[tick].pictures) < limit);
         EXPECT_NEAR(alone[tick].frame_stats.camera_change, cpu[tick].frame_stats.camera_change,
                     0.01);
         EXPECT_NEAR(alone[tick].frame_stats.bev_change, cpu[tick].frame_stats.bev_change, 0.01);
@@ -1121,35 +1143,83 @@ static void a_wide_model_drives_as_on_the_cpu(void)
     model = small;
 }
 
-/* Products of e4m3 run on a warpgroup where the device has that. The emulator sums exactly on
- * either kind of tensor cores, so frames are the same; a device of another capability traps. */
-static void a_wide_model_runs_on_warpgroups(void)
+static void a_wide_model_drives_as_on_the_cpu(void)
+{
+    static struct view cpu[2];
+    drives_as_on_the_cpu(wide_model(), 1.0, cpu);
+}
+
+static void a_model_with_windows_drives_as_on_the_cpu(void)
+{
+    static const uint32_t others[][2] = {{4, 2},
+                                         {5, 1}}; /* which look at less, and are further off */
+    static struct view cpu[2];
+    static struct view other[2];
+    struct model *small = model;
+    drives_as_on_the_cpu(window_model(5, 2), 0.2, cpu);
+    for (int i = 0; i < 2; i++) {
+        model = window_model(others[i][0], others[i][1]);
+        drive_wide(NULL, false, 2, other);
+        double apart = mean_difference(cpu[1].pictures, other[1].pictures, sizeof cpu[1].pictures);
+        printf("# reach %u, past %u: %.3f from reach 5, past 2\n", others[i][0], others[i][1],
+               apart);
+        EXPECT(apart > 0.3);
+        model_close(model);
+        model = small;
+    }
+}
+
+/* One layer of bf16 whose one head is as wide as warpgroups take it. */
+static struct model *wide_head_model(void)
+{
+    struct error error;
+    struct model *wide = NULL;
+    struct model_config config = *model_config(model);
+    const struct model_open_options options = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    config.heads = config.kv_heads = 1;
+    config.head_dim = 128;
+    config.layers = 1;
+    EXPECT_OK(model_random(&config, &options, 4, &wide, &error), error);
+    return wide;
+}
+
+/* Products of e4m3, and attention with heads of 128 numbers, run on a warpgroup where the device
+ * has that. The emulator sums exactly on either kind of tensor cores, so products give the same
+ * frames; attention has larger tiles there, so its sums differ. A device of another capability
+ * traps. */
+static void wide_models_run_on_warpgroups(void)
 {
     static struct view views[2];
-    struct error error = {0};
-    struct world *world = NULL;
-    struct device fast = device;
+    struct model *small = model;
     if (!device.reference) {
         return; /* a GPU's sums differ, and it is of one capability */
     }
-    struct model *wide = wide_model();
-    struct model *small = model;
-    model = wide;
+    struct error error = {0};
+    struct world *world = NULL;
+    struct device fast = device;
+    struct model *wide[2] = {wide_model(), wide_head_model()};
     fast.reference = false;
-    for (int i = 0; i < 2; i++) {
-        fast.wgmma = i == 0;
-        drive_wide(&fast, false, 1, &views[i]);
+    for (int which = 0; which < 2; which++) {
+        model = wide[which];
+        for (int i = 0; i < 2; i++) {
+            fast.wgmma = i == 0;
+            drive_wide(&fast, false, 1, &views[i]);
+        }
+        double apart =
+            mean_difference(views[0].pictures, views[1].pictures, sizeof views[0].pictures);
+        EXPECT(which == 0 ? apart == 0.0 : apart > 0.0 && apart < 0.1);
     }
-    EXPECT(memcmp(views[0].pictures, views[1].pictures, sizeof views[0].pictures) == 0);
     model = small;
     setenv("SIMT_CAPABILITY", "8.9", 1);
-    const struct world_config config = {.slot_count = 1, .model = wide, .device = &fast};
+    const struct world_config config = {.slot_count = 1, .model = wide[0], .device = &fast};
     EXPECT_OK(device_choose("cuda:0", &fast, &error), error);
     EXPECT(!fast.wgmma);
     fast.wgmma = true;
     EXPECT_INT(ops->open(&config, &world, &error), STATUS_DEVICE);
     unsetenv("SIMT_CAPABILITY");
-    model_close(wide);
+    model_close(wide[0]);
+    model_close(wide[1]);
 }
 
 static void a_model_for_the_cpu_alone_is_refused(void)
@@ -1256,7 +1326,8 @@ int main(int argc, char **argv)
         TEST(a_frame_that_does_not_come_loses_the_rollouts),
         TEST(a_view_that_fails_loses_the_rollouts), TEST(a_lost_rollout_sees_nothing_in_its_view),
         TEST(a_model_for_the_cpu_alone_is_refused), TEST(a_wide_model_drives_as_on_the_cpu),
-        TEST(the_peak_is_the_devices), TEST(a_wide_model_runs_on_warpgroups));
+        TEST(a_model_with_windows_drives_as_on_the_cpu), TEST(the_peak_is_the_devices),
+        TEST(wide_models_run_on_warpgroups));
     model_close(model);
     prepared_unref(prepared);
     arena_finish(&arena);

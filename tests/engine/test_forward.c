@@ -352,8 +352,21 @@ static void move_the_world(struct model *model)
     model_close(model);
 }
 
+/* Windows of space and time in the first of two layers: some see a whole row of patches, and none
+ * the whole frame. */
+static struct model *make_windows(uint32_t past)
+{
+    struct model_config config = random_config(1);
+    config.joint[0] = true;
+    config.joint[1] = false;
+    config.reach = 3;
+    config.past = past;
+    return open_random(&config, NN_BF16);
+}
+
 static void moving_the_world_changes_nothing(void)
 {
+    move_the_world(make_windows(2));
     move_the_world(make_random(NN_BF16, 1));
     move_the_world(make_wide(MODEL_E4M3, 1));
 }
@@ -441,6 +454,22 @@ static void every_patch_has_its_tokens(void)
         EXPECT(model_wide(model_config(model)) == (config.patch != 8));
         model_close(model);
     }
+}
+
+/* Past frames count as far as `past` says; threads share the work as everywhere. */
+static void windows_see_past_frames(void)
+{
+    for (uint32_t past = 0; past < 3; past++) {
+        struct model *model = make_windows(past);
+        EXPECT(model_wide(model_config(model)) && model->blocks[0].tq.packed == NULL);
+        EXPECT(model->blocks[1].tq.packed != NULL);
+        tick_bytes(model, 1, 0, frames[past]);
+        tick_bytes(model, 3, 1, frames[3]);
+        EXPECT(memcmp(frames[past], frames[3], FRAME_BYTES) == 0);
+        model_close(model);
+    }
+    EXPECT(memcmp(frames[0], frames[1], FRAME_BYTES) != 0);
+    EXPECT(memcmp(frames[1], frames[2], FRAME_BYTES) != 0);
 }
 
 static void reference_layers_are_at_both_ends(void)
@@ -612,7 +641,8 @@ int main(int argc, char **argv)
                     TEST(moving_the_world_changes_nothing),
                     TEST(members_left_out_are_the_shipped_ones),
                     TEST(kernels_of_every_head_agree_with_those_of_one), TEST(e4m3_stays_near_bf16),
-                    TEST(every_patch_has_its_tokens), TEST(reference_layers_are_at_both_ends),
-                    TEST(base_is_what_is_known), TEST(overflow_is_counted),
-                    TEST(nan_is_counted_in_int8), TEST(threads_visit_every_item_once));
+                    TEST(every_patch_has_its_tokens), TEST(windows_see_past_frames),
+                    TEST(reference_layers_are_at_both_ends), TEST(base_is_what_is_known),
+                    TEST(overflow_is_counted), TEST(nan_is_counted_in_int8),
+                    TEST(threads_visit_every_item_once));
 }

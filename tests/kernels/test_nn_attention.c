@@ -295,26 +295,42 @@ static void no_past_gives_the_sink(void)
 
 /* ---- heads of any dimension, keys and values that several share ---- */
 
+/* Whether two tokens of a grid are near enough. */
+static bool sees(const struct nn_wide_attention *a, uint32_t one, uint32_t other)
+{
+    int down = (int)(one / a->cols) - (int)(other / a->cols);
+    int across = (int)(one % a->cols) - (int)(other % a->cols);
+    return abs(down) <= (int)a->reach && abs(across) <= (int)a->reach;
+}
+
 /* Softmax attention of one query over rows of q, k, v in double precision. */
 static void attend_wide(const struct nn_wide_attention *a, uint32_t head, uint32_t token,
                         double *out)
 {
     const struct nn_heads *h = &a->heads;
     size_t row = (size_t)(h->heads + 2 * h->kv_heads) * h->dim;
+    size_t past_row = 2 * (size_t)h->kv_heads * h->dim;
+    size_t shared = head * h->kv_heads / h->heads * (size_t)h->dim;
     const float *q = a->qkv + token * row + (size_t)head * h->dim;
-    const float *k = a->qkv + (h->heads + head * h->kv_heads / h->heads) * (size_t)h->dim;
     double sum = 0.0;
     memset(out, 0, h->dim * sizeof *out);
-    for (uint32_t j = 0; j < a->tokens; j++) {
-        const float *v = k + (size_t)h->kv_heads * h->dim;
+    for (uint32_t j = 0; j < a->tokens * (1 + a->pages); j++) {
+        const uint32_t frame = j / a->tokens;
+        const uint32_t key = j % a->tokens;
+        const float *k = frame == 0 ? a->qkv + key * row + (size_t)h->heads * h->dim
+                                    : a->past[frame - 1] + key * past_row;
         double logit = 0.0;
+        if ((a->cols != 0 && !sees(a, token, key)) || (frame > 0 && a->index[frame - 1][key] < 0)) {
+            continue;
+        }
+        k += shared;
         for (uint32_t c = 0; c < h->dim; c++) {
-            logit += (double)q[c] * (k + j * row)[c];
+            logit += (double)q[c] * k[c];
         }
         double weight = exp(logit / sqrt(h->dim));
         sum += weight;
         for (uint32_t c = 0; c < h->dim; c++) {
-            out[c] += weight * (v + j * row)[c];
+            out[c] += weight * k[(size_t)h->kv_heads * h->dim + c];
         }
     }
     for (uint32_t c = 0; c < h->dim; c++) {
@@ -322,27 +338,52 @@ static void attend_wide(const struct nn_wide_attention *a, uint32_t head, uint32
     }
 }
 
+/* Numbers as turn() leaves them. */
+static struct buffer turned_numbers(const struct nn_kernels *kernels, size_t count,
+                                    uint32_t *element)
+{
+    struct buffer out = buffer_make(count * sizeof(float));
+    float *x = out.data;
+    fill_floats(x, count, INPUT_TAME, element);
+    for (size_t n = 0; n < count && kernels->precision == NN_BF16; n++) {
+        uint16_t rounded;
+        kernels->to_act(x + n, &rounded, 1);
+        x[n] = (float)act_value(NN_BF16, &rounded, 0);
+    }
+    return out;
+}
+
+/* Over all tokens, and in windows of a grid of 6 x 6 with two past frames, tokens of which are not
+ * there. */
 static void wide_attention_is_the_formula(void)
 {
     static const struct nn_heads shapes[] = {{8, 4, 16}, {3, 1, 32}, {2, 2, 64}, {4, 2, 128}};
-    for (size_t i = 0; i < 2 * COUNT_OF(shapes); i++) {
-        const struct nn_heads *h = &shapes[i / 2];
+    for (size_t i = 0; i < 4 * COUNT_OF(shapes); i++) {
+        const struct nn_heads *h = &shapes[i / 4];
         enum nn_precision precision = i % 2 == 0 ? NN_FP32 : NN_BF16;
-        enum { TOKENS = 37 };
+        enum { TOKENS = 36, PAST = 2 };
         struct nn_kernels kernels;
         uint32_t element = (uint32_t)i;
-        size_t row = (size_t)(h->heads + 2 * h->kv_heads) * h->dim;
+        int16_t index[PAST][TOKENS];
         size_t width = (size_t)h->heads * h->dim;
-        struct buffer qkv = buffer_make(TOKENS * row * sizeof(float));
-        struct buffer out = buffer_make(TOKENS * width * nn_act_bytes(precision));
-        fill_floats(qkv.data, TOKENS * row, INPUT_TAME, &element);
         nn_kernels_init(&kernels, precision, cpu_flags_detect());
-        const struct nn_wide_attention a = {*h, TOKENS, qkv.data, out.data};
-        if (precision == NN_BF16) { /* as turn() leaves them */
-            for (size_t n = 0; n < TOKENS * row; n++) {
-                uint16_t rounded;
-                kernels.to_act((float *)qkv.data + n, &rounded, 1);
-                ((float *)qkv.data)[n] = (float)act_value(NN_BF16, &rounded, 0);
+        struct buffer qkv =
+            turned_numbers(&kernels, TOKENS * (width + 2 * h->kv_heads * h->dim), &element);
+        struct buffer past =
+            turned_numbers(&kernels, PAST * TOKENS * 2 * h->kv_heads * h->dim, &element);
+        struct buffer out = buffer_make(TOKENS * width * nn_act_bytes(precision));
+        struct nn_wide_attention a = {
+            .heads = *h, .tokens = TOKENS, .qkv = qkv.data, .out = out.data};
+        for (uint32_t n = 0; n < PAST * TOKENS; n++) {
+            index[n / TOKENS][n % TOKENS] = n % 5 == 3 ? -1 : (int16_t)(n % TOKENS);
+        }
+        if (i % 4 >= 2) {
+            a.cols = 6;
+            a.reach = 2;
+            a.pages = PAST;
+            for (uint32_t p = 0; p < PAST; p++) {
+                a.past[p] = (float *)past.data + p * TOKENS * 2 * h->kv_heads * h->dim;
+                a.index[p] = index[p];
             }
         }
         kernels.attention_wide(&a, 0, 1);
@@ -359,6 +400,7 @@ static void wide_attention_is_the_formula(void)
             }
         }
         buffer_end(&qkv);
+        buffer_end(&past);
         buffer_end(&out);
     }
 }

@@ -1,6 +1,6 @@
 /*
- * The list of a world step's operations: its cost against shapes counted by hand, with windows and
- * without, alone and by ranks; the order of its tokens; what cannot be is refused with a sentence.
+ * The list of a world step's operations: its cost against shapes counted by hand, alone and by
+ * ranks; what cannot be is refused with a sentence.
  * Of a served model, the list against the engine's own count of a tick (engine/learned/model.c) is
  * in tests/engine/test_bench_plan.c.
  */
@@ -46,56 +46,6 @@ static void the_cost_of_student_3b_is_that_of_its_shapes(void)
     EXPECT_INT(trunk_cost_of(config, 5, &share, &why), DEVICE_FAULT_INPUT);
 }
 
-/* Pairs of a row of n places that are at most 8 apart. */
-static double pairs_in_reach(double n)
-{
-    return 17.0 * n - 72.0;
-}
-
-/* Beside the joint one: 7 layers see a window of 17 x 17 places in 4 frames, and have no tq, to and
- * attention over the past. */
-static void the_cost_of_windows_is_that_of_their_shapes(void)
-{
-    const double tokens = 3 * 3600.0 + 2048.0;
-    const double d = 3072.0;
-    const double views = 21.0 * (3 * 3600.0 * 3600.0 + 2048.0 * 2048.0);
-    const double pairs =
-        3 * pairs_in_reach(45) * pairs_in_reach(80) + pairs_in_reach(32) * pairs_in_reach(64);
-    struct trunk_cost joint;
-    struct trunk_cost cost;
-    struct device_text why;
-    EXPECT_INT(trunk_cost_of(trunk_config_find("student-3b"), 0, &joint, &why), DEVICE_OK);
-    EXPECT_INT(trunk_cost_of(trunk_config_find("student-3b-window"), 0, &cost, &why), DEVICE_OK);
-    EXPECT_NEAR(cost.attention_flop / (16.0 * d * (views + 7.0 * 4.0 * pairs)), 1.0, 1e-12);
-    EXPECT_NEAR(cost.temporal_flop / (16.0 * d * 21.0 * tokens * 12.0), 1.0, 1e-12);
-    EXPECT_NEAR((joint.matmul_flop - cost.matmul_flop) / (8.0 * tokens * 7.0 * 2 * d * d), 1.0,
-                1e-9);
-    EXPECT_NEAR(joint.parameters - cost.parameters, 7.0 * (2 * d * d + 2 * d + 24.0 * 12.0), 1.0);
-    EXPECT_INT(cost.page_bytes, joint.page_bytes);
-    printf("# windows instead of joint: %.1f TFLOP of attention (%.1f jointly), %.1f of products "
-           "(%.1f), %.1f GB moved (%.1f), %u launches (%u)\n",
-           cost.attention_flop / 1e12, joint.attention_flop / 1e12, cost.matmul_flop / 1e12,
-           joint.matmul_flop / 1e12, cost.moved_bytes / 1e9, joint.moved_bytes / 1e9, cost.launches,
-           joint.launches);
-}
-
-/* Every token lies at one place, and at no other's. */
-static void the_order_of_tokens_leaves_none_out(void)
-{
-    struct trunk_config config = *trunk_config_find("toy-window");
-    uint8_t seen[81 + 33] = {0};
-    uint32_t moved = 0;
-    for (uint32_t token = 0; token < COUNT_OF(seen); token++) {
-        uint32_t place = trunk_reading(&config, token);
-        EXPECT(place < COUNT_OF(seen) && seen[place] == 0);
-        seen[place] = 1;
-        moved += place != token;
-    }
-    EXPECT(moved > 50);
-    config.reading_order = 1;
-    EXPECT_INT(trunk_reading(&config, 17), 17);
-}
-
 static void count_kinds(void *context, const struct trunk_op *op)
 {
     ((uint32_t *)context)[op->kind]++;
@@ -136,6 +86,7 @@ static void what_cannot_be_is_refused(void)
         {offsetof(struct trunk_config, width), 80, "do not suit the kernels"},
         {offsetof(struct trunk_config, view_count), 8, "more than 7"},
         {offsetof(struct trunk_config, past), 4, "further back"},
+        {offsetof(struct trunk_config, reach), 4, "of served models alone"},
         {offsetof(struct trunk_config, kv_heads), 3, "a divisor of 32 tokens, 4 heads and 3"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -151,7 +102,5 @@ static void what_cannot_be_is_refused(void)
 int main(void)
 {
     return TEST_RUN(TEST(the_cost_of_student_3b_is_that_of_its_shapes),
-                    TEST(the_cost_of_windows_is_that_of_their_shapes),
-                    TEST(the_order_of_tokens_leaves_none_out),
                     TEST(the_list_has_each_operation_once), TEST(what_cannot_be_is_refused));
 }

@@ -2,14 +2,12 @@
  * Attention of tokens over tokens, two patterns of one descriptor (struct gpu_attention):
  *   ranges   tokens attend within their range: a view, or all views jointly
  *   window   tokens of a grid attend to those at most so many rows and columns away, in the present
- *            frame and in past frames, whose keys and values lie in pages. What a square of 8 x 8
- *            queries needs is a short list of such squares of each frame; where the grid's tokens
- *            lie in tiles (token_order.h), each of them is one run of tokens
+ *            frame and in past frames, whose rows were gathered to the present's tokens. What a
+ *            square of 8 x 8 queries needs is a short list of such squares of each frame
  * How a block works is told in flash.cuh; this file says which keys a tile of queries walks over.
  * What attention_wgmma.cu does instead, where it may, is decided here too.
  */
 #include "kernels/cuda/common/flash.cuh"
-#include "kernels/cuda/common/token_order.h"
 
 /* Tiles of a range from its start, so that bits do not depend on where the range lies. */
 struct range_walk {
@@ -17,16 +15,14 @@ struct range_walk {
     uint32_t end; /* past the range's last token */
 
     __device__ range_walk(const struct gpu_attention &a, const struct place &at,
-                          const struct gpu_range &range, uint32_t element_bytes)
+                          const struct gpu_range &range)
     {
-        tile.rows = {};
+        tile = {};
         tile.rows.first = range.first;
         end = range.first + range.count;
-        tile.k = static_cast<const uint8_t *>(a.k) + at.item * a.kv_item * element_bytes;
-        tile.v = static_cast<const uint8_t *>(a.v) + at.item * a.kv_item * element_bytes;
-        size_t scales = (size_t)at.item * a.kv_tokens * a.kv_heads;
-        tile.k_scale = a.k_scale != NULL ? a.k_scale + scales : NULL;
-        tile.v_scale = a.v_scale != NULL ? a.v_scale + scales : NULL;
+        tile.k = static_cast<const uint16_t *>(a.k) + at.item * a.kv_item;
+        tile.v = static_cast<const uint16_t *>(a.v) + at.item * a.kv_item;
+        tile.row = a.kv_row;
     }
 
     __device__ bool next(struct key_tile *out)
@@ -40,31 +36,32 @@ struct range_walk {
         return true;
     }
 
-    __device__ bool sees(int, const struct tile_rows &rows, uint32_t key) const
+    __device__ uint32_t look(const struct tile_rows &rows) const
     {
-        return key < rows.count;
+        return rows.count;
+    }
+
+    __device__ bool sees(int, const struct tile_rows &, uint32_t there, int, uint32_t key) const
+    {
+        return key < there;
     }
 };
 
-static_assert((int)TILE_SIDE == (int)TOKEN_ORDER_SIDE,
-              "a square of the window is a tile of the order");
-
-/* The square of a grid whose corner is at (row, column); in tiles, it is one run of tokens. */
+/* The square of a grid whose corner is at (row, column). */
 GPU_FN struct tile_rows square_at(const struct gpu_grid &g, uint32_t row, uint32_t col)
 {
     struct tile_rows t = {};
-    t.rows = token_order_least(g.rows - row, TILE_SIDE);
-    t.cols = token_order_least(g.cols - col, TILE_SIDE);
+    t.rows = min(g.rows - row, (uint32_t)TILE_SIDE);
+    t.cols = min(g.cols - col, (uint32_t)TILE_SIDE);
     t.corner[0] = row;
     t.corner[1] = col;
-    t.pitch = g.tiled != 0 ? t.cols : g.cols;
-    t.first =
-        g.first + (g.tiled != 0 ? token_order_tile(g.rows, g.cols, row, col) : row * g.cols + col);
+    t.pitch = g.cols;
+    t.first = g.first + row * g.cols + col;
     return t;
 }
 
 /* Squares of 8 x 8 tokens that the window of any query of the block's square can reach, in reading
- * order: the present frame first, then the pages, newest first. Which query sees which key is asked
+ * order: the present frame first, then past ones, newest first. Which query sees which key is asked
  * only in squares that the border of somebody's window crosses, and at the grid's edges. */
 struct window_walk {
     const struct gpu_attention *a;
@@ -75,12 +72,12 @@ struct window_walk {
     uint32_t next_square[2];
     uint32_t frame; /* 0: the present */
     uint32_t frames;
-    int query[2][2]; /* this thread's two queries: row, column */
-    uint32_t element_bytes;
+    int query[2][2];      /* this thread's two queries: row, column */
+    const int16_t *there; /* of `frame`, as in struct tile_rows */
 
     __device__ window_walk(const struct gpu_attention &attention, const struct place &at,
-                           const struct tile_rows &rows, uint32_t bytes)
-        : a(&attention), item(at.item), element_bytes(bytes)
+                           const struct tile_rows &rows)
+        : a(&attention), item(at.item), there(NULL)
     {
         const uint32_t size[2] = {a->grid.rows, a->grid.cols};
         const uint32_t reach[2] = {a->grid.reach_rows, a->grid.reach_cols};
@@ -107,22 +104,20 @@ struct window_walk {
     __device__ void enter_frame()
     {
         if (frame == 0) {
-            tile.k = static_cast<const uint8_t *>(a->k) + item * a->kv_item * element_bytes;
-            tile.v = static_cast<const uint8_t *>(a->v) + item * a->kv_item * element_bytes;
-            size_t scales = (size_t)item * a->kv_tokens * a->kv_heads;
-            tile.k_scale = a->k_scale != NULL ? a->k_scale + scales : NULL;
-            tile.v_scale = a->v_scale != NULL ? a->v_scale + scales : NULL;
+            tile.k = static_cast<const uint16_t *>(a->k) + item * a->kv_item;
+            tile.v = static_cast<const uint16_t *>(a->v) + item * a->kv_item;
+            tile.row = a->kv_row;
             return;
         }
-        const struct gpu_pages &pages = a->pages;
+        const struct gpu_past &past = a->past;
         for (; frame < frames; frame++) {
-            int page = pages.table[item * pages.table_stride + frame - 1];
-            if (page >= 0) {
-                const uint8_t *base = pages.arena + (size_t)page * pages.page_bytes;
-                tile.k = base + pages.k_offset;
-                tile.v = base + pages.v_offset;
-                tile.k_scale = reinterpret_cast<const float *>(base + pages.k_scale_offset);
-                tile.v_scale = reinterpret_cast<const float *>(base + pages.v_scale_offset);
+            const size_t known = (size_t)item * past.stride + frame - 1;
+            if (past.table[known] >= 0) {
+                const size_t at = ((size_t)item * a->grid.past + frame - 1) * a->kv_tokens;
+                tile.k = static_cast<const uint16_t *>(past.k) + at * past.row;
+                tile.v = static_cast<const uint16_t *>(past.v) + at * past.row;
+                tile.row = past.row;
+                there = past.index != NULL ? past.index + known * a->kv_tokens : NULL;
                 return;
             }
         }
@@ -141,7 +136,9 @@ struct window_walk {
             return false;
         }
         tile.rows = square_at(a->grid, next_square[0] * TILE_SIDE, next_square[1] * TILE_SIDE);
-        tile.rows.whole = tile.rows.rows == TILE_SIDE && tile.rows.cols == TILE_SIDE &&
+        tile.rows.there = there;
+        tile.rows.whole = there == NULL && tile.rows.rows == TILE_SIDE &&
+                          tile.rows.cols == TILE_SIDE &&
                           sees_all(0, tile.rows.corner[0], a->grid.reach_rows) &&
                           sees_all(1, tile.rows.corner[1], a->grid.reach_cols);
         *out = tile;
@@ -156,26 +153,39 @@ struct window_walk {
         return true;
     }
 
-    __device__ bool sees(int half, const struct tile_rows &rows, uint32_t key) const
+    /* Keys of the square that are there, a bit each, from this thread's first column on. A lane
+     * asks for two of them. */
+    struct square {
+        uint32_t half[2];
+    };
+    __device__ struct square look(const struct tile_rows &rows) const
+    {
+        struct square out = {};
+        const uint32_t lane = threadIdx.x % 32;
+        for (uint32_t half = 0; half < 2 && !rows.whole; half++) {
+            uint32_t token;
+            bool found = tile_find(rows, half * 32 + lane, &token) &&
+                         (rows.there == NULL || rows.there[token] >= 0);
+            out.half[half] = __ballot_sync(0xFFFFFFFFu, found) >> lane % 4 * 2;
+        }
+        return out;
+    }
+
+    __device__ bool sees(int half, const struct tile_rows &rows, const struct square &keys, int y,
+                         uint32_t key) const
     {
         if (rows.whole) {
             return true;
         }
-        const uint32_t y = key / TILE_SIDE;
-        const uint32_t x = key % TILE_SIDE;
-        return y < rows.rows && x < rows.cols &&
-               abs((int)(rows.corner[0] + y) - query[half][0]) <= (int)a->grid.reach_rows &&
-               abs((int)(rows.corner[1] + x) - query[half][1]) <= (int)a->grid.reach_cols;
+        return (keys.half[y / 4] >> (y % 4 * TILE_SIDE + key % 2) & 1) != 0 &&
+               abs((int)rows.corner[0] + y - query[half][0]) <= (int)a->grid.reach_rows &&
+               abs((int)(rows.corner[1] + key % TILE_SIDE) - query[half][1]) <=
+                   (int)a->grid.reach_cols;
     }
 };
 
-template <enum gpu_type type> GPU_FN uint32_t bytes_of()
-{
-    return type == GPU_F32 ? 4 : type == GPU_BF16 ? 2 : 1;
-}
-
 /* Grid: x over tiles of queries of all ranges, y over heads, z over items. */
-template <int dim, enum gpu_type type>
+template <int dim>
 static __global__ void __launch_bounds__(THREADS, dim > 64 ? 2 : 3)
     range_kernel(const struct gpu_attention a)
 {
@@ -189,12 +199,12 @@ static __global__ void __launch_bounds__(THREADS, dim > 64 ? 2 : 3)
     struct tile_rows rows = {};
     rows.first = range.first + tile * TILE;
     rows.count = range.count - tile * TILE;
-    range_walk w(a, at, range, bytes_of<type>());
-    attend<dim, type>(a, at, rows, w, tiles);
+    range_walk w(a, at, range);
+    attend<dim>(a, at, rows, w, tiles);
 }
 
 /* Grid: x over squares of queries, y over heads, z over items. */
-template <int dim, enum gpu_type type>
+template <int dim>
 static __global__ void __launch_bounds__(THREADS, dim > 32 ? 2 : 3)
     window_kernel(const struct gpu_attention a)
 {
@@ -206,44 +216,35 @@ static __global__ void __launch_bounds__(THREADS, dim > 32 ? 2 : 3)
     const uint32_t across = (a.grid.cols + TILE_SIDE - 1) / TILE_SIDE;
     const struct tile_rows rows =
         square_at(a.grid, blockIdx.x / across * TILE_SIDE, blockIdx.x % across * TILE_SIDE);
-    window_walk w(a, at, rows, bytes_of<type>());
-    attend<dim, type>(a, at, rows, w, tiles);
+    window_walk w(a, at, rows);
+    attend<dim>(a, at, rows, w, tiles);
 }
 
-template <int dim, enum gpu_type type>
-static void launch_range(const struct gpu_attention *a, void *stream)
+template <int dim> static void launch_range(const struct gpu_attention *a, void *stream)
 {
-    const size_t bytes = layout<dim, type>::bytes;
+    const size_t bytes = layout<dim>::bytes;
     uint32_t tiles = 0;
     for (uint32_t i = 0; i < a->range_count; i++) {
         tiles += (a->range[i].count + TILE - 1) / TILE;
     }
     if (tiles != 0) {
-        LAUNCH_DYNAMIC((range_kernel<dim, type>), dim3(tiles, a->heads, a->items), THREADS, bytes,
-                       stream, *a);
+        LAUNCH_DYNAMIC((range_kernel<dim>), dim3(tiles, a->heads, a->items), THREADS, bytes, stream,
+                       *a);
     }
 }
 
-template <int dim, enum gpu_type type>
-static void launch_window(const struct gpu_attention *a, void *stream)
+template <int dim> static void launch_window(const struct gpu_attention *a, void *stream)
 {
-    const size_t bytes = layout<dim, type>::bytes;
+    const size_t bytes = layout<dim>::bytes;
     const uint32_t down = (a->grid.rows + TILE_SIDE - 1) / TILE_SIDE;
     const uint32_t across = (a->grid.cols + TILE_SIDE - 1) / TILE_SIDE;
-    LAUNCH_DYNAMIC((window_kernel<dim, type>), dim3(down * across, a->heads, a->items), THREADS,
-                   bytes, stream, *a);
+    LAUNCH_DYNAMIC((window_kernel<dim>), dim3(down * across, a->heads, a->items), THREADS, bytes,
+                   stream, *a);
 }
 
 template <int dim> static void launch(const struct gpu_attention *a, void *stream)
 {
-    const bool window = a->grid.rows != 0;
-    if (a->kv_type == GPU_F32) {
-        launch_range<dim, GPU_F32>(a, stream);
-    } else if (a->kv_type == GPU_BF16) {
-        window ? launch_window<dim, GPU_BF16>(a, stream) : launch_range<dim, GPU_BF16>(a, stream);
-    } else {
-        window ? launch_window<dim, GPU_E4M3>(a, stream) : launch_range<dim, GPU_E4M3>(a, stream);
-    }
+    a->grid.rows == 0 ? launch_range<dim>(a, stream) : launch_window<dim>(a, stream);
 }
 
 extern "C" void gpu_attention_launch(const struct gpu_attention *a, void *stream)

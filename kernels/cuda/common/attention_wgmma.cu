@@ -1,9 +1,8 @@
 /*
- * Attention of tokens within ranges on the tensor cores of Hopper's warpgroups, for what a
- * full-scale model has: bf16, head dimension 128, keys turned before. The other shapes and GPUs are
- * attention.cu's, whose formulas, rounding and tolerance are these; one pass over the keys with a
- * running maximum and sum (Shah et al., FlashAttention-3, 2024), the softmax of a tile beside the
- * values' product of the last.
+ * Attention of tokens within ranges on the tensor cores of Hopper's warpgroups, for heads of 128
+ * numbers. The other shapes and GPUs are attention.cu's, whose formulas, rounding and tolerance are
+ * these; one pass over the keys with a running maximum and sum (Shah et al., FlashAttention-3,
+ * 2024), the softmax of a tile beside the values' product of the last.
  *
  * A block of two warpgroups takes 128 queries of one head, a warpgroup 64 of them. Keys and values
  * come by cp.async in tiles of 128, two stages each; step j of the walk, behind one barrier, reads
@@ -69,23 +68,19 @@ GPU_FN void walk_on(struct walk &w, uint8_t *tile)
     w.there -= KEYS;
 }
 
-/* Queries turned and rounded; zeros where no token is. */
-GPU_FN void fill_queries(const struct gpu_attention &a, const struct place &at, uint32_t first,
-                         uint32_t there, uint8_t *tile)
+/* Queries; zeros where no token is. */
+GPU_FN void fill_wide(const struct gpu_attention &a, const struct place &at, uint32_t first,
+                      uint32_t there, uint8_t *tile)
 {
     const uint32_t piece = threadIdx.x % PIECES;
     for (uint32_t row = threadIdx.x / PIECES; row < QUERIES; row += BLOCK / PIECES) {
-        float x[PIECE] = {};
+        uint4 bits = {};
         if (row < there) {
-            size_t token = first + row;
-            load_piece(
-                GPU_BF16, a.q,
-                at.item * a.q_item + token * a.q_row + (size_t)at.head * HEAD + piece * PIECE, x);
-            if (a.cosine != NULL) {
-                rotate(a, at.item, (uint32_t)token, piece * PIECE, x);
-            }
+            bits = *reinterpret_cast<const uint4 *>(
+                static_cast<const uint16_t *>(a.q) + at.item * a.q_item +
+                (size_t)(first + row) * a.q_row + (size_t)at.head * HEAD + piece * PIECE);
         }
-        *reinterpret_cast<uint4 *>(tile + wgmma_tile_place(row, piece)) = pack(x);
+        *reinterpret_cast<uint4 *>(tile + wgmma_tile_place(row, piece)) = bits;
     }
 }
 
@@ -237,7 +232,7 @@ GPU_FN void attend_wide(const struct gpu_attention &a, const struct place &at,
     w.sum[0] = w.sum[1] = 0.0f;
     start(k, 0, keys);
     gpu_copy_commit();
-    fill_queries(a, at, range.first + row, range.count - row, tiles);
+    fill_wide(a, at, range.first + row, range.count - row, tiles);
     meet_tiles();
     start(k, 1, keys);
     start(v, 0, values);
@@ -291,8 +286,7 @@ static __global__ void __launch_bounds__(BLOCK, 1) wide_kernel(const struct gpu_
 
 extern "C" int gpu_attention_wgmma_suits(const struct gpu_attention *a)
 {
-    return a->q_type == GPU_BF16 && a->kv_type == GPU_BF16 && a->head_dim == HEAD &&
-           a->grid.rows == 0 && a->rotate_k == 0;
+    return a->head_dim == HEAD && a->grid.rows == 0;
 }
 
 extern "C" void gpu_attention_wgmma_launch(const struct gpu_attention *a, void *stream)

@@ -102,11 +102,7 @@ __global__ void __launch_bounds__(ELEMENT_THREADS) noise_kernel(struct gpu_noise
     if (at >= n.count) {
         return;
     }
-    size_t element = at;
-    if (n.rows != NULL) {
-        element = (size_t)n.rows[at / n.width] * n.width + at % n.width;
-    }
-    uint4 counter = make_uint4(n.ticks[slot], n.stream, (uint32_t)((n.first + element) / 4), 0);
+    uint4 counter = make_uint4(n.ticks[slot], n.stream, (uint32_t)((n.first + at) / 4), 0);
     uint4 words = philox(n.keys[slot], counter);
     float values[4] = {noise_of(words.x), noise_of(words.y), noise_of(words.z), noise_of(words.w)};
     float *out = n.out + slot * n.slot_stride + at;

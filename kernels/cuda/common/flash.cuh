@@ -8,12 +8,8 @@
  * query sees it. Tile shapes and order are fixed by the pattern, so a query's bits depend on what
  * it sees alone.
  *
- * Queries are turned (rotary), rounded to bf16 and kept in registers as operands. Keys and values
- * reach shared memory as bf16 in one of three ways:
- *   bf16   cp.async into two stages, the next tile under way while this one is used; keys are
- * turned in place, where asked for, by the thread that copied them fp8    the same into raw stages,
- * then widened: every e4m3 number is a bf16 number, and scales go into logits (keys) and weights
- * (values) float  through registers, turned and rounded: the small models' projections
+ * Queries are kept in registers as operands. Keys and values come by cp.async into two stages, the
+ * next tile under way while this one is used.
  */
 #ifndef SWERVE_KERNELS_CUDA_COMMON_FLASH_CUH
 #define SWERVE_KERNELS_CUDA_COMMON_FLASH_CUH
@@ -32,15 +28,10 @@ enum {
 #define LOG2E 1.4426950408889634f
 
 /* Bytes of shared memory, and what is where in it. */
-template <int dim, enum gpu_type type>
-struct layout {
-    static constexpr int pitch = dim + 8; /* bf16; 16 bytes more, so that 8 rows miss each other */
+template <int dim> struct layout {
+    static constexpr int pitch = dim + 8; /* 16 bytes more, so that 8 rows miss each other */
     static constexpr int tile = TILE * pitch;
-    static constexpr int stages = type == GPU_BF16 ? 2 : 1;
-    static constexpr int tiles_bytes = stages * 2 * tile * 2;
-    static constexpr int raw_tile = TILE * dim; /* e4m3 */
-    static constexpr int raw_bytes = type == GPU_E4M3 ? 4 * raw_tile + 2 * TILE * 4 : 0;
-    static constexpr int bytes = tiles_bytes + raw_bytes;
+    static constexpr int bytes = 2 * 2 * tile * 2; /* stages of keys and values */
 };
 
 struct place {
@@ -49,12 +40,13 @@ struct place {
 
 /* 64 tokens: consecutive ones (pitch 0), or a square of 8 x 8 of a grid. */
 struct tile_rows {
-    uint32_t first;      /* token of the tile's row 0 */
-    uint32_t count;      /* consecutive: how many are there, may exceed 64 */
-    uint32_t pitch;      /* square: tokens from one of its rows to the next */
-    uint32_t rows, cols; /* square: so many are in the grid, 1 to 8 */
-    uint32_t corner[2];  /* square: row and column in the grid */
-    bool whole;          /* square of keys: all of it is there, and seen by every query */
+    uint32_t first;       /* token of the tile's row 0 */
+    uint32_t count;       /* consecutive: how many are there, may exceed 64 */
+    uint32_t pitch;       /* square: tokens from one of its rows to the next */
+    uint32_t rows, cols;  /* square: so many are in the grid, 1 to 8 */
+    uint32_t corner[2];   /* square: row and column in the grid */
+    bool whole;           /* square of keys: all of it is there, and seen by every query */
+    const int16_t *there; /* of keys: by token, -1: it is not there; NULL: all are */
 };
 
 /* Whether row `row` of the tile is there, and which token it is. */
@@ -70,149 +62,46 @@ GPU_FN bool tile_find(const struct tile_rows &t, uint32_t row, uint32_t *token)
     return y < t.rows && x < t.cols;
 }
 
-/* Keys and values of a tile: head 0 of token 0, and for fp8 the scales of the same. */
+/* Keys and values of a tile: head 0 of token 0, rows of tokens so far apart. */
 struct key_tile {
     struct tile_rows rows;
-    const uint8_t *k, *v;
-    const float *k_scale, *v_scale;
+    const uint16_t *k, *v;
+    size_t row;
 };
 
-/* PIECE numbers turned by their token's angles; `column` is within the head. */
-GPU_FN void rotate(const struct gpu_attention &a, uint32_t item, uint32_t token, uint32_t column,
-                   float x[PIECE])
+/* Queries of a tile into shared memory; zeros where no token is. */
+template <int dim>
+GPU_FN void fill_queries(const struct gpu_attention &a, const struct place &at,
+                         const struct tile_rows &rows, uint16_t *tile)
 {
-    size_t at = item * a.rotary_item + ((size_t)token * a.head_dim + column) / 2;
-    float4 cosine = *reinterpret_cast<const float4 *>(a.cosine + at);
-    float4 sine = *reinterpret_cast<const float4 *>(a.sine + at);
-    const float c[4] = {cosine.x, cosine.y, cosine.z, cosine.w};
-    const float s[4] = {sine.x, sine.y, sine.z, sine.w};
-#pragma unroll
-    for (int p = 0; p < PIECE / 2; p++) {
-        float first = x[2 * p];
-        float second = x[2 * p + 1];
-        x[2 * p] = fmaf(first, c[p], -(second * s[p]));
-        x[2 * p + 1] = fmaf(second, c[p], first * s[p]);
-    }
-}
-
-GPU_FN void unpack(uint4 bits, float x[PIECE])
-{
-    const uint32_t word[4] = {bits.x, bits.y, bits.z, bits.w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        x[2 * i] = __uint_as_float(word[i] << 16);
-        x[2 * i + 1] = __uint_as_float(word[i] & 0xFFFF0000u);
-    }
-}
-
-GPU_FN uint4 pack(const float x[PIECE])
-{
-    return make_uint4(gpu_pack_bf16(x[0], x[1]), gpu_pack_bf16(x[2], x[3]),
-                      gpu_pack_bf16(x[4], x[5]), gpu_pack_bf16(x[6], x[7]));
-}
-
-GPU_FN void load_piece(enum gpu_type type, const void *from, size_t at, float x[PIECE])
-{
-    if (type == GPU_F32) {
-        const float4 *words =
-            reinterpret_cast<const float4 *>(static_cast<const float *>(from) + at);
-        float4 low = words[0];
-        float4 high = words[1];
-        const float all[PIECE] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-        for (int i = 0; i < PIECE; i++) {
-            x[i] = all[i];
-        }
-    } else {
-        unpack(*reinterpret_cast<const uint4 *>(static_cast<const uint16_t *>(from) + at), x);
-    }
-}
-
-/* The rows of a tile through registers into shared memory: turned, rounded; zeros where no token
- * is. `from` holds the head's first number of token 0 at `offset`. */
-template <int dim, enum gpu_type type>
-GPU_FN void fill_tile(const struct gpu_attention &a, uint32_t item, const struct tile_rows &rows,
-                      const void *from, size_t offset, size_t stride, bool turn, uint16_t *tile)
-{
+    const uint16_t *from =
+        static_cast<const uint16_t *>(a.q) + at.item * a.q_item + (size_t)at.head * dim;
     for (uint32_t i = threadIdx.x; i < TILE * (dim / PIECE); i += THREADS) {
         uint32_t row = i / (dim / PIECE);
         uint32_t column = i % (dim / PIECE) * PIECE;
         uint32_t token;
-        float x[PIECE] = {};
+        uint4 bits = {};
         if (tile_find(rows, row, &token)) {
-            load_piece(type, from, offset + token * stride + column, x);
-            if (turn) {
-                rotate(a, item, token, column, x);
-            }
+            bits = *reinterpret_cast<const uint4 *>(from + token * a.q_row + column);
         }
-        *reinterpret_cast<uint4 *>(tile + row * layout<dim, type>::pitch + column) = pack(x);
+        *reinterpret_cast<uint4 *>(tile + row * layout<dim>::pitch + column) = bits;
     }
 }
 
-/* Starts the copies of a tile's keys and values, rows `pitch_bytes` apart. */
-template <int dim, int element_bytes>
-GPU_FN void start_copy(const struct gpu_attention &a, const struct place &at,
-                       const struct key_tile &tile, uint8_t *keys, uint8_t *values,
-                       uint32_t pitch_bytes)
+/* Starts the copies of a tile's keys and values. */
+template <int dim>
+GPU_FN void start_copy(const struct place &at, const struct key_tile &tile, uint16_t *keys,
+                       uint16_t *values)
 {
-    const uint32_t pieces = dim * element_bytes / 16;
-    for (uint32_t i = threadIdx.x; i < TILE * pieces; i += THREADS) {
-        uint32_t row = i / pieces;
+    for (uint32_t i = threadIdx.x; i < TILE * (dim / PIECE); i += THREADS) {
+        uint32_t row = i / (dim / PIECE);
+        uint32_t column = i % (dim / PIECE) * PIECE;
         uint32_t token;
         bool inside = tile_find(tile.rows, row, &token);
-        size_t from = 0;
-        if (inside) {
-            from = (token * a.kv_row + (size_t)at.kv_head * dim) * element_bytes + i % pieces * 16;
-        }
-        uint32_t to = row * pitch_bytes + i % pieces * 16;
+        size_t from = inside ? token * tile.row + (size_t)at.kv_head * dim + column : 0;
+        uint32_t to = row * layout<dim>::pitch + column;
         gpu_copy_async(keys + to, tile.k + from, inside);
         gpu_copy_async(values + to, tile.v + from, inside);
-    }
-}
-
-/* Turns the keys that this very thread copied (start_copy), so no barrier is needed before. */
-template <int dim>
-GPU_FN void rotate_copied(const struct gpu_attention &a, const struct place &at,
-                          const struct tile_rows &rows, uint16_t *keys)
-{
-    for (uint32_t i = threadIdx.x; i < TILE * (dim / PIECE); i += THREADS) {
-        uint32_t row = i / (dim / PIECE);
-        uint32_t column = i % (dim / PIECE) * PIECE;
-        uint32_t token;
-        if (tile_find(rows, row, &token)) {
-            uint4 *piece =
-                reinterpret_cast<uint4 *>(keys + row * layout<dim, GPU_BF16>::pitch + column);
-            float x[PIECE];
-            unpack(*piece, x);
-            rotate(a, at.item, token, column, x);
-            *piece = pack(x);
-        }
-    }
-}
-
-/* Raw e4m3 rows to bf16 rows. */
-template <int dim> GPU_FN void widen_tile(const uint8_t *raw, uint16_t *tile)
-{
-#pragma unroll 2
-    for (uint32_t i = threadIdx.x; i < TILE * (dim / PIECE); i += THREADS) {
-        uint32_t row = i / (dim / PIECE);
-        uint32_t column = i % (dim / PIECE) * PIECE;
-        uint2 bytes = *reinterpret_cast<const uint2 *>(raw + row * dim + column);
-        float x[PIECE];
-        gpu_e4m3_unpack(bytes, x);
-        *reinterpret_cast<uint4 *>(tile + row * layout<dim, GPU_E4M3>::pitch + column) = pack(x);
-    }
-}
-
-GPU_FN void load_scales(const struct gpu_attention &a, const struct place &at,
-                        const struct key_tile &tile, float *k_scale, float *v_scale)
-{
-    if (threadIdx.x < TILE) {
-        uint32_t token;
-        bool inside = tile_find(tile.rows, threadIdx.x, &token);
-        size_t from = inside ? (size_t)token * a.kv_heads + at.kv_head : 0;
-        k_scale[threadIdx.x] = inside ? tile.k_scale[from] : 0.0f;
-        v_scale[threadIdx.x] = inside ? tile.v_scale[from] : 0.0f;
     }
 }
 
@@ -231,14 +120,15 @@ GPU_FN uint32_t query_row(int half)
 }
 
 /* Logits of 16 queries and 64 keys, times log2 e / sqrt(dim); -inf where the query does not see
- * the key. k_scale NULL: 1. */
+ * the key. */
 template <int dim, class walk>
 GPU_FN void compute_logits(const struct running<dim> &r, const walk &w,
-                           const struct tile_rows &rows, const uint16_t *keys, const float *k_scale,
+                           const struct tile_rows &rows, const uint16_t *keys,
                            float logits[TILE / 8][4])
 {
     const uint32_t lane = threadIdx.x % 32;
     const float scale = LOG2E * rsqrtf((float)dim);
+    const auto there = w.look(rows);
 #pragma unroll
     for (int n = 0; n < TILE / 8; n++) {
         float dot[4] = {};
@@ -252,8 +142,7 @@ GPU_FN void compute_logits(const struct running<dim> &r, const walk &w,
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             uint32_t key = n * 8 + lane % 4 * 2 + j % 2;
-            float factor = k_scale != NULL ? scale * k_scale[key] : scale;
-            logits[n][j] = w.sees(j / 2, rows, key) ? dot[j] * factor : -INFINITY;
+            logits[n][j] = w.sees(j / 2, rows, there, n, key) ? dot[j] * scale : -INFINITY;
         }
     }
 }
@@ -294,7 +183,7 @@ template <int dim> GPU_FN void update_softmax(struct running<dim> &r, float logi
 
 /* out += weights * values: the weights' registers are already laid out as an operand. */
 template <int dim>
-GPU_FN void add_values(struct running<dim> &r, const uint16_t *values, const float *v_scale,
+GPU_FN void add_values(struct running<dim> &r, const uint16_t *values,
                        const float weights[TILE / 8][4])
 {
     const uint32_t lane = threadIdx.x % 32;
@@ -304,13 +193,7 @@ GPU_FN void add_values(struct running<dim> &r, const uint16_t *values, const flo
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             int n = 2 * k + i / 2;
-            float first = weights[n][i % 2 * 2];
-            float second = weights[n][i % 2 * 2 + 1];
-            if (v_scale != NULL) {
-                first *= v_scale[n * 8 + lane % 4 * 2];
-                second *= v_scale[n * 8 + lane % 4 * 2 + 1];
-            }
-            operand[i] = gpu_pack_bf16(first, second);
+            operand[i] = gpu_pack_bf16(weights[n][i % 2 * 2], weights[n][i % 2 * 2 + 1]);
         }
 #pragma unroll
         for (int n = 0; n < dim / 8; n += 2) {
@@ -326,24 +209,22 @@ GPU_FN void add_values(struct running<dim> &r, const uint16_t *values, const flo
 /* One tile of keys, all in shared memory. */
 template <int dim, class walk>
 GPU_FN void use_tile(struct running<dim> &r, const walk &w, const struct tile_rows &rows,
-                     const uint16_t *keys, const uint16_t *values, const float *k_scale,
-                     const float *v_scale)
+                     const uint16_t *keys, const uint16_t *values)
 {
     float logits[TILE / 8][4];
-    compute_logits<dim>(r, w, rows, keys, k_scale, logits);
+    compute_logits<dim>(r, w, rows, keys, logits);
     update_softmax<dim>(r, logits);
-    add_values<dim>(r, values, v_scale, logits);
+    add_values<dim>(r, values, logits);
 }
 
 /* Queries of this block to registers, by way of `tile`, which is free again afterwards. */
-template <int dim, enum gpu_type type>
+template <int dim>
 GPU_FN void load_queries(const struct gpu_attention &a, const struct place &at,
                          const struct tile_rows &rows, uint16_t *tile, struct running<dim> &r)
 {
     const uint32_t lane = threadIdx.x % 32;
     const uint32_t warp = threadIdx.x / 32;
-    fill_tile<dim, type>(a, at.item, rows, a.q, at.item * a.q_item + (size_t)at.head * dim, a.q_row,
-                         a.cosine != NULL, tile);
+    fill_queries<dim>(a, at, rows, tile);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < dim / 16; k++) {
@@ -403,34 +284,15 @@ GPU_FN void store_out(const struct gpu_attention &a, const struct place &at,
     }
 }
 
-/* ---- the walk over the keys, by the way that they take to shared memory ---- */
+/* ---- the walk over the keys ---- */
 
 template <int dim, class walk>
-GPU_FN void walk_float(const struct gpu_attention &a, const struct place &at, walk &w,
-                       uint16_t *tiles, struct running<dim> &r)
+GPU_FN void walk_keys(const struct place &at, walk &w, uint16_t *tiles, struct running<dim> &r)
 {
-    using l = layout<dim, GPU_F32>;
-    const size_t offset = (size_t)at.kv_head * dim;
-    struct key_tile tile;
-    while (w.next(&tile)) {
-        fill_tile<dim, GPU_F32>(a, at.item, tile.rows, tile.k, offset, a.kv_row, a.rotate_k != 0,
-                                tiles);
-        fill_tile<dim, GPU_F32>(a, at.item, tile.rows, tile.v, offset, a.kv_row, false,
-                                tiles + l::tile);
-        __syncthreads();
-        use_tile<dim>(r, w, tile.rows, tiles, tiles + l::tile, NULL, NULL);
-        __syncthreads();
-    }
-}
-
-template <int dim, class walk>
-GPU_FN void walk_bf16(const struct gpu_attention &a, const struct place &at, walk &w,
-                      uint16_t *tiles, struct running<dim> &r)
-{
-    using l = layout<dim, GPU_BF16>;
+    using l = layout<dim>;
     auto start = [&](const struct key_tile &tile, uint32_t stage) {
-        uint8_t *keys = reinterpret_cast<uint8_t *>(tiles + stage * 2 * l::tile);
-        start_copy<dim, 2>(a, at, tile, keys, keys + 2 * l::tile, 2 * l::pitch);
+        uint16_t *keys = tiles + stage * 2 * l::tile;
+        start_copy<dim>(at, tile, keys, keys + l::tile);
     };
     struct key_tile tile = {}, coming = {};
     bool more = w.next(&tile);
@@ -446,67 +308,22 @@ GPU_FN void walk_bf16(const struct gpu_attention &a, const struct place &at, wal
         gpu_copy_commit();
         gpu_copy_wait<1>();
         uint16_t *keys = tiles + stage * 2 * l::tile;
-        if (a.rotate_k != 0) {
-            rotate_copied<dim>(a, at, tile.rows, keys);
-        }
         __syncthreads();
-        use_tile<dim>(r, w, tile.rows, keys, keys + l::tile, NULL, NULL);
+        use_tile<dim>(r, w, tile.rows, keys, keys + l::tile);
         __syncthreads(); /* before the stage is filled again */
         tile = coming;
     }
     gpu_copy_wait<0>();
 }
 
-template <int dim, class walk>
-GPU_FN void walk_e4m3(const struct gpu_attention &a, const struct place &at, walk &w,
-                      uint16_t *tiles, struct running<dim> &r)
-{
-    using l = layout<dim, GPU_E4M3>;
-    uint8_t *raw = reinterpret_cast<uint8_t *>(tiles) + l::tiles_bytes;
-    float *scales = reinterpret_cast<float *>(raw + 4 * l::raw_tile);
-    auto start = [&](const struct key_tile &tile, uint32_t stage) {
-        uint8_t *keys = raw + stage * 2 * l::raw_tile;
-        start_copy<dim, 1>(a, at, tile, keys, keys + l::raw_tile, dim);
-    };
-    struct key_tile tile = {}, coming = {};
-    bool more = w.next(&tile);
-    if (more) {
-        start(tile, 0);
-    }
-    gpu_copy_commit();
-    for (uint32_t stage = 0; more; stage ^= 1) {
-        more = w.next(&coming);
-        if (more) {
-            start(coming, stage ^ 1);
-        }
-        gpu_copy_commit();
-        gpu_copy_wait<1>();
-        __syncthreads(); /* all threads' copies are there; nobody uses the bf16 tiles any more */
-        const uint8_t *keys = raw + stage * 2 * l::raw_tile;
-        widen_tile<dim>(keys, tiles);
-        widen_tile<dim>(keys + l::raw_tile, tiles + l::tile);
-        load_scales(a, at, tile, scales, scales + TILE);
-        __syncthreads();
-        use_tile<dim>(r, w, tile.rows, tiles, tiles + l::tile, scales, scales + TILE);
-        tile = coming;
-    }
-    gpu_copy_wait<0>();
-}
-
 /* A block's whole work: queries of `rows`, the keys that the walk names, the outputs. */
-template <int dim, enum gpu_type type, class walk>
+template <int dim, class walk>
 GPU_FN void attend(const struct gpu_attention &a, const struct place &at,
                    const struct tile_rows &rows, walk &w, uint16_t *tiles)
 {
     struct running<dim> r;
-    load_queries<dim, type == GPU_F32 ? GPU_F32 : GPU_BF16>(a, at, rows, tiles, r);
-    if (type == GPU_F32) {
-        walk_float<dim>(a, at, w, tiles, r);
-    } else if (type == GPU_BF16) {
-        walk_bf16<dim>(a, at, w, tiles, r);
-    } else {
-        walk_e4m3<dim>(a, at, w, tiles, r);
-    }
+    load_queries<dim>(a, at, rows, tiles, r);
+    walk_keys<dim>(at, w, tiles, r);
     store_out<dim>(a, at, rows, r);
 }
 

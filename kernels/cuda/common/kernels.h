@@ -69,16 +69,13 @@ struct gpu_table {
 void gpu_table_launch(const struct gpu_table *table, void *stream);
 
 /* out[slot][i] = noise of element first + i, i < count, under the slot's key and tick; first a
- * multiple of 4. With `rows`, i counts as rows[i / width] * width + i % width: what is noise of a
- * token does not depend on where the token lies. */
+ * multiple of 4. */
 struct gpu_noise {
     uint32_t slots, stream, first, count;
     const uint64_t *keys;  /* [slots] */
     const uint32_t *ticks; /* [slots] */
     float *out;
-    size_t slot_stride;   /* floats */
-    const uint32_t *rows; /* [count / width], or NULL */
-    uint32_t width;       /* a multiple of 4 */
+    size_t slot_stride; /* floats */
 };
 void gpu_noise_launch(const struct gpu_noise *noise, void *stream);
 

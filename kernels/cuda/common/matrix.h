@@ -62,7 +62,7 @@ struct gpu_range {
 };
 
 /* Keys and values of past frames, in pages of one arena. A page has k and v at the same offsets,
- * element (token, kv head, c) at token * kv_row + kv_head * head_dim + c as in the present frame;
+ * element (token, kv head, c) at token * kv_row + kv_head * head_dim + c;
  * fp8 pages also their scales, float [tokens][kv_heads]. Offsets are bytes, multiples of 16. */
 struct gpu_pages {
     const uint8_t *arena;
@@ -76,40 +76,41 @@ struct gpu_grid {
     uint32_t first, rows, cols;
     uint32_t reach_rows, reach_cols; /* a token sees those at most so far away */
     uint32_t past;                   /* and in so many past frames, 0..GPU_PAGES_MAX */
-    uint32_t tiled; /* 0: in reading order; else in that of token_order.h: the same bits */
+};
+
+/* Keys and values of past frames as windows take them (gpu_gather): a row for each token of the
+ * present, kv_tokens of them for each of grid.past frames of each item, `row` elements apart. */
+struct gpu_past {
+    const void *k, *v; /* bf16 */
+    size_t row;
+    const int32_t *table; /* [items][stride], newest first; -1: no such frame */
+    const int16_t
+        *index; /* [items][stride][kv_tokens], -1: the token is not there; NULL: all are */
+    uint32_t stride;
 };
 
 /* Softmax attention, q . k / sqrt(head_dim), of `heads` query heads that share `kv_heads` heads of
  * keys and values (heads a multiple of kv_heads; head h uses h * kv_heads / heads). Head h of token
  * t of item i is at i * item + t * row + h * head_dim of q, k, v and out, in elements; rows are
- * multiples of 16 bytes (of out: 4). Types: q, k, v all GPU_F32 (ranges alone) or all GPU_BF16,
- * or q GPU_BF16 with GPU_E4M3 keys and values. Operands of products are rounded to bf16, softmax
- * weights too; sums are float. The bits of a token's output depend on what it attends to alone; but
- * a window's keys come in squares of 8 x 8, and a NaN or infinite value reaches all that see its
- * square. */
+ * multiples of 16 bytes (of out: 4). All are bf16; queries and keys were turned before
+ * (gpu_rotate). Softmax weights are rounded to bf16; sums are float. The bits of a token's output
+ * depend on what it attends to alone; but a window's keys come in squares of 8 x 8, and a NaN or
+ * infinite value reaches all that see its square. */
 struct gpu_attention {
-    enum gpu_type q_type, kv_type;
     uint32_t items, heads, kv_heads, head_dim; /* head_dim 32, 64 or 128 */
     /* Either ranges, within which tokens attend, or a window: grid.rows != 0. */
     uint32_t range_count;
     struct gpu_range range[GPU_RANGES_MAX];
     struct gpu_grid grid;
-    struct gpu_pages pages; /* where grid.past != 0 */
+    struct gpu_past past; /* where grid.past != 0 */
     const void *q, *k, *v;
     size_t q_row, q_item, kv_row, kv_item;
-    const float *k_scale, *v_scale; /* GPU_E4M3: [items][kv_tokens][kv_heads] */
     uint32_t kv_tokens;
-    /* Rotary turn of pairs (2 p, 2 p + 1) on load, [token][head_dim / 2] per item, or NULL; a
-     * stride of 0 is one table for all items. rotate_k 0: keys were turned before; it must be 0
-     * for GPU_E4M3 and for a window with past frames. */
-    const float *cosine, *sine;
-    size_t rotary_item;
-    uint32_t rotate_k;
     void *out; /* bf16 */
     size_t out_row, out_item;
     const uint32_t *active; /* [items] or NULL, as in gpu_gemm */
-    /* Not 0: on a warpgroup's tensor cores where it suits: ranges, all bf16, head_dim 128, rotate_k
-     * 0; for devices that gpu_wgmma_choose named. Other bits, the same tolerance. */
+    /* Not 0: on a warpgroup's tensor cores where it suits: ranges, head_dim 128; for devices that
+     * gpu_wgmma_choose named. Other bits, the same tolerance. */
     uint32_t wgmma;
 };
 
@@ -214,14 +215,31 @@ struct gpu_expand {
 };
 void gpu_expand_launch(const struct gpu_expand *e, void *stream);
 
-/* Rotary turn in place of `heads` heads side by side, as gpu_attention does on load. */
+/* Rotary turn of the first `heads` heads of each row: of pairs (2 p, 2 p + 1), in float, before
+ * they are rounded. The numbers behind them are rounded alone. */
 struct gpu_rotate {
     uint32_t rows, heads, head_dim; /* head_dim a multiple of 8 */
-    void *x;                        /* bf16, rows `row` elements apart */
+    uint32_t width;                 /* of a row, at least heads * head_dim, a multiple of 8 */
+    enum gpu_type type;             /* of x: GPU_F32 or GPU_BF16 */
+    const void *x;                  /* rows `row` elements apart, of out too */
     size_t row;
+    void *out;                  /* bf16; may be x where that is bf16 */
     const float *cosine, *sine; /* [rows][head_dim / 2] */
 };
 void gpu_rotate_launch(const struct gpu_rotate *r, void *stream);
+
+/* Rows of past frames for windows (struct gpu_past): of each token of the present the row of the
+ * page that the index names, its keys turned by the token's angles; zeros where there is none. */
+struct gpu_gather {
+    uint32_t items, tokens, heads, head_dim; /* head_dim a multiple of 8 */
+    uint32_t page_count;                     /* frames, the newest first */
+    struct gpu_pages pages;                  /* bf16, rows of heads * head_dim */
+    const int16_t *index;                    /* [items][pages.table_stride][tokens] */
+    const float *cosine, *sine;              /* [items][tokens][head_dim / 2] */
+    void *out;              /* bf16 [items][page_count][tokens][2 heads * head_dim]: keys, values */
+    const uint32_t *active; /* [items] or NULL, as in gpu_gemm */
+};
+void gpu_gather_launch(const struct gpu_gather *g, void *stream);
 
 /* Keys, then values, of a row of kv (`heads` heads each) to a page of struct gpu_pages, kv_row of
  * which is heads * head_dim; in e4m3 with a scale per token and head. */

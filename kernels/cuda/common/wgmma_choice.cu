@@ -166,7 +166,6 @@ extern "C" int gpu_e4m3_there(uint32_t *there)
 static bool run_attention(struct trial *t, cudaStream_t stream, struct device_text *why)
 {
     struct gpu_attention a = {};
-    a.q_type = a.kv_type = GPU_BF16;
     a.items = 1;
     a.heads = HEADS;
     a.kv_heads = 1;

@@ -203,7 +203,7 @@ static int check_model(const struct device_model *model, const struct device_opt
 {
     if (model->width == 0 || model->width % 32 != 0 || model->layers == 0 ||
         model->layers > DEVICE_LAYERS_MAX || model->steps == 0 || model->steps > DEVICE_STEPS_MAX ||
-        model->window == 0 || model->window > DEVICE_PAGES_MAX ||
+        model->window == 0 || model->window > DEVICE_PAGES_MAX || model->past > model->window ||
         model->part[0].channels % 32 != 0 || model->part[1].channels % 32 != 0 || !suits(model)) {
         return module_refuse(why, "the model's dimensions are not those of engine/model.md");
     }
@@ -221,8 +221,9 @@ static int check_model(const struct device_model *model, const struct device_opt
                  model->heads * model->head_dim > DEVICE_E4M3_TERMS_MAX)) {
         return module_refuse(why, "expected products of e4m3 of at most 12288 terms");
     }
-    if (options->reference && (e4m3 || model->tokens > 256 || model->kv_heads != model->heads ||
-                               model->head_dim != DEVICE_HEAD_MIN)) {
+    if (options->reference &&
+        (e4m3 || model->reach != 0 || model->tokens > 256 || model->kv_heads != model->heads ||
+         model->head_dim != DEVICE_HEAD_MIN)) {
         return module_refuse(why, "no reference kernels for such tokens, heads or products");
     }
     if (e4m3) {

@@ -37,6 +37,7 @@ struct module_part {
 
 struct module_block {
     uint32_t joint;
+    bool window; /* then no tq, to, norm, bias and sink */
     struct module_matmul qkv, o, tq, to, fc1, fc2;
     const float *norm_weight, *norm_bias;
     const float *tbias;
@@ -55,6 +56,7 @@ enum { MODULE_MEMORIES_MAX = 3 };
 struct module_weights {
     uint32_t width, layers, window, steps;
     uint32_t tokens, heads, kv_heads, head_dim;
+    uint32_t reach, past;           /* of windows */
     uint32_t query, kv;             /* numbers of all heads of a token */
     double rotary_ratio;            /* of a pair's frequency to the one before */
     float weight[DEVICE_STEPS_MAX]; /* of the sampler's steps */
@@ -112,6 +114,8 @@ struct module_buffers {
     float *tokens;    /* [tokens][d] */
     uint16_t *normed; /* [tokens][d] */
     float *qkv;       /* [tokens][query + 2 kv] */
+    uint16_t *turned; /* the same, as attention takes them */
+    uint16_t *past;   /* [past][tokens][2 kv]: of a layer's windows */
     uint16_t *mixed;  /* [tokens][query] */
     float *query;     /* [tokens][max(d, query)] */
     uint16_t *wide;   /* [tokens][4 d] */

@@ -93,6 +93,8 @@ size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count,
     out->tokens = carve_floats(&c, tokens * d);
     out->normed = carve_act(&c, tokens * d);
     out->qkv = carve_floats(&c, tokens * (w->query + 2 * w->kv));
+    out->turned = carve_act(&c, tokens * (w->query + 2 * w->kv));
+    out->past = carve_act(&c, w->past * tokens * 2 * w->kv);
     out->mixed = carve_act(&c, tokens * w->query);
     out->query = carve_floats(&c, tokens * (w->query > d ? w->query : d));
     out->wide = carve_act(&c, tokens * 4 * d);

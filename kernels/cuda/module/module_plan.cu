@@ -312,13 +312,27 @@ static void plan_embed(struct plan *p)
     }
 }
 
+/* Keys and values of a layer in the pages of the slots. */
+static struct gpu_pages pages_of(const struct plan *p, uint32_t layer)
+{
+    const struct module_weights *w = p->w;
+    const size_t matrix_bytes = (size_t)w->tokens * w->kv * sizeof(uint16_t);
+    struct gpu_pages pages = {};
+    pages.arena = p->slots.arena;
+    pages.page_bytes = p->slots.page_bytes;
+    pages.k_offset = DEVICE_FRAME_BYTES + 2 * layer * matrix_bytes;
+    pages.v_offset = pages.k_offset + matrix_bytes;
+    pages.table = p->slots.table;
+    pages.table_stride = w->window;
+    return pages;
+}
+
 static void plan_temporal(struct plan *p, uint32_t layer)
 {
     const struct module_weights *w = p->w;
     const struct module_block *block = &w->blocks[layer];
     norm(p, p->b->tokens, 0.0f, block->norm_weight, block->norm_bias, 0);
     matmul_floats(p, &block->tq, w->tokens, p->b->normed, p->b->query);
-    size_t matrix_bytes = (size_t)w->tokens * w->kv * sizeof(uint16_t);
     struct gpu_temporal t = {};
     t.q_type = GPU_F32;
     t.kv_type = GPU_BF16;
@@ -331,12 +345,7 @@ static void plan_temporal(struct plan *p, uint32_t layer)
     t.q = p->b->query;
     t.q_row = w->query;
     t.q_item = (size_t)w->tokens * w->query;
-    t.pages.arena = p->slots.arena;
-    t.pages.page_bytes = p->slots.page_bytes;
-    t.pages.k_offset = DEVICE_FRAME_BYTES + 2 * layer * matrix_bytes;
-    t.pages.v_offset = t.pages.k_offset + matrix_bytes;
-    t.pages.table = p->slots.table;
-    t.pages.table_stride = w->window;
+    t.pages = pages_of(p, layer);
     t.kv_row = w->kv;
     t.index = p->b->index;
     t.bias = block->tbias;
@@ -352,40 +361,105 @@ static void plan_temporal(struct plan *p, uint32_t layer)
     matmul_add(p, &block->to, p->b->mixed, NULL);
 }
 
-/* Within a frame: over all tokens, or over the BEV's and each camera's. */
-static void plan_attention(struct plan *p, bool joint)
+/* Queries and keys turned, and all rounded: once, not once per tile of queries. */
+static void plan_rotate(struct plan *p)
 {
     const struct module_weights *w = p->w;
-    const struct shape_part *bev = &w->part[0].shape;
-    const struct shape_part *camera = &w->part[1].shape;
+    struct gpu_rotate r = {};
+    r.rows = p->slots.count * w->tokens;
+    r.heads = w->heads + w->kv_heads;
+    r.head_dim = w->head_dim;
+    r.width = w->query + 2 * w->kv;
+    r.type = GPU_F32;
+    r.x = p->b->qkv;
+    r.row = r.width;
+    r.out = p->b->turned;
+    r.cosine = p->b->cosine;
+    r.sine = p->b->sine;
+    gpu_rotate_launch(&r, p->stream);
+    p->launches++;
+}
+
+static void run_attention(struct plan *p, const struct gpu_attention *a)
+{
+    p->k->attention(a, p->stream);
+    p->launches++;
+}
+
+/* Of all queries, keys and values of the frame. */
+static struct gpu_attention attention_of(const struct plan *p)
+{
+    const struct module_weights *w = p->w;
     size_t row = w->query + 2 * (size_t)w->kv;
     struct gpu_attention a = {};
-    a.q_type = a.kv_type = GPU_F32;
     a.items = p->slots.count;
     a.heads = w->heads;
     a.kv_heads = w->kv_heads;
     a.head_dim = w->head_dim;
-    a.range_count = joint ? 1 : 1 + camera->images;
-    a.range[0] = {0, joint ? w->tokens : bev->tokens};
-    for (uint32_t i = 1; i < a.range_count; i++) {
-        a.range[i] = {camera->first_token + (i - 1) * camera->image_tokens, camera->image_tokens};
-    }
-    a.q = p->b->qkv;
-    a.k = p->b->qkv + w->query;
-    a.v = p->b->qkv + w->query + w->kv;
+    a.q = p->b->turned;
+    a.k = p->b->turned + w->query;
+    a.v = p->b->turned + w->query + w->kv;
     a.q_row = a.kv_row = row;
     a.q_item = a.kv_item = w->tokens * row;
     a.kv_tokens = w->tokens;
-    a.cosine = p->b->cosine;
-    a.sine = p->b->sine;
-    a.rotary_item = (size_t)w->tokens * (w->head_dim / 2);
-    a.rotate_k = 1;
+    a.wgmma = p->session->options.wgmma;
     a.out = p->b->mixed;
     a.out_row = w->query;
     a.out_item = (size_t)w->tokens * w->query;
     a.active = p->slots.active;
-    p->k->attention(&a, p->stream);
-    p->launches++;
+    return a;
+}
+
+/* Within a frame: over all tokens, or over the BEV's and each camera's. */
+static void plan_ranges(struct plan *p, bool joint)
+{
+    const struct shape_part *bev = &p->w->part[0].shape;
+    const struct shape_part *camera = &p->w->part[1].shape;
+    struct gpu_attention a = attention_of(p);
+    a.range_count = joint ? 1 : 1 + camera->images;
+    a.range[0] = {0, joint ? p->w->tokens : bev->tokens};
+    for (uint32_t i = 1; i < a.range_count; i++) {
+        a.range[i] = {camera->first_token + (i - 1) * camera->image_tokens, camera->image_tokens};
+    }
+    run_attention(p, &a);
+}
+
+/* Within windows of the BEV and of each camera, of this frame and of past ones. */
+static void plan_windows(struct plan *p, uint32_t layer)
+{
+    const struct module_weights *w = p->w;
+    struct gpu_gather g = {};
+    g.items = p->slots.count;
+    g.tokens = w->tokens;
+    g.heads = w->kv_heads;
+    g.head_dim = w->head_dim;
+    g.page_count = w->past;
+    g.pages = pages_of(p, layer);
+    g.index = p->b->index;
+    g.cosine = p->b->cosine;
+    g.sine = p->b->sine;
+    g.out = p->b->past;
+    g.active = p->slots.active;
+    gpu_gather_launch(&g, p->stream);
+    p->launches += w->past != 0 ? 1 : 0;
+    struct gpu_attention a = attention_of(p);
+    a.past.k = p->b->past;
+    a.past.v = p->b->past + w->kv;
+    a.past.row = 2 * (size_t)w->kv;
+    a.past.table = p->slots.table;
+    a.past.index = p->b->index;
+    a.past.stride = w->window;
+    for (int i = 0; i < SHAPE_PARTS; i++) {
+        const struct shape_part *shape = &w->part[i].shape;
+        for (uint32_t image = 0; image < shape->images; image++) {
+            a.grid.first = shape->first_token + image * shape->image_tokens;
+            a.grid.rows = shape->rows / shape->patch;
+            a.grid.cols = shape->token_cols;
+            a.grid.reach_rows = a.grid.reach_cols = w->reach;
+            a.grid.past = w->past;
+            run_attention(p, &a);
+        }
+    }
 }
 
 static void plan_layer(struct plan *p, uint32_t layer)
@@ -398,9 +472,16 @@ static void plan_layer(struct plan *p, uint32_t layer)
     const float *table = b->table + layer * 6 * d;
     norm(p, b->tokens, 1.0f, table, table + d, stride);
     matmul_floats(p, &block->qkv, w->tokens, b->normed, b->qkv);
-    plan_attention(p, block->joint != 0);
+    plan_rotate(p);
+    if (block->window) {
+        plan_windows(p, layer);
+    } else {
+        plan_ranges(p, block->joint != 0);
+    }
     matmul_add(p, &block->o, b->mixed, table + 2 * d);
-    plan_temporal(p, layer);
+    if (!block->window) {
+        plan_temporal(p, layer);
+    }
     norm(p, b->tokens, 1.0f, table + 3 * d, table + 4 * d, stride);
     matmul_act(p, &block->fc1, w->tokens, b->normed, NN_SILU_ACT, b->wide);
     matmul_add(p, &block->fc2, b->wide, table + 5 * d);

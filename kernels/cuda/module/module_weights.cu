@@ -93,12 +93,16 @@ static void put_block(struct packer *p, const struct device_model *model,
 {
     uint32_t d = model->width;
     to->joint = from->joint;
+    to->window = from->joint != 0 && model->reach != 0;
     to->qkv = put(p, &from->qkv);
     to->o = put(p, &from->o);
-    to->tq = put(p, &from->tq);
-    to->to = put(p, &from->to);
     to->fc1 = put(p, &from->fc1);
     to->fc2 = put(p, &from->fc2);
+    if (to->window) {
+        return;
+    }
+    to->tq = put(p, &from->tq);
+    to->to = put(p, &from->to);
     to->norm_weight = put_floats(p, from->norm_weight, d);
     to->norm_bias = put_floats(p, from->norm_bias, d);
     const size_t kv = (size_t)model->kv_heads * model->head_dim;
@@ -192,6 +196,8 @@ int module_weights_load(const struct device_model *model, struct module_weights 
     out->heads = model->heads;
     out->kv_heads = model->kv_heads;
     out->head_dim = model->head_dim;
+    out->reach = model->reach;
+    out->past = model->past;
     out->query = model->heads * model->head_dim;
     out->kv = model->kv_heads * model->head_dim;
     out->rotary_ratio = rotary_ratio(model->head_dim);

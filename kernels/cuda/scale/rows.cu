@@ -310,41 +310,115 @@ extern "C" void gpu_expand_launch(const struct gpu_expand *e, void *stream)
     }
 }
 
-/* ---- keys turned in place ---- */
+/* ---- heads turned ---- */
 
-/* A thread takes eight numbers, four pairs, of one head. */
+/* Eight numbers, four pairs, of a head, with their angles. */
+GPU_FN void turn8(const float *cosines, const float *sines, float x[2 * VECTOR])
+{
+    float cosine[VECTOR];
+    float sine[VECTOR];
+    load4(cosines, cosine);
+    load4(sines, sine);
+#pragma unroll
+    for (int p = 0; p < VECTOR; p++) {
+        const float first = x[2 * p];
+        const float second = x[2 * p + 1];
+        x[2 * p] = fmaf(first, cosine[p], -(second * sine[p]));
+        x[2 * p + 1] = fmaf(second, cosine[p], first * sine[p]);
+    }
+}
+
+GPU_FN void load8_bf16(const uint16_t *from, float x[2 * VECTOR])
+{
+    const uint4 bits = *reinterpret_cast<const uint4 *>(from);
+    const uint32_t word[VECTOR] = {bits.x, bits.y, bits.z, bits.w};
+#pragma unroll
+    for (int p = 0; p < VECTOR; p++) {
+        x[2 * p] = __uint_as_float(word[p] << 16);
+        x[2 * p + 1] = __uint_as_float(word[p] & 0xFFFF0000u);
+    }
+}
+
+GPU_FN void store8_bf16(uint16_t *to, const float x[2 * VECTOR])
+{
+    *reinterpret_cast<uint4 *>(to) =
+        make_uint4(gpu_pack_bf16(x[0], x[1]), gpu_pack_bf16(x[2], x[3]), gpu_pack_bf16(x[4], x[5]),
+                   gpu_pack_bf16(x[6], x[7]));
+}
+
 static __global__ void __launch_bounds__(THREADS) rotate_kernel(const struct gpu_rotate r)
 {
-    const uint32_t pieces = r.heads * r.head_dim / 8;
+    const uint32_t pieces = r.width / 8;
     const uint64_t number = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
     if (number >= (uint64_t)r.rows * pieces) {
         return;
     }
     const uint32_t row = (uint32_t)(number / pieces);
     const uint32_t column = (uint32_t)(number % pieces) * 8;
-    uint4 *at = reinterpret_cast<uint4 *>(static_cast<uint16_t *>(r.x) + row * r.row + column);
-    const size_t angle = ((size_t)row * r.head_dim + column % r.head_dim) / 2;
-    float cosine[4];
-    float sine[4];
-    load4(r.cosine + angle, cosine);
-    load4(r.sine + angle, sine);
-    const uint4 bits = *at;
-    uint32_t word[4] = {bits.x, bits.y, bits.z, bits.w};
-#pragma unroll
-    for (int p = 0; p < 4; p++) {
-        float first = __uint_as_float(word[p] << 16);
-        float second = __uint_as_float(word[p] & 0xFFFF0000u);
-        word[p] = gpu_pack_bf16(fmaf(first, cosine[p], -(second * sine[p])),
-                                fmaf(second, cosine[p], first * sine[p]));
+    const size_t at = row * r.row + column;
+    float x[2 * VECTOR];
+    if (r.type == GPU_F32) {
+        load4(static_cast<const float *>(r.x) + at, x);
+        load4(static_cast<const float *>(r.x) + at + VECTOR, x + VECTOR);
+    } else {
+        load8_bf16(static_cast<const uint16_t *>(r.x) + at, x);
     }
-    *at = make_uint4(word[0], word[1], word[2], word[3]);
+    if (column < r.heads * r.head_dim) {
+        const size_t angle = ((size_t)row * r.head_dim + column % r.head_dim) / 2;
+        turn8(r.cosine + angle, r.sine + angle, x);
+    }
+    store8_bf16(static_cast<uint16_t *>(r.out) + at, x);
 }
 
 extern "C" void gpu_rotate_launch(const struct gpu_rotate *r, void *stream)
 {
-    const uint64_t pieces = (uint64_t)r->rows * r->heads * r->head_dim / 8;
+    const uint64_t pieces = (uint64_t)r->rows * r->width / 8;
     if (pieces != 0) {
         LAUNCH(rotate_kernel, (unsigned)((pieces + THREADS - 1) / THREADS), THREADS, 0, stream, *r);
+    }
+}
+
+/* ---- past frames for windows ---- */
+
+/* Grid: x over eight numbers of the rows of all tokens, y over frames, z over items. */
+static __global__ void __launch_bounds__(THREADS) gather_kernel(const struct gpu_gather g)
+{
+    const uint32_t width = g.heads * g.head_dim;
+    const uint32_t pieces = 2 * width / 8;
+    const uint32_t number = blockIdx.x * THREADS + threadIdx.x;
+    if (number >= g.tokens * pieces || (g.active != NULL && g.active[blockIdx.z] == 0)) {
+        return;
+    }
+    const uint32_t token = number / pieces;
+    const uint32_t column = number % pieces * 8;
+    const size_t known = (size_t)blockIdx.z * g.pages.table_stride + blockIdx.y;
+    const int page = g.pages.table[known];
+    const int row = page >= 0 ? g.index[known * g.tokens + token] : -1;
+    float x[2 * VECTOR] = {};
+    if (row >= 0) {
+        const bool value = column >= width;
+        const uint8_t *base = g.pages.arena + (size_t)page * g.pages.page_bytes +
+                              (value ? g.pages.v_offset : g.pages.k_offset);
+        load8_bf16(reinterpret_cast<const uint16_t *>(base) + (size_t)row * width +
+                       (value ? column - width : column),
+                   x);
+        if (!value) {
+            const size_t angle =
+                (((size_t)blockIdx.z * g.tokens + token) * g.head_dim + column % g.head_dim) / 2;
+            turn8(g.cosine + angle, g.sine + angle, x);
+        }
+    }
+    const size_t frame = (size_t)blockIdx.z * g.page_count + blockIdx.y;
+    store8_bf16(static_cast<uint16_t *>(g.out) + (frame * g.tokens + token) * 2 * width + column,
+                x);
+}
+
+extern "C" void gpu_gather_launch(const struct gpu_gather *g, void *stream)
+{
+    const uint32_t pieces = g->tokens * 2 * g->heads * g->head_dim / 8;
+    if (pieces != 0 && g->page_count != 0 && g->items != 0) {
+        LAUNCH(gather_kernel, dim3((pieces + THREADS - 1) / THREADS, g->page_count, g->items),
+               THREADS, 0, stream, *g);
     }
 }
 

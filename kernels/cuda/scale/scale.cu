@@ -25,27 +25,17 @@ static int lost(struct device_text *why, const char *what, cudaError_t error)
 
 enum { THREADS = 256 };
 
-/* Which numbers of an array these are: rows of `width`, NULL: all from the first on. */
-struct fill_rows {
-    const uint32_t *rows;
-    uint32_t width;
-};
-
-/* out[i] = centre + spread u, u uniform in [-1, 1) and a function of seed and i, or of what that is
- * by `which`. */
+/* out[i] = centre + spread u, u uniform in [-1, 1) and a function of seed and first + i. */
 static __global__ void __launch_bounds__(THREADS)
-    fill_kernel(enum gpu_type type, void *out, uint64_t count, const struct fill_rows which,
-                uint64_t seed, float centre, float spread)
+    fill_kernel(enum gpu_type type, void *out, uint64_t count, uint64_t first, uint64_t seed,
+                float centre, float spread)
 {
     uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) {
         return;
     }
-    uint64_t number = i;
-    if (which.rows != NULL) {
-        number = (uint64_t)which.rows[i / which.width] * which.width + i % which.width;
-    }
-    uint64_t z = seed + (number + 1) * 0x9E3779B97F4A7C15u; /* splitmix64 (Steele et al., 2014) */
+    uint64_t z =
+        seed + (first + i + 1) * 0x9E3779B97F4A7C15u; /* splitmix64 (Steele et al., 2014) */
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     float u = (float)(int32_t)((z ^ z >> 31) >> 32) * 0x1p-31f;
@@ -64,11 +54,11 @@ struct filler {
     uint64_t number; /* of the array: each has its own stream */
 
     void fill(enum gpu_type type, void *out, uint64_t count, float centre, float spread,
-              const struct fill_rows &which = {NULL, 0})
+              uint64_t first = 0)
     {
         uint64_t stream_seed = seed * 0xD1342543DE82EF95u + ++number * 0xDA942042E4DD58B5u;
         LAUNCH(fill_kernel, (unsigned)((count + THREADS - 1) / THREADS), THREADS, 0, NULL, type,
-               out, count, which, stream_seed, centre, spread);
+               out, count, first, stream_seed, centre, spread);
     }
 
     /* Outputs of about the size of the inputs. */
@@ -101,44 +91,21 @@ static void fill_weights(struct scale *s)
         f.matmul(*p);
     }
     f.fill(GPU_F32, w.table, (uint64_t)c.layers * 6 * d, 0.0f, 0.5f);
-    f.fill(GPU_F32, w.pos, (uint64_t)s->tokens * d, 0.0f, 1.0f,
-           {w.reading + (size_t)s->rank * s->tokens, d});
+    f.fill(GPU_F32, w.pos, (uint64_t)s->tokens * d, 0.0f, 1.0f, (uint64_t)s->rank * s->tokens * d);
     f.fill(GPU_BF16, w.features, (uint64_t)c.steps * c.features, 0.0f, 1.0f);
     for (uint32_t layer = 0; layer < c.layers; layer++) {
         const struct trunk_block &b = w.block[layer];
         const struct trunk_matmul *matmuls[] = {&b.qkv, &b.o, &b.tq, &b.to, &b.fc1, &b.fc2, &b.kv};
         for (const struct trunk_matmul *p : matmuls) {
-            if (p->w != NULL) {
-                f.matmul(*p);
-            }
+            f.matmul(*p);
         }
-        if (!trunk_layer_window(&c, layer)) {
-            f.fill(GPU_F32, b.norm_weight, d, 1.0f, 0.2f);
-            f.fill(GPU_F32, b.norm_bias, d, 0.0f, 0.2f);
-            f.fill(GPU_F32, b.bias, (uint64_t)c.heads * c.window, 0.0f, 1.0f);
-        }
+        f.fill(GPU_F32, b.norm_weight, d, 1.0f, 0.2f);
+        f.fill(GPU_F32, b.norm_bias, d, 0.0f, 0.2f);
+        f.fill(GPU_F32, b.bias, (uint64_t)c.heads * c.window, 0.0f, 1.0f);
     }
 }
 
-/* Which token lies where. On the default stream, where the weights follow it. */
-static int fill_reading(struct scale *s, struct device_text *why)
-{
-    auto *reading = static_cast<uint32_t *>(malloc(s->all_tokens * sizeof(uint32_t)));
-    if (reading == NULL) {
-        snprintf(why->text, sizeof why->text, "no memory for the order of %u tokens",
-                 s->all_tokens);
-        return DEVICE_FAULT_MEMORY;
-    }
-    for (uint32_t i = 0; i < s->all_tokens; i++) {
-        reading[i] = trunk_reading(&s->config, i);
-    }
-    cudaError_t error = cudaMemcpy(s->weights.reading, reading, s->all_tokens * sizeof(uint32_t),
-                                   cudaMemcpyHostToDevice);
-    free(reading);
-    return error == cudaSuccess ? DEVICE_OK : lost(why, "order of the tokens", error);
-}
-
-/* Angles of a token: its number in reading order times frequencies from 1 down to 1/10000. */
+/* Angles of a token: its number times frequencies from 1 down to 1/10000. */
 static int fill_rotary(struct scale *s, struct device_text *why)
 {
     const uint32_t pairs = s->config.head_dim / 2;
@@ -150,8 +117,7 @@ static int fill_rotary(struct scale *s, struct device_text *why)
         return DEVICE_FAULT_MEMORY;
     }
     for (size_t i = 0; i < count; i++) {
-        double number = trunk_reading(&s->config, (uint32_t)(i / pairs));
-        double angle = number * pow(1e-4, (double)(i % pairs) / pairs);
+        double angle = (double)(i / pairs) * pow(1e-4, (double)(i % pairs) / pairs);
         angles[i] = (float)cos(angle);
         angles[count + i] = (float)sin(angle);
     }
@@ -233,11 +199,8 @@ static int allocate(struct scale *s, struct device_text *why)
 static int initialise(struct scale *s, struct device_text *why)
 {
     cudaError_t error = cudaMemset(s->workspace, 0, s->workspace_bytes);
-    int fault = fill_reading(s, why);
-    if (fault == DEVICE_OK) {
-        fill_weights(s);
-        fault = fill_rotary(s, why);
-    }
+    fill_weights(s);
+    int fault = fill_rotary(s, why);
     if (fault != DEVICE_OK) {
         return fault;
     }
@@ -358,6 +321,7 @@ extern "C" int scale_op_run(struct scale *s, uint32_t index, void *stream, struc
         break;
     case TRUNK_CONV: /* of models with a patch alone */
     case TRUNK_PATCHES:
+    case TRUNK_GATHER:
     case TRUNK_KIND_COUNT:
         break;
     }
