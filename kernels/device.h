@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 10, /* raised with every change of this file */
+    DEVICE_ABI = 11, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 64,
@@ -107,7 +107,8 @@ struct device_model {
     uint32_t reach, past;  /* of the windows of joint layers, which have no tq, to, norm, bias and
                             * sink; reach 0: none */
     const float *features; /* [steps][DEVICE_FEATURES] */
-    const float *weight;   /* [steps]: of x0 - x in the sampler's step, the last 1 */
+    /* [steps][steps]: of x0 - x in step k of a tick that takes t + 1 steps, row t, k <= t. */
+    const float *weight;
     double camera_yaw_rad[3];
     struct device_matmul time1, time2, ada, final;
     const float *pos; /* [tokens][width] */
@@ -140,6 +141,8 @@ struct device_slot {
                           * page[] or as its own */
     uint32_t deliver;    /* 1: the frame comes to the host with the counts */
     uint32_t given;      /* enum device_given */
+    uint32_t skipped; /* steps of the sampler that are left out, evenly (engine/learned/forward.h);
+                       * all of them in `agents` alone: the layout is the frame */
     float cond[DEVICE_COND];
     uint32_t gate_count; /* of the agents to be compared with the layout (kernels/agent_sums.h) */
     struct agent_gate gates[AGENT_GATES_MAX];
@@ -182,6 +185,7 @@ struct device_view {
 /* Cost of running so far. */
 struct device_stats {
     uint64_t ticks, captures, replays, launches; /* launches: kernels launched by the host */
+    uint64_t steps;                              /* of the sampler, all slots together */
     uint64_t host_ns;                            /* of tick_start, all ticks together */
     uint64_t up_bytes, down_bytes;               /* over the bus */
     uint64_t weight_bytes, workspace_bytes, arena_bytes, pinned_bytes;

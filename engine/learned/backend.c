@@ -254,11 +254,6 @@ struct device_stats backend_stats(const struct backend *backend)
     return stats;
 }
 
-bool backend_skips(const struct backend *backend)
-{
-    return !on_device(backend);
-}
-
 struct backend_steps backend_steps(const struct backend *backend)
 {
     return backend->steps;
@@ -350,6 +345,7 @@ static void fill_record(const struct backend_slot *slot, struct device_slot *rec
         .write_page = slot->write_frame,
         .deliver = slot->deliver,
         .given = slot->given,
+        .skipped = input->skipped,
     };
     for (uint32_t i = 0; i < input->page_count; i++) {
         record->page[i] = slot->page_frames[i];

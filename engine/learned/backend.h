@@ -48,9 +48,6 @@ void backend_destroy(struct backend *backend); /* accepts NULL; after the pool *
 uint32_t backend_batch(const struct backend *backend);
 /* Counts of its device since backend_start; zeros on the CPU. */
 struct device_stats backend_stats(const struct backend *backend);
-/* Whether a slot's tick may leave out steps of the sampler: on the CPU, where a slot is a batch. A
- * device's graph takes all of them in all slots. */
-bool backend_skips(const struct backend *backend);
 /* Time that passed in the CPU's steps of the sampler so far, and their number. */
 struct backend_steps {
     int64_t elapsed_ns;

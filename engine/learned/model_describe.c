@@ -78,8 +78,11 @@ enum status model_describe(const struct model *model, struct model_device *out, 
                          "numbers, in e4m3 a width of at most %d",
                          config->name, DEVICE_E4M3_TERMS_MAX / 4);
     }
-    for (uint32_t step = 0; step < config->steps; step++) {
-        out->weight[step] = model_step_weight(config, config->steps, step);
+    for (uint32_t taken = 1; taken <= config->steps; taken++) {
+        for (uint32_t step = 0; step < taken; step++) {
+            out->weight[(taken - 1) * config->steps + step] =
+                model_step_weight(config, taken, step);
+        }
     }
     struct device_model *to = &out->description;
     *to = (struct device_model){

@@ -121,7 +121,7 @@ float model_step_weight(const struct model_config *config, uint32_t steps, uint3
 /* The model as a device takes it; refers to the model's own memory and to `weight`. */
 struct model_device {
     struct device_model description;
-    float weight[MODEL_STEPS_MAX];
+    float weight[MODEL_STEPS_MAX * MODEL_STEPS_MAX];
 };
 /* STATUS_DEVICE when it was not opened for devices. */
 enum status model_describe(const struct model *model, struct model_device *out,

@@ -408,11 +408,6 @@ static enum status slot_skip(struct world *world, uint32_t index, uint32_t steps
                          "at least one step of the sampler, found none",
                          world->ops->name, conditioning_names[self->conditioning]);
     }
-    if (steps > 0 && !backend_skips(self->backend)) {
-        return error_set(error, STATUS_DEVICE,
-                         "world %s: a device takes all steps of the sampler, %u are to be left out",
-                         world->ops->name, steps);
-    }
     slot->skipped = steps;
     return STATUS_OK;
 }

@@ -28,6 +28,32 @@ static struct device device;
 static struct model *model;
 static struct model_device description;
 
+static void create_model(uint32_t layers, uint32_t steps)
+{
+    struct error error = {0};
+    struct model_config config = {
+        .name = "random",
+        .tier = TIER_STUDENT,
+        .width = 32,
+        .layers = layers,
+        .bev_channels = 32,
+        .camera_channels = 32,
+        .window = 2,
+        .steps = steps,
+        .schedule = {0.0, 1.0},
+        .joint = {true, false},
+    };
+    const double inner[] = {0.6, 0.8, 0.9};
+    for (uint32_t step = 1; step < steps; step++) {
+        config.schedule[step] = inner[step - 1];
+        config.schedule[step + 1] = 1.0;
+    }
+    const struct model_open_options options = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    CHECK(model_random(&config, &options, 11, &model, &error) == STATUS_OK);
+    CHECK(model_describe(model, &description, &error) == STATUS_OK);
+}
+
 /* ---- a place whose layouts are drawn ---- */
 
 enum { GROUND_AGENTS = 12, GROUND_MAP = 3 };
@@ -103,6 +129,7 @@ static void describe(struct device_session *session, uint32_t index, uint32_t gi
 struct rollout {
     uint64_t seed;
     uint32_t tick;
+    uint32_t skips[TICKS + 1]; /* steps that a tick leaves out */
     uint32_t page_count;
     uint32_t page[NN_PAGES_MAX]; /* newest first */
     struct window window[NN_PAGES_MAX];
@@ -207,6 +234,7 @@ static void load_slot(struct rig *rig, struct rollout *rollout, uint32_t index)
         .write_page = rig->next_page++,
         .deliver = 1,
         .given = DEVICE_GIVEN_ALL,
+        .skipped = rollout->skips[tick],
     };
     for (uint32_t i = 0; i < rollout->page_count; i++) {
         slot->page[i] = rollout->page[i];
@@ -302,6 +330,7 @@ static void twin_step(struct twin *twin, const struct rollout *rollout, uint32_t
         .layout_bev = layout,
         .layout_cameras = layout + FRAME_BEV_BYTES,
         .page_count = tick < window ? tick : window,
+        .skipped = rollout->skips[tick],
     };
     for (uint32_t i = 0; i < input.page_count; i++) {
         uint32_t at = tick - 1 - i;
@@ -373,6 +402,72 @@ static void other_kernels_agree_too(void)
     expect_near(device.ops->frame(rig.session, 0), twin.frame[1]);
     twin_end(&twin);
     rig_close(&rig);
+}
+
+/* ---- steps that are left out ---- */
+
+enum { MIXED_STEPS = 4 };
+
+static uint64_t steps_taken(const struct rig *rig)
+{
+    struct device_stats stats;
+    device.ops->stats(rig->session, &stats);
+    return stats.steps;
+}
+
+/* Three steps of four, all of them, then none: each tick beside one of four steps, and of one. */
+static void drive_mixed(void)
+{
+    static struct twin twin;
+    struct rig mixed;
+    struct rig alone;
+    struct rollout rollout;
+    struct rollout same;
+    struct rollout others[2];
+    rig_open(&mixed, SLOTS, false);
+    rig_open(&alone, 1, true);
+    begin(&mixed, &rollout, 6);
+    begin(&mixed, &others[0], 3);
+    begin(&mixed, &others[1], 4);
+    begin(&alone, &same, 6);
+    const uint32_t skips[TICKS + 1] = {0, 1, MIXED_STEPS, 0};
+    memcpy(rollout.skips, skips, sizeof skips);
+    memcpy(same.skips, skips, sizeof skips);
+    others[1].skips[1] = others[1].skips[2] = others[1].skips[3] = MIXED_STEPS - 1;
+    twin_begin(&twin, &rollout);
+    uint64_t steps = steps_taken(&mixed);
+    for (uint32_t tick = 1; tick <= TICKS; tick++) {
+        load_slot(&mixed, &others[0], 0);
+        load_slot(&mixed, &rollout, 1);
+        load_slot(&mixed, &others[1], 2);
+        run_tick(&mixed);
+        twin_step(&twin, &rollout, tick, NULL);
+        step(&alone, &same, 0);
+        const uint8_t *frame = device.ops->frame(mixed.session, 1);
+        expect_near(frame, twin.frame[tick]);
+        EXPECT(skips[tick] < MIXED_STEPS || memcmp(frame, twin.frame[tick], FRAME_BYTES) == 0);
+        EXPECT(memcmp(frame, device.ops->frame(alone.session, 0), FRAME_BYTES) == 0);
+        twin_take(&twin, tick, frame);
+        advance(&others[0], &device.ops->slots(mixed.session)[0]);
+        advance(&rollout, &device.ops->slots(mixed.session)[1]);
+        advance(&others[1], &device.ops->slots(mixed.session)[2]);
+    }
+    /* In lockstep each slot would take as many as the one that takes most: 36. */
+    EXPECT_INT(steps_taken(&mixed) - steps, TICKS * (MIXED_STEPS + 1) + 3 + 0 + 4);
+    twin_end(&twin);
+    rig_close(&mixed);
+    rig_close(&alone);
+}
+
+static void ticks_leave_steps_out(void)
+{
+    struct model *other = model;
+    const struct model_device others_description = description;
+    create_model(1, MIXED_STEPS);
+    drive_mixed();
+    model_close(model);
+    model = other;
+    description = others_description;
 }
 
 /* ---- bits ---- */
@@ -906,6 +1001,10 @@ static void bad_requests_are_refused(void)
     *slot = good;
     slot->page_count = model->config.window + 1;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    *slot = good;
+    slot->skipped = model->config.steps; /* the model moves the agents: nothing can be drawn */
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    EXPECT_CONTAINS(why.text, "expected at most 1 steps to be left out, of the sampler's 2");
     rig_close(&rig);
     device.ops->close(NULL);
 }
@@ -1259,27 +1358,6 @@ static void a_tick_breaks_no_rule(void)
     rig_close(&rig);
 }
 
-static void create_model(uint32_t layers, uint32_t steps)
-{
-    struct error error = {0};
-    struct model_config config = {
-        .name = "random",
-        .tier = TIER_STUDENT,
-        .width = 32,
-        .layers = layers,
-        .bev_channels = 32,
-        .camera_channels = 32,
-        .window = 2,
-        .steps = steps,
-        .schedule = {0.0, steps == 1 ? 1.0 : 0.6, 1.0},
-        .joint = {true, false},
-    };
-    const struct model_open_options options = {
-        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
-    CHECK(model_random(&config, &options, 11, &model, &error) == STATUS_OK);
-    CHECK(model_describe(model, &description, &error) == STATUS_OK);
-}
-
 int main(int argc, char **argv)
 {
     struct error error = {0};
@@ -1304,6 +1382,7 @@ int main(int argc, char **argv)
                        TEST(pages_of_other_slots_are_refused),
                        TEST(views_of_other_records_are_refused))
             : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(other_kernels_agree_too),
+                       TEST(ticks_leave_steps_out),
                        TEST(bits_do_not_depend_on_company_slot_or_graph),
                        TEST(bits_survive_spills_and_forks), TEST(pages_move_together),
                        TEST(pages_far_apart_move_one_by_one), TEST(frames_come_down_when_asked_for),

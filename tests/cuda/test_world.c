@@ -180,6 +180,25 @@ static void both_backends_see_the_same(void)
     }
 }
 
+/* A tick by none of the sampler's steps beside one by all of them: drawn by both to the same bytes.
+ */
+static void ticks_are_drawn_by_both(void)
+{
+    static struct view views[2];
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct world *world = open_on(i == 0 ? NULL : &device, 2, CONDITIONING_AGENTS, 0, 0, NULL);
+        struct error error = {0};
+        reset(world, 0, seeds[0]);
+        reset(world, 1, seeds[1]);
+        EXPECT_OK(ops->slot_skip(world, 0, model_config(model)->steps, &error), error);
+        step(world, 3, seeds);
+        look(world, 0, &views[i]);
+        ops->close(world);
+    }
+    EXPECT(memcmp(views[0].pictures, views[1].pictures, sizeof views[0].pictures) == 0);
+}
+
 /* ---- bits ---- */
 
 static struct view reference_views[TICKS + 1]; /* of KEY */
@@ -1315,13 +1334,14 @@ int main(int argc, char **argv)
     create_crowd();
     model = small_model();
     int status = TEST_RUN(
-        TEST(both_backends_see_the_same), TEST(company_changes_nothing),
-        TEST(spills_and_forks_change_nothing), TEST(frames_that_nobody_saw_spill_too),
-        TEST(drawn_layouts_are_those_of_the_host), TEST(maps_stay_as_long_as_somebody_drives_there),
-        TEST(frame_stats_are_those_of_the_frames), TEST(frames_come_down_when_somebody_looks),
-        TEST(views_show_what_the_host_would_see), TEST(views_need_no_map_on_the_device),
-        TEST(views_keep_what_they_show), TEST(three_tiers_change_nothing),
-        TEST(reading_ahead_changes_nothing), TEST(scarce_pinned_memory_makes_the_host_tier_smaller),
+        TEST(both_backends_see_the_same), TEST(ticks_are_drawn_by_both),
+        TEST(company_changes_nothing), TEST(spills_and_forks_change_nothing),
+        TEST(frames_that_nobody_saw_spill_too), TEST(drawn_layouts_are_those_of_the_host),
+        TEST(maps_stay_as_long_as_somebody_drives_there), TEST(frame_stats_are_those_of_the_frames),
+        TEST(frames_come_down_when_somebody_looks), TEST(views_show_what_the_host_would_see),
+        TEST(views_need_no_map_on_the_device), TEST(views_keep_what_they_show),
+        TEST(three_tiers_change_nothing), TEST(reading_ahead_changes_nothing),
+        TEST(scarce_pinned_memory_makes_the_host_tier_smaller),
         TEST(a_failed_device_loses_its_rollouts_and_says_so),
         TEST(a_frame_that_does_not_come_loses_the_rollouts),
         TEST(a_view_that_fails_loses_the_rollouts), TEST(a_lost_rollout_sees_nothing_in_its_view),

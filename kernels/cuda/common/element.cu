@@ -130,8 +130,16 @@ __global__ void __launch_bounds__(ELEMENT_THREADS) euler_kernel(struct gpu_euler
     if (i >= e.positions * e.channels) {
         return;
     }
+    float weight = e.weight;
+    if (e.weights != NULL) {
+        size_t slot = i / e.channels / e.slot_positions;
+        if (e.active[slot] == 0) {
+            return;
+        }
+        weight = e.weights[slot];
+    }
     float target = e.base[i] + e.o[i / e.channels * e.o_stride + i % e.channels];
-    e.x[i] = e.weight == 1.0f ? target : __fmaf_rn(target - e.x[i], e.weight, e.x[i]);
+    e.x[i] = weight == 1.0f ? target : __fmaf_rn(target - e.x[i], weight, e.x[i]);
 }
 
 extern "C" void gpu_euler_launch(const struct gpu_euler *euler, void *stream)

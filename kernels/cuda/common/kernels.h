@@ -84,9 +84,12 @@ struct gpu_euler {
     size_t positions; /* of all slots */
     uint32_t channels, o_stride;
     float weight;
-    float *x;          /* [positions][channels] */
-    const float *base; /* the same */
-    const float *o;    /* [positions][o_stride] */
+    uint32_t slot_positions; /* of one slot; of these three, as of weights and active: */
+    const float *weights;    /* [slots], in place of weight; NULL: it is everybody's, .. */
+    const uint32_t *active;  /* .. else [slots], 0: the slot's x is left alone */
+    float *x;                /* [positions][channels] */
+    const float *base;       /* the same */
+    const float *o;          /* [positions][o_stride] */
 };
 void gpu_euler_launch(const struct gpu_euler *euler, void *stream);
 

@@ -477,6 +477,10 @@ static int tick_start(struct device_session *session, struct device_text *why)
     }
     session->running = true;
     session->stats.ticks++;
+    for (uint32_t i = 0; i < session->options.slot_count; i++) {
+        const struct device_slot *slot = &session->host_slots[i];
+        session->stats.steps += slot->active ? session->weights.steps - slot->skipped : 0;
+    }
     session->stats.host_ns += now_ns() - start_ns;
     uint64_t slots = session->options.slot_count;
     session->stats.up_bytes +=

@@ -56,13 +56,13 @@ enum { MODULE_MEMORIES_MAX = 3 };
 struct module_weights {
     uint32_t width, layers, window, steps;
     uint32_t tokens, heads, kv_heads, head_dim;
-    uint32_t reach, past;           /* of windows */
-    uint32_t query, kv;             /* numbers of all heads of a token */
-    double rotary_ratio;            /* of a pair's frequency to the one before */
-    float weight[DEVICE_STEPS_MAX]; /* of the sampler's steps */
+    uint32_t reach, past; /* of windows */
+    uint32_t query, kv;   /* numbers of all heads of a token */
+    double rotary_ratio;  /* of a pair's frequency to the one before */
     double camera_yaw_rad[SHAPE_CAMERAS];
     const float *features;
-    const uint16_t *bytes; /* [256]: a byte as the network sees it */
+    const float *step_weights; /* as struct device_model has them */
+    const uint16_t *bytes;     /* [256]: a byte as the network sees it */
     struct module_matmul time1, time2;
     /* All that follows from e, one product: ada [6 d], final [2 d], bev.mod [4 C], cam.mod [4 C].
      */

@@ -48,19 +48,24 @@ static void carve_images(struct carver *c, const struct module_part *part,
     out->patches = carve_act(c, (size_t)shape->tokens * shape->patch * shape->patch * widest);
 }
 
-/* The arrays that context_unpack fills, for `slots` of the carver. */
-static void carve_slots(struct carver *c, uint32_t window, struct device_slot **records,
-                        struct context_slots *out)
+/* The arrays that context_unpack fills, for `slots` of the carver; `steps` 0: of slots that take
+ * none. */
+static void carve_slots(struct carver *c, const struct module_weights *w, uint32_t steps,
+                        struct device_slot **records, struct context_slots *out)
 {
     *records = (struct device_slot *)carve(c, 1, sizeof(struct device_slot));
     out->slots = *records;
     out->count = c->slots;
-    out->window = window;
+    out->window = w->window;
+    out->steps = steps;
+    out->step_weights = w->step_weights;
     out->active = (uint32_t *)carve(c, 1, sizeof(uint32_t));
-    out->table = (int32_t *)carve(c, window, sizeof(int32_t));
+    out->table = (int32_t *)carve(c, w->window, sizeof(int32_t));
     out->keys = (uint64_t *)carve(c, 1, sizeof(uint64_t));
     out->ticks = (uint32_t *)carve(c, 1, sizeof(uint32_t));
     out->write = (int32_t *)carve(c, 1, sizeof(int32_t));
+    out->runs = (uint32_t *)carve(c, steps, sizeof(uint32_t));
+    out->weights = carve_floats(c, steps);
 }
 
 size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count, void *memory,
@@ -69,9 +74,9 @@ size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count,
     struct carver c = {(uint8_t *)memory, 0, 1};
     size_t d = w->width;
     out->maps = (struct raster_map *)carve(&c, DEVICE_MAPS_MAX, sizeof(struct raster_map));
-    carve_slots(&c, w->window, &out->maker_record, &out->maker);
+    carve_slots(&c, w, 0, &out->maker_record, &out->maker);
     c.slots = slot_count;
-    carve_slots(&c, w->window, &out->slot_records, &out->slots);
+    carve_slots(&c, w, w->steps, &out->slot_records, &out->slots);
     out->counts = (struct device_counts *)carve(&c, 1, sizeof(struct device_counts));
     out->layouts = (uint8_t *)carve(&c, DEVICE_FRAME_BYTES, 1);
     out->slots.layouts = out->layouts;

@@ -15,6 +15,7 @@ struct plan {
     const struct module_weights *w;
     const struct module_buffers *b;
     struct context_slots slots;
+    const uint32_t *active; /* [slots]: those that the next launches are for */
     void *stream;
     uint32_t launches;
 };
@@ -27,6 +28,7 @@ static struct plan plan_make(struct device_session *session, const struct contex
     p.w = &session->weights;
     p.b = &session->buffers;
     p.slots = *slots;
+    p.active = slots->active;
     p.stream = (void *)session->stream;
     return p;
 }
@@ -70,7 +72,7 @@ static struct gpu_gemm matmul_of(struct plan *p, const struct module_matmul *mat
     g.bias = matmul->bias;
     g.ldc = matmul->n;
     g.c_item = (size_t)rows * matmul->n;
-    g.active = p->slots.active;
+    g.active = p->active;
     return g;
 }
 
@@ -147,7 +149,7 @@ static struct gpu_conv conv_of(const struct plan *p, int part, const struct modu
     c.w = matmul->w;
     c.bias = matmul->bias;
     c.mod_stride = (size_t)p->w->steps * p->w->mod.n;
-    c.active = p->slots.active;
+    c.active = p->active;
     return c;
 }
 
@@ -189,7 +191,7 @@ static void plan_conditions(struct plan *p)
 {
     const struct module_weights *w = p->w;
     const struct module_buffers *b = p->b;
-    context_conditions(&p->slots, w->features, w->steps, b->cond, p->stream);
+    context_conditions(&p->slots, w->features, b->cond, p->stream);
     matmul_act(p, &w->time1, w->steps, b->cond, NN_SILU_ACT, b->hidden);
     matmul_act(p, &w->time2, w->steps, b->hidden, NN_SILU_ACT, b->e); /* e = silu(c) */
     matmul_floats(p, &w->mod, w->steps, b->e, b->mod);
@@ -222,7 +224,7 @@ static void run_latent(struct plan *p, int part)
     l.map_channels = SHAPE_LATENT;
     l.x = p->b->part[part].x;
     l.map = p->b->part[part].latent;
-    l.active = p->slots.active;
+    l.active = p->active;
     gpu_latent_launch(&l, p->stream);
     p->launches++;
 }
@@ -290,7 +292,7 @@ static void run_patches(struct plan *p, int part, uint16_t *map, int back)
     g.map = map;
     g.patches = p->b->part[part].patches;
     g.back = back;
-    g.active = p->slots.active;
+    g.active = p->active;
     gpu_patches_launch(&g, p->stream);
     p->launches++;
 }
@@ -355,7 +357,7 @@ static void plan_temporal(struct plan *p, uint32_t layer)
     t.out = p->b->mixed;
     t.out_row = w->query;
     t.out_item = (size_t)w->tokens * w->query;
-    t.active = p->slots.active;
+    t.active = p->active;
     p->k->temporal(&t, p->stream);
     p->launches++;
     matmul_add(p, &block->to, p->b->mixed, NULL);
@@ -406,7 +408,7 @@ static struct gpu_attention attention_of(const struct plan *p)
     a.out = p->b->mixed;
     a.out_row = w->query;
     a.out_item = (size_t)w->tokens * w->query;
-    a.active = p->slots.active;
+    a.active = p->active;
     return a;
 }
 
@@ -439,7 +441,7 @@ static void plan_windows(struct plan *p, uint32_t layer)
     g.cosine = p->b->cosine;
     g.sine = p->b->sine;
     g.out = p->b->past;
-    g.active = p->slots.active;
+    g.active = p->active;
     gpu_gather_launch(&g, p->stream);
     p->launches += w->past != 0 ? 1 : 0;
     struct gpu_attention a = attention_of(p);
@@ -520,7 +522,7 @@ static void run_quantise(struct plan *p, int part)
     q.page = p->slots.write;
     q.health = (struct gpu_health *)p->b->counts;
     q.health_stride = sizeof *p->b->counts;
-    q.active = p->slots.active;
+    q.active = p->active;
     gpu_quantise_launch(&q, p->stream);
     p->launches++;
 }
@@ -553,7 +555,9 @@ static void plan_images_out(struct plan *p, uint32_t step)
         e.positions = (size_t)p->slots.count * shape_positions(&part->shape);
         e.channels = part->shape.channels;
         e.o_stride = SHAPE_LATENT;
-        e.weight = p->w->weight[step];
+        e.slot_positions = shape_positions(&part->shape);
+        e.weights = p->slots.weights + (size_t)step * p->slots.count;
+        e.active = p->active;
         e.x = images->x;
         e.base = images->base;
         e.o = images->out;
@@ -567,9 +571,11 @@ static void plan_images_out(struct plan *p, uint32_t step)
     }
 }
 
+/* Of the slots that take part in it. */
 static void plan_step(struct plan *p, uint32_t step)
 {
     const struct module_weights *w = p->w;
+    p->active = p->slots.runs + (size_t)step * p->slots.count;
     struct gpu_table table = {};
     table.slots = p->slots.count;
     table.layers = w->layers;
@@ -609,7 +615,7 @@ static void run_frame_patches(struct plan *p, int part)
     f.page = p->slots.write;
     f.table = p->w->bytes;
     f.patches = p->b->part[part].patches;
-    f.active = p->slots.active;
+    f.active = p->active;
     gpu_frame_patches_launch(&f, p->stream);
     p->launches++;
 }
@@ -670,10 +676,12 @@ uint32_t module_plan_tick(struct device_session *session)
     for (uint32_t step = 0; step < p.w->steps; step++) {
         plan_step(&p, step);
     }
+    p.active = p.slots.active;
+    context_draw(&p.slots, p.stream);
     context_sums(&p.slots, p.b->counts, p.stream);
     context_agents(&p.slots, p.b->counts, p.stream);
     context_copy_frames(&p.slots, p.b->frames, p.stream);
-    p.launches += 3;
+    p.launches += 4;
     plan_memory(&p);
     cudaMemcpyAsync(session->host_counts, p.b->counts, slots * sizeof *p.b->counts,
                     cudaMemcpyDeviceToHost, session->stream);

@@ -79,6 +79,15 @@ int module_slots_check(const struct device_session *session, struct device_text 
                      slot->page_count);
             return DEVICE_FAULT_INPUT;
         }
+        const uint32_t steps = session->weights.steps;
+        const bool agents = slot->conditioning == CONDITION_AGENTS;
+        if (slot->active && slot->skipped > steps - !agents) {
+            snprintf(why->text, sizeof why->text,
+                     "slot %u: expected at most %u steps to be left out, of the sampler's %u, "
+                     "found %u",
+                     i, steps - !agents, steps, slot->skipped);
+            return DEVICE_FAULT_INPUT;
+        }
         if (slot->active && !gates_valid(slot)) {
             snprintf(why->text, sizeof why->text,
                      "slot %u: expected at most %d gates within the window, found %u, or one "

@@ -160,6 +160,7 @@ static void put_model(struct packer *p, const struct device_model *model,
                       struct module_weights *out)
 {
     out->features = put_floats(p, model->features, (size_t)model->steps * DEVICE_FEATURES);
+    out->step_weights = put_floats(p, model->weight, (size_t)model->steps * model->steps);
     out->bytes = put_bytes(p);
     out->time1 = put(p, &model->time1);
     out->time2 = put(p, &model->time2);
@@ -206,7 +207,6 @@ int module_weights_load(const struct device_model *model, struct module_weights 
             out->packed = out->query > 4 * model->width ? out->query : 4 * model->width;
         }
     }
-    memcpy(out->weight, model->weight, model->steps * sizeof out->weight[0]);
     memcpy(out->camera_yaw_rad, model->camera_yaw_rad, sizeof out->camera_yaw_rad);
     put_model(&packer, model, out);
     size_t total = packer.used;

@@ -42,6 +42,13 @@ __global__ void __launch_bounds__(THREADS) k_unpack(struct context_slots s)
         bool there = slot->active && page < slot->page_count;
         s.table[(size_t)i * s.window + page] = there ? (int32_t)slot->page[page] : -1;
     }
+    for (uint32_t step = 0; step < s.steps; step++) {
+        bool runs = slot->active && step >= slot->skipped;
+        size_t row = s.steps - slot->skipped - 1;
+        s.runs[(size_t)step * s.count + i] = runs;
+        s.weights[(size_t)step * s.count + i] =
+            runs ? s.step_weights[row * s.steps + step - slot->skipped] : 0.0f;
+    }
 }
 
 void context_unpack(const struct context_slots *s, void *stream)
@@ -52,26 +59,28 @@ void context_unpack(const struct context_slots *s, void *stream)
 /* ---- conditions ---- */
 
 __global__ void __launch_bounds__(THREADS)
-    k_conditions(struct context_slots s, const float *features, uint32_t steps, uint16_t *rows)
+    k_conditions(struct context_slots s, const float *features, uint16_t *rows)
 {
     enum { COLS = DEVICE_COND + DEVICE_FEATURES };
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     uint32_t slot = blockIdx.y;
-    if (i >= steps * COLS || !s.slots[slot].active) {
-        return;
-    }
     uint32_t step = i / COLS;
     uint32_t col = i % COLS;
+    if (step >= s.steps || !s.slots[slot].active || step < s.slots[slot].skipped) {
+        return;
+    }
+    uint32_t skipped = s.slots[slot].skipped;
+    uint32_t time = (step - skipped) * s.steps / (s.steps - skipped);
     float x = col < DEVICE_COND ? s.slots[slot].cond[col]
-                                : features[step * DEVICE_FEATURES + col - DEVICE_COND];
-    rows[(size_t)slot * steps * COLS + i] = gpu_act_bf16(x);
+                                : features[time * DEVICE_FEATURES + col - DEVICE_COND];
+    rows[(size_t)slot * s.steps * COLS + i] = gpu_act_bf16(x);
 }
 
-void context_conditions(const struct context_slots *s, const float *features, uint32_t steps,
-                        uint16_t *rows, void *stream)
+void context_conditions(const struct context_slots *s, const float *features, uint16_t *rows,
+                        void *stream)
 {
-    LAUNCH(k_conditions, grid_of(steps * (DEVICE_COND + DEVICE_FEATURES), s->count), dim3(THREADS),
-           0, (cudaStream_t)stream, *s, features, steps, rows);
+    LAUNCH(k_conditions, grid_of(s->steps * (DEVICE_COND + DEVICE_FEATURES), s->count),
+           dim3(THREADS), 0, (cudaStream_t)stream, *s, features, rows);
 }
 
 /* ---- places ---- */
@@ -348,6 +357,23 @@ __global__ void __launch_bounds__(THREADS) k_copy_frames(struct context_slots s,
 }
 
 static_assert((int)DEVICE_FRAME_BYTES % 16 == 0, "frames are copied in 16-byte pieces");
+
+__global__ void __launch_bounds__(THREADS) k_draw(struct context_slots s)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    const struct device_slot *slot = &s.slots[blockIdx.y];
+    if (i >= DEVICE_FRAME_BYTES / 16 || !slot->active || slot->skipped < s.steps) {
+        return;
+    }
+    ((uint4 *)(s.arena + slot->write_page * s.page_bytes))[i] =
+        ((const uint4 *)(s.layouts + (size_t)blockIdx.y * DEVICE_FRAME_BYTES))[i];
+}
+
+void context_draw(const struct context_slots *s, void *stream)
+{
+    LAUNCH(k_draw, grid_of(DEVICE_FRAME_BYTES / 16, s->count), dim3(THREADS), 0,
+           (cudaStream_t)stream, *s);
+}
 
 void context_copy_frames(const struct context_slots *s, uint8_t *frames, void *stream)
 {

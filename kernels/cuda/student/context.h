@@ -19,12 +19,18 @@ extern "C" {
 struct context_slots {
     const struct device_slot *slots; /* [count] */
     uint32_t count, window;          /* pages that a slot may name */
+    uint32_t steps;                  /* of the model's sampler; 0: no steps are taken */
+    const float *step_weights;       /* as struct device_model has them */
     /* Pointers that kernels which know nothing of slots want to read, filled by context_unpack. */
     uint32_t *active; /* [count] */
     int32_t *table;   /* [count][window]: pages, newest first, -1: none */
     uint64_t *keys;   /* [count] of the noise */
     uint32_t *ticks;  /* [count] */
     int32_t *write;   /* [count]: the page that is written */
+    /* [steps][count]: whether a slot takes part in a step, and its weight there. A slot that leaves
+     * steps out takes the last ones, so that all end together. */
+    uint32_t *runs;
+    float *weights;
     uint8_t *arena;
     size_t page_bytes;
     uint8_t *layouts; /* [count][DEVICE_FRAME_BYTES] */
@@ -32,9 +38,10 @@ struct context_slots {
 
 void context_unpack(const struct context_slots *s, void *stream);
 
-/* Rows [count][steps][128] bf16 of the time MLP: conditions, then the step's features. */
-void context_conditions(const struct context_slots *s, const float *features, uint32_t steps,
-                        uint16_t *rows, void *stream);
+/* Rows [count][steps][128] bf16 of the time MLP: conditions, then the features of the time at which
+ * the slot's step begins. */
+void context_conditions(const struct context_slots *s, const float *features, uint16_t *rows,
+                        void *stream);
 
 /* Rotary cosine and sine [count][tokens][pairs], and the place of each token in each page
  * index[count][window][tokens] (row in the page, -1: not there). */
@@ -70,6 +77,9 @@ struct context_memory {
 };
 void context_store_memory(const struct context_slots *s, const struct context_memory *m,
                           void *stream);
+
+/* The layouts to the write pages of slots that take no steps. */
+void context_draw(const struct context_slots *s, void *stream);
 
 /* The sums of the frames in the write pages, added to what counts[count] have. The layouts' BEV is
  * read in the conditioning `agents` alone, where context_move leaves it (frame_sums.cu). */
