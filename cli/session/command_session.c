@@ -210,17 +210,25 @@ static void close_models(struct models *models, const struct interactive_options
 
 /* ---- hardware ---- */
 
-/* Rows of the model's tiers; `judged` has room for all rows. */
-static uint32_t judge_tiers(const struct table *table, const char *model_hash,
+/* Rows of the model's tiers and of the previous one's, beside what the model answers by all of its
+ * steps; `judged` has room for all rows. */
+static uint32_t judge_tiers(const struct table *table, const struct interactive_options *options,
                             struct interactive_judged *judged)
 {
     uint32_t count = 0;
+    char whole[LIMIT_ID_BYTES];
+    model_sampler(options->model->model, options->conditioning, whole);
     for (uint32_t i = 0; i < table->count; i++) {
         const struct table_row *row = &table->rows[i];
         const struct gate_measure *measure = &row->measure[row->judgement.property];
-        if (strcmp(row->student.hash, model_hash) == 0) {
+        bool own = strcmp(row->student.hash, options->model->hash) == 0;
+        bool previous = !own && options->previous != NULL &&
+                        strcmp(row->student.hash, options->previous->hash) == 0;
+        if ((own || previous) && strcmp(row->teacher_hash, options->model->hash) == 0 &&
+            strcmp(row->answer_sampler, whole) == 0) {
             struct interactive_judged *one = &judged[count++];
-            *one = (struct interactive_judged){.slice = row->verdict.slice,
+            *one = (struct interactive_judged){.previous = previous,
+                                               .slice = row->verdict.slice,
                                                .refused = table_refuses(&row->judgement),
                                                .result = gate_result_names[row->judgement.result],
                                                .agreement = measure->value,
@@ -252,14 +260,15 @@ static enum status read_agreement(const struct session_command *command,
     enum status status =
         command->policy != NULL ? trust_policy_load(command->policy, policy, error) : STATUS_OK;
     THEN(status, cli_store_open(command->agreement, &store, error));
-    THEN(status, pairs_read_tiers(store, &pairs, error));
+    THEN(status,
+         pairs_read_tiers(store, out->previous != NULL ? out->previous->hash : "", &pairs, error));
     THEN(status, table_make_judged(&pairs, policy, &table, error));
     if (status == STATUS_OK) {
         *judged = calloc((size_t)table.count + 1, sizeof **judged);
         status = memory_check(*judged, error, "session: out of memory");
     }
     if (status == STATUS_OK) {
-        out->judged_count = judge_tiers(&table, out->model->hash, *judged);
+        out->judged_count = judge_tiers(&table, out, *judged);
         out->judged = *judged;
     }
     cli_store_close(store);
@@ -444,8 +453,9 @@ int command_session(int argc, char **argv)
          .text = &command.previous},
         {"--threads", "N", "that share a tick (1)", .number = &command.threads},
         {"--agreement", "STORE",
-         "with verdicts by all steps and by fewer, without which hardware is shown frames by all "
-         "steps alone",
+         "with verdicts by all steps, by fewer and of the previous model, without which hardware "
+         "is "
+         "shown frames by all steps alone",
          .text = &command.agreement},
         {"--policy", "FILE", "its bands (docs/trust.md)", .text = &command.policy},
     };
