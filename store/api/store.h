@@ -604,6 +604,10 @@ struct store_ops {
     /* Whose a suite is; "": nobody's. NOT_FOUND. */
     enum status (*suite_tenant)(struct store *store, const char *suite_id,
                                 char name[LIMIT_ID_BYTES], struct error *error);
+    /* Sessions that its drivers may hold at once at a server; 0: it has no limit of its own, or
+     * there is no such tenant. */
+    enum status (*tenant_sessions)(struct store *store, const char *tenant, int64_t *most,
+                                   struct error *error);
     /* Live workers by name, above `after` ("": all). */
     enum status (*workers_page)(struct store *store, const char *after,
                                 struct store_live_worker *out, uint32_t max, uint32_t *count,
