@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/session/session_hardware.h"
 #include "cli/session/session_relay.h"
 #include "cli/session/session_server.h"
 #include "report/trust/table.h"
@@ -28,6 +29,7 @@ enum { SEATS = 16, PAUSE_MS = 100, THREADS_MOST = 64, KEEP_MIB = 1024, KEEP_MIB_
 struct session_command {
     const char *listen;
     const char *relay;
+    const char *hardware; /* path of a socket; NULL: none */
     const char *world;
     const char *folder;
     const char *keep;
@@ -45,6 +47,19 @@ struct session_command {
     bool allow_remote;
     bool verbose;
 };
+
+static struct session_command defaults(void)
+{
+    return (struct session_command){
+        .world = "object",
+        .folder = ".",
+        .layout = conditioning_names[CONDITIONING_AGENTS],
+        .precision = nn_precision_names[NN_BF16],
+        .threads = 1,
+        .seats = SEATS,
+        .keep_mib = KEEP_MIB,
+    };
+}
 
 static enum status listen_at(const struct session_command *command, int *fd,
                              struct tcp_place *place, struct error *error)
@@ -357,6 +372,7 @@ static enum status serve(const struct session_command *command, const char *suit
                          struct error *error)
 {
     struct interactive *pool = NULL;
+    struct session_hardware *hardware = NULL;
     struct models *models = NULL;
     struct interactive_judged *judged = NULL;
     struct interactive_options options = {
@@ -384,6 +400,9 @@ static enum status serve(const struct session_command *command, const char *suit
         .folder = command->folder,
         .keeps = command->keep != NULL,
     };
+    if (status == STATUS_OK && command->hardware != NULL) {
+        status = session_hardware_start(command->hardware, &talk, &logger, &hardware, error);
+    }
     if (status == STATUS_OK) {
         status =
             command->relay != NULL
@@ -391,6 +410,7 @@ static enum status serve(const struct session_command *command, const char *suit
                                 &logger, error)
                 : serve_here(command, &talk, &logger, error);
     }
+    session_hardware_stop(hardware);
     if (status == STATUS_OK) {
         tell_counts(pool);
     }
@@ -409,15 +429,7 @@ static enum status check_numbers(const struct session_command *command, struct e
 
 int command_session(int argc, char **argv)
 {
-    struct session_command command = {
-        .world = "object",
-        .folder = ".",
-        .layout = conditioning_names[CONDITIONING_AGENTS],
-        .precision = nn_precision_names[NN_BF16],
-        .threads = 1,
-        .seats = SEATS,
-        .keep_mib = KEEP_MIB,
-    };
+    struct session_command command = defaults();
     const struct cli_option options[] = {
         {"--listen", "ADDR:PORT", "where to serve; port 0 takes a free one (" LISTEN ")",
          .text = &command.listen},
@@ -425,6 +437,10 @@ int command_session(int argc, char **argv)
          "serve those whom the store's server at this address relays (swerve serve), under the "
          "worker's token in SWERVE_TOKEN_FILE, instead of listening",
          .text = &command.relay},
+        {"--hardware", "PATH",
+         "also listen on a Unix socket for hardware on this machine, which finds its cameras in "
+         "shared memory",
+         .text = &command.hardware},
         {"--world", "NAME", "object, replay, student or teacher (object)", .text = &command.world},
         {"--sessions", "N", "at once, at most, 1 to 64 (16)", .number = &command.seats},
         {"--save", "DIR", "where drives are saved as scenarios; made if it is not there (.)",

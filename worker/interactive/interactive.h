@@ -161,6 +161,7 @@ struct interactive_wish {
     uint32_t
         steps_least;  /* of the sampler, that it accepts; 0: a drawn frame, where there are any */
     bool hardware;    /* at the wheel: no tier that it accepts may be refused to it */
+    bool plain;       /* no windscreen is drawn, which takes most of the time of being told */
     bool model_alone; /* nothing below the model's own tiers: not the previous one's, nor drawn */
     struct seat *instead; /* the holder's, which is left once this one is there; NULL: none */
     const char *resume;   /* name of a kept session, which goes on; NULL: a new drive. Scenario and
