@@ -79,7 +79,7 @@ def pictures(session):
 
 
 def whole(url, **members):
-    """What a drive is, whoever asks: frames at two ticks with their cameras, and the outcome."""
+    """A drive, whoever asks: frames at two ticks with their cameras, and the outcome."""
     session, first = begun(url, **members)
     with session:
         seen = [(first, pictures(session))]
