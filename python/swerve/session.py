@@ -157,8 +157,9 @@ class Session:
     driver's token, and `worker` may name the worker that drives. `moves`: how often another worker took the session up, which its
     own had kept when it went."""
 
+    memory = None  # of a server on this machine
+
     def __init__(self, url, timeout_s=30, worker=None):
-        self.memory = None
         if url.startswith("unix:"):
             self._connect_here(url[len("unix:"):], timeout_s)
         else:

@@ -329,7 +329,7 @@ def figure(here, name):
 def a_tenant_has_a_quota_of_sessions():
     """Its own, below what the server lets any tenant; above it that counts. Each that is refused is counted."""
     token("boss", "admin")
-    beta = token("bob", "driver", "--tenant", "beta")
+    beta = token("ben", "driver", "--tenant", "beta")
 
     def quota(tenant, sessions):
         done = subprocess.run([SWERVE, "tenant", "set", tenant, "--sessions", str(sessions), "--store", here.url], text=True, capture_output=True,
@@ -359,7 +359,7 @@ def a_tenant_has_a_quota_of_sessions():
 
 def a_tenants_worker_serves_its_sessions_alone():
     """It takes no other tenant's session, neither new nor one that moves, shows them nothing of itself, and takes no jobs."""
-    beta = f"/#{token('bob', 'driver', '--tenant', 'beta')}"
+    beta = f"/#{token('ben', 'driver', '--tenant', 'beta')}"
     nobody = f"/#{token('eve', 'driver')}"
     own = token("aw", "worker", "--pool", "bulk", "--tenant", "acme")
     done = subprocess.run([SWERVE, "token", "ls", "--store", "jobs.db", "--json"], text=True, capture_output=True, check=True)
@@ -370,8 +370,8 @@ def a_tenants_worker_serves_its_sessions_alone():
         here.env["SWERVE_TOKEN_FILE"] = "aw.token"
         _, bound = here.worker(*keep)
         listed = {who: {row["worker"] for row in json.loads(here.ask("/v1/sessions", key=key)[1])["workers"]}
-                  for who, key in (("ann", token("ann", "driver")), ("bob", beta[2:]), ("reader", token("reader", "read")))}
-        assert listed == {"ann": {shared, bound}, "bob": {shared}, "reader": {shared, bound}}, listed
+                  for who, key in (("ann", token("ann", "driver")), ("ben", beta[2:]), ("reader", token("reader", "read")))}
+        assert listed == {"ann": {shared, bound}, "ben": {shared}, "reader": {shared, bound}}, listed
         for place in (beta, nobody):
             assert f'no worker for sessions is called "{bound}"' in complaint(Session, here.url + place, worker=bound)
         with begun(here.place, worker=bound) as ours:  # acme's at its own
