@@ -5,6 +5,7 @@
  * an earlier version, which did not compare, may have kept them, written into the file. Tiers of a
  * sampler, of which one answers otherwise in rain.
  */
+#include "report/trust/disagreements.h"
 #include "report/trust/follow.h"
 #include "tests/store/conformance/conformance_file.h"
 
@@ -208,6 +209,12 @@ static void the_previous_model_is_a_tier(const struct trust_policy *policy)
             }
         }
         EXPECT_INT(wholes, named);
+        /* All are of one scenario, as far as the store knows. */
+        uint32_t count = 0;
+        char folder[256];
+        snprintf(folder, sizeof folder, "%s/differ", file_directory);
+        EXPECT_OK(disagreements_write(&pairs, store, folder, &count, &error), error);
+        EXPECT_INT(count, 1);
         table_finish(&table);
         pairs_finish(&pairs);
     }
