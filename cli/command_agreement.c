@@ -10,13 +10,15 @@
 #include "report/trust/table.h"
 
 #include "base/check.h"
+#include "base/sha256.h"
 #include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { LEDGER_ROWS_MAX = 4096, WORKERS_MAX = 1000000 };
+enum { LEDGER_ROWS_MAX = 4096, WORKERS_MAX = 1000000, PREVIOUS_DIGITS = 8 };
 
 struct agreement_command {
     const char *store_url;
@@ -26,6 +28,7 @@ struct agreement_command {
     int64_t before_day;
     bool by_day;
     bool tiers;
+    const char *previous; /* first digits of a model's hash; NULL: none */
     bool gate;
     bool gate_health;
     bool json;
@@ -61,13 +64,34 @@ static enum status write_disagreements(const struct agreement_command *agreement
     return STATUS_OK;
 }
 
+static enum status check_tiers(const struct agreement_command *agreement, struct error *error)
+{
+    const char *previous = agreement->previous;
+    if (agreement->tiers && (agreement->by_day || agreement->gate_health)) {
+        return error_set(error, STATUS_USAGE,
+                         "--tiers: expected neither --by-day nor --gate-health");
+    }
+    if (previous == NULL) {
+        return STATUS_OK;
+    }
+    size_t digits = strspn(previous, "0123456789abcdef");
+    return agreement->tiers && previous[digits] == '\0' && digits >= PREVIOUS_DIGITS &&
+                   digits < SHA256_HEX_BYTES
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "--previous: expected the first digits of a model's hash, %d at least, "
+                           "with --tiers, found \"%s\"%s",
+                           PREVIOUS_DIGITS, previous, agreement->tiers ? "" : " without");
+}
+
 /* Pairs of the store, and their table. */
 static enum status read_store(const struct agreement_command *agreement, struct store *store,
                               const struct trust_policy *policy, struct pairs *pairs,
                               struct table *table, struct error *error)
 {
     if (agreement->tiers) {
-        TRY(pairs_read_tiers(store, pairs, error));
+        const char *previous = agreement->previous != NULL ? agreement->previous : "";
+        TRY(pairs_read_tiers(store, previous, pairs, error));
         return table_make_judged(pairs, policy, table, error);
     }
     TRY(pairs_read(store, pairs, error));
@@ -168,6 +192,9 @@ int command_agreement(int argc, char **argv)
          "a model by fewer steps of its sampler, or drawn, beside all of them, where both answered "
          "(docs/interactive.md)",
          .flag = &agreement.tiers},
+        {"--previous", "HASH",
+         "of --tiers: the model whose hash begins so, by any steps, beside each other model",
+         .text = &agreement.previous},
         {"--gate", NULL,
          "exit 1 when a slice is frozen, a rate of flags sounds or a tier is refused",
          .flag = &agreement.gate},
@@ -183,12 +210,8 @@ int command_agreement(int argc, char **argv)
         CLI_ROWS(rows, 0, 0),
     };
     CLI_PARSE(&command, argc, argv, NULL, NULL);
-    if (agreement.tiers && (agreement.by_day || agreement.gate_health)) {
-        struct error error;
-        error_set(&error, STATUS_USAGE, "--tiers: expected neither --by-day nor --gate-health");
-        return cli_fail(&error);
-    }
-    return agree(&agreement);
+    struct error error;
+    return check_tiers(&agreement, &error) == STATUS_OK ? agree(&agreement) : cli_fail(&error);
 }
 
 /* ---- capacity ---- */

@@ -215,7 +215,10 @@ int command_token(int argc, char **argv)
         {"--tokens", "FILE", "the tokens file itself", .text = &options.tokens_path},
         {"--role", "ROLE", "add: read, submit, worker, admin or driver", .text = &options.role},
         {"--pool", "NAME", "add: pool that a worker's token works for", .text = &options.pool},
-        {"--tenant", "NAME", "add: for whom a submitter's or driver's token acts",
+        {"--tenant", "NAME",
+         "add: for whom a submitter's or driver's token acts; whose sessions alone a worker's "
+         "serves, "
+         "which then takes no jobs",
          .text = &options.tenant},
         {"--days", "N", "add: until it expires (90); 0: never", .number = &options.days},
         {"--output", "FILE", "add: new file for the token, mode 0600 (stdout)",

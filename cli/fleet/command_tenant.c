@@ -25,6 +25,7 @@ struct tenant_options {
     int64_t jobs_queued;
     int64_t units_leased; /* likewise */
     int64_t scenario_bytes;
+    int64_t sessions;
     bool json;
 };
 
@@ -60,29 +61,32 @@ static void print_tenant(void *context, const struct tenant *tenant)
     char jobs[32];
     char units[32];
     char bytes[32];
+    char sessions[32];
     char money[4][SUMMARY_MONEY_BYTES];
     (void)context;
     snprintf(jobs, sizeof jobs, "%" PRId64, tenant->jobs_queued_max);
     snprintf(units, sizeof units, "%" PRId64, tenant->units_leased_max);
     snprintf(bytes, sizeof bytes, "%" PRId64, tenant->scenario_bytes_max);
+    snprintf(sessions, sizeof sessions, "%" PRId64, tenant->sessions_max);
     text_print(
         stdout,
         "%-24s weight %" PRId64 ", queued %" PRId64 " of %s, leased %" PRId64 " (units %" PRId64
-        " of %s), scenarios %" PRId64 " of %s bytes, today %s of %s, this month %s of %s\n",
+        " of %s), scenarios %" PRId64
+        " of %s bytes, today %s of %s, this month %s of %s, sessions at once %s\n",
         tenant->name, tenant->weight, tenant->jobs_queued,
         tenant->jobs_queued_max == 0 ? "any" : jobs, tenant->jobs_leased, tenant->units_leased,
         tenant->units_leased_max == 0 ? "any" : units, tenant->scenario_bytes,
         tenant->scenario_bytes_max == 0 ? "any" : bytes,
         summary_amount_text(tenant->uusd_day, money[0]), limit_text(tenant->uusd_day_max, money[1]),
         summary_amount_text(tenant->uusd_month, money[2]),
-        limit_text(tenant->uusd_month_max, money[3]));
+        limit_text(tenant->uusd_month_max, money[3]), tenant->sessions_max == 0 ? "any" : sessions);
 }
 
 static void list_tenant(void *context, const struct tenant *tenant)
 {
     json_array_append_new(
         context,
-        json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I}", "name",
+        json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I}", "name",
                   tenant->name, "weight", (json_int_t)tenant->weight, "jobs_queued_max",
                   (json_int_t)tenant->jobs_queued_max, "usd_day_max",
                   (double)tenant->uusd_day_max / UUSD_PER_USD, "usd_month_max",
@@ -93,7 +97,8 @@ static void list_tenant(void *context, const struct tenant *tenant)
                   (double)tenant->uusd_month / UUSD_PER_USD, "units_leased",
                   (json_int_t)tenant->units_leased, "scenario_bytes_max",
                   (json_int_t)tenant->scenario_bytes_max, "scenario_bytes",
-                  (json_int_t)tenant->scenario_bytes));
+                  (json_int_t)tenant->scenario_bytes, "sessions_max",
+                  (json_int_t)tenant->sessions_max));
 }
 
 static enum status list(struct store *store, bool json, struct error *error)
@@ -148,11 +153,13 @@ static enum status set(struct store *store, const struct tenant_options *options
     struct tenant tenant = {.weight = options->weight,
                             .jobs_queued_max = options->jobs_queued,
                             .units_leased_max = options->units_leased,
-                            .scenario_bytes_max = options->scenario_bytes};
+                            .scenario_bytes_max = options->scenario_bytes,
+                            .sessions_max = options->sessions};
     uint32_t settings = (options->weight >= 0 ? TENANT_WEIGHT : 0U) |
                         (options->jobs_queued >= 0 ? TENANT_JOBS_QUEUED : 0U) |
                         (options->units_leased >= 0 ? TENANT_UNITS_LEASED : 0U) |
                         (options->scenario_bytes >= 0 ? TENANT_SCENARIO_BYTES : 0U) |
+                        (options->sessions >= 0 ? TENANT_SESSIONS : 0U) |
                         (options->usd_day != NULL ? TENANT_UUSD_DAY : 0U) |
                         (options->usd_month != NULL ? TENANT_UUSD_MONTH : 0U);
     if (name == NULL || strlen(name) >= sizeof tenant.name) {
@@ -172,7 +179,7 @@ static enum status set(struct store *store, const struct tenant_options *options
 int command_tenant(int argc, char **argv)
 {
     struct tenant_options options = {
-        .weight = -1, .jobs_queued = -1, .units_leased = -1, .scenario_bytes = -1};
+        .weight = -1, .jobs_queued = -1, .units_leased = -1, .scenario_bytes = -1, .sessions = -1};
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url},
         {"--weight", "N", "set: share beside other tenants with work, 1 to 100",
@@ -184,6 +191,9 @@ int command_tenant(int argc, char **argv)
          .number = &options.units_leased},
         {"--scenario-bytes", "N", "set: most bytes of scenarios that it brings; 0: any number",
          .number = &options.scenario_bytes},
+        {"--sessions", "N",
+         "set: most sessions at the wheel at once, at a server; 0: as many as that lets any tenant",
+         .number = &options.sessions},
         {"--usd-day", "USD", "set: most that is booked on a day (UTC); 0: any sum",
          .text = &options.usd_day},
         {"--usd-month", "USD", "set: the same in a month", .text = &options.usd_month},

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/session/session_hardware.h"
 #include "cli/session/session_relay.h"
 #include "cli/session/session_server.h"
 #include "report/trust/table.h"
@@ -28,6 +29,7 @@ enum { SEATS = 16, PAUSE_MS = 100, THREADS_MOST = 64, KEEP_MIB = 1024, KEEP_MIB_
 struct session_command {
     const char *listen;
     const char *relay;
+    const char *hardware; /* path of a socket; NULL: none */
     const char *world;
     const char *folder;
     const char *keep;
@@ -45,6 +47,19 @@ struct session_command {
     bool allow_remote;
     bool verbose;
 };
+
+static struct session_command defaults(void)
+{
+    return (struct session_command){
+        .world = "object",
+        .folder = ".",
+        .layout = conditioning_names[CONDITIONING_AGENTS],
+        .precision = nn_precision_names[NN_BF16],
+        .threads = 1,
+        .seats = SEATS,
+        .keep_mib = KEEP_MIB,
+    };
+}
 
 static enum status listen_at(const struct session_command *command, int *fd,
                              struct tcp_place *place, struct error *error)
@@ -210,17 +225,25 @@ static void close_models(struct models *models, const struct interactive_options
 
 /* ---- hardware ---- */
 
-/* Rows of the model's tiers; `judged` has room for all rows. */
-static uint32_t judge_tiers(const struct table *table, const char *model_hash,
+/* Rows of the model's tiers and of the previous one's, beside what the model answers by all of its
+ * steps; `judged` has room for all rows. */
+static uint32_t judge_tiers(const struct table *table, const struct interactive_options *options,
                             struct interactive_judged *judged)
 {
     uint32_t count = 0;
+    char whole[LIMIT_ID_BYTES];
+    model_sampler(options->model->model, options->conditioning, whole);
     for (uint32_t i = 0; i < table->count; i++) {
         const struct table_row *row = &table->rows[i];
         const struct gate_measure *measure = &row->measure[row->judgement.property];
-        if (strcmp(row->student.hash, model_hash) == 0) {
+        bool own = strcmp(row->student.hash, options->model->hash) == 0;
+        bool previous = !own && options->previous != NULL &&
+                        strcmp(row->student.hash, options->previous->hash) == 0;
+        if ((own || previous) && strcmp(row->teacher_hash, options->model->hash) == 0 &&
+            strcmp(row->answer_sampler, whole) == 0) {
             struct interactive_judged *one = &judged[count++];
-            *one = (struct interactive_judged){.slice = row->verdict.slice,
+            *one = (struct interactive_judged){.previous = previous,
+                                               .slice = row->verdict.slice,
                                                .refused = table_refuses(&row->judgement),
                                                .result = gate_result_names[row->judgement.result],
                                                .agreement = measure->value,
@@ -252,14 +275,15 @@ static enum status read_agreement(const struct session_command *command,
     enum status status =
         command->policy != NULL ? trust_policy_load(command->policy, policy, error) : STATUS_OK;
     THEN(status, cli_store_open(command->agreement, &store, error));
-    THEN(status, pairs_read_tiers(store, &pairs, error));
+    THEN(status,
+         pairs_read_tiers(store, out->previous != NULL ? out->previous->hash : "", &pairs, error));
     THEN(status, table_make_judged(&pairs, policy, &table, error));
     if (status == STATUS_OK) {
         *judged = calloc((size_t)table.count + 1, sizeof **judged);
         status = memory_check(*judged, error, "session: out of memory");
     }
     if (status == STATUS_OK) {
-        out->judged_count = judge_tiers(&table, out->model->hash, *judged);
+        out->judged_count = judge_tiers(&table, out, *judged);
         out->judged = *judged;
     }
     cli_store_close(store);
@@ -348,6 +372,7 @@ static enum status serve(const struct session_command *command, const char *suit
                          struct error *error)
 {
     struct interactive *pool = NULL;
+    struct session_hardware *hardware = NULL;
     struct models *models = NULL;
     struct interactive_judged *judged = NULL;
     struct interactive_options options = {
@@ -375,6 +400,9 @@ static enum status serve(const struct session_command *command, const char *suit
         .folder = command->folder,
         .keeps = command->keep != NULL,
     };
+    if (status == STATUS_OK && command->hardware != NULL) {
+        status = session_hardware_start(command->hardware, &talk, &logger, &hardware, error);
+    }
     if (status == STATUS_OK) {
         status =
             command->relay != NULL
@@ -382,6 +410,7 @@ static enum status serve(const struct session_command *command, const char *suit
                                 &logger, error)
                 : serve_here(command, &talk, &logger, error);
     }
+    session_hardware_stop(hardware);
     if (status == STATUS_OK) {
         tell_counts(pool);
     }
@@ -400,15 +429,7 @@ static enum status check_numbers(const struct session_command *command, struct e
 
 int command_session(int argc, char **argv)
 {
-    struct session_command command = {
-        .world = "object",
-        .folder = ".",
-        .layout = conditioning_names[CONDITIONING_AGENTS],
-        .precision = nn_precision_names[NN_BF16],
-        .threads = 1,
-        .seats = SEATS,
-        .keep_mib = KEEP_MIB,
-    };
+    struct session_command command = defaults();
     const struct cli_option options[] = {
         {"--listen", "ADDR:PORT", "where to serve; port 0 takes a free one (" LISTEN ")",
          .text = &command.listen},
@@ -416,6 +437,10 @@ int command_session(int argc, char **argv)
          "serve those whom the store's server at this address relays (swerve serve), under the "
          "worker's token in SWERVE_TOKEN_FILE, instead of listening",
          .text = &command.relay},
+        {"--hardware", "PATH",
+         "also listen on a Unix socket for hardware on this machine, which finds its cameras in "
+         "shared memory",
+         .text = &command.hardware},
         {"--world", "NAME", "object, replay, student or teacher (object)", .text = &command.world},
         {"--sessions", "N", "at once, at most, 1 to 64 (16)", .number = &command.seats},
         {"--save", "DIR", "where drives are saved as scenarios; made if it is not there (.)",
@@ -444,8 +469,9 @@ int command_session(int argc, char **argv)
          .text = &command.previous},
         {"--threads", "N", "that share a tick (1)", .number = &command.threads},
         {"--agreement", "STORE",
-         "with verdicts by all steps and by fewer, without which hardware is shown frames by all "
-         "steps alone",
+         "with verdicts by all steps, by fewer and of the previous model, without which hardware "
+         "is "
+         "shown frames by all steps alone",
          .text = &command.agreement},
         {"--policy", "FILE", "its bands (docs/trust.md)", .text = &command.policy},
     };

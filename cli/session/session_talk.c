@@ -105,11 +105,16 @@ static json_t *agents_of(const struct scene *scene)
     return list;
 }
 
-/* The cameras, and behind them the windscreen as JPEG where there is one. */
+/* The cameras, and behind them the windscreen as JPEG where there is one; nothing where they lie in
+ * memory. */
 static void show_pictures(struct talk *talk, char *text, const struct interactive_frame *frame)
 {
     struct error error;
     size_t jpeg_bytes = 0;
+    if (talk->options.memory != NULL) {
+        wire_show(talk->lane, text, talk->pictures, 0);
+        return;
+    }
     memcpy(talk->pictures, frame->cameras, SWERVE_ENV_CAMERA_BYTES);
     if (frame->windscreen != NULL &&
         jpeg_encode(frame->windscreen, WINDSCREEN_WIDTH, WINDSCREEN_HEIGHT, JPEG_QUALITY,
@@ -119,6 +124,20 @@ static void show_pictures(struct talk *talk, char *text, const struct interactiv
         jpeg_bytes = 0;
     }
     wire_show(talk->lane, text, talk->pictures, SWERVE_ENV_CAMERA_BYTES + jpeg_bytes);
+}
+
+/* Writes the pictures into memory, where there is one, and their place into the frame's object.
+ * False: out of memory. */
+static bool put_place(const struct talk *talk, json_t *object,
+                      const struct interactive_frame *frame)
+{
+    if (talk->options.memory == NULL) {
+        return true;
+    }
+    uint64_t number = session_memory_put(talk->options.memory, frame);
+    return json_object_set_new(object, "number", json_integer((json_int_t)number)) == 0 &&
+           json_object_set_new(object, "slot",
+                               json_integer((json_int_t)(number % SESSION_MEMORY_SLOTS))) == 0;
 }
 
 static void show_frame(void *context, const struct interactive_frame *frame)
@@ -136,7 +155,8 @@ static void show_frame(void *context, const struct interactive_frame *frame)
                                frame->model, "steps", (int)frame->steps, "late", frame->late,
                                "deadline_ms", frame->limit_ms, "wait_ms", frame->wait_ms,
                                "compute_ms", frame->compute_ms, "slack_ms", frame->slack_ms);
-    bool whole = object != NULL && timing != NULL && json_object_update(object, timing) == 0;
+    bool whole = object != NULL && timing != NULL && json_object_update(object, timing) == 0 &&
+                 put_place(talk, object, frame);
     char *text = whole ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(timing);
     json_decref(object);
@@ -184,17 +204,19 @@ static enum status refuse_beside_resume(const struct json_cursor *message, struc
 
 /* Terms on which a session is driven, as members of a message; those that are not given have their
  * usual values. */
-static enum status read_terms(const struct json_cursor *message, struct interactive_wish *out,
-                              struct error *error)
+static enum status read_terms(const struct talk *talk, const struct json_cursor *message,
+                              struct interactive_wish *out, struct error *error)
 {
     int64_t least = 0;
+    bool hardware = talk->options.memory != NULL; /* whatever it says */
     out->rate = INTERACTIVE_RATE;
-    out->limit_ms = INTERACTIVE_LIMIT_MS;
+    out->limit_ms = hardware ? TALK_HARDWARE_LIMIT_MS : INTERACTIVE_LIMIT_MS;
     TRY(json_member_number(message, "rate", false, 0.1, 1, &out->rate, error));
     TRY(json_member_number(message, "deadline_ms", false, 1, 1000, &out->limit_ms, error));
     TRY(json_member_integer(message, "steps_least", false, 0, LIMIT_SAMPLER_STEPS, &least, error));
     TRY(json_member_bool(message, "model_alone", false, &out->model_alone, error));
     TRY(json_member_bool(message, "hardware", false, &out->hardware, error));
+    out->hardware |= hardware;
     out->steps_least = (uint32_t)least;
     return STATUS_OK;
 }
@@ -212,6 +234,7 @@ static enum status sit(struct talk *talk, struct interactive_wish *wish, struct 
     const struct interactive_listener listener = {show_frame, show_failure, talk};
     wish->instead = talk->seat;
     wish->tenant = talk->tenant;
+    wish->plain = talk->options.memory != NULL;
     TRY(interactive_sit(talk->options.pool, wish, &listener, &talk->seat, error));
     talk->seed = interactive_seed_of(talk->seat);
     talk->wish = *wish;
@@ -240,7 +263,7 @@ static enum status begin(struct talk *talk, const struct json_cursor *message, s
         TRY(scenario_of(talk, message, &wish.scenario, error));
     }
     TRY(json_member_integer(message, "seed", false, 0, SEED_MAX, &seed, error));
-    TRY(read_terms(message, &wish, error));
+    TRY(read_terms(talk, message, &wish, error));
     wish.seed = (uint64_t)seed;
     TRY(sit(talk, &wish, error));
     const struct scenario *scenario =
@@ -278,15 +301,16 @@ char *talk_state(const struct talk *talk)
     return text;
 }
 
-static enum status read_state(const struct json_cursor *state, struct interactive_wish *wish,
-                              struct interactive_standing *standing, struct error *error)
+static enum status read_state(const struct talk *talk, const struct json_cursor *state,
+                              struct interactive_wish *wish, struct interactive_standing *standing,
+                              struct error *error)
 {
     static const char *const members[] = {"rate",     "deadline_ms", "steps_least", "model_alone",
                                           "hardware", "accel",       "steer",       "paused",
                                           "turns",    NULL};
     int64_t turns = 0;
     TRY(json_object_begin(state, members, error));
-    TRY(read_terms(state, wish, error));
+    TRY(read_terms(talk, state, wish, error));
     TRY(json_member_number(state, "accel", true, ACCEL_MIN, ACCEL_MAX, &standing->action.accel_mps2,
                            error));
     TRY(json_member_number(state, "steer", true, STEER_MIN, STEER_MAX, &standing->action.steer_rad,
@@ -321,7 +345,7 @@ enum status talk_take_up(struct talk *talk, struct lane *lane, const char *name,
     talk->lane = lane;
     TRY(json_read_text(file, text, strlen(text), &state, error));
     const struct json_cursor root = json_cursor_root(file, state);
-    enum status status = read_state(&root, &wish, &standing, error);
+    enum status status = read_state(talk, &root, &wish, &standing, error);
     json_decref(state);
     THEN(status, sit(talk, &wish, error));
     if (status == STATUS_OK) {

@@ -6,7 +6,11 @@
 #define SWERVE_CLI_SESSION_SESSION_TALK_H
 
 #include "base/websocket/wire.h"
+#include "cli/session/session_memory.h"
 #include "worker/interactive/interactive.h"
+
+/* Deadline of hardware that asks for no other. */
+#define TALK_HARDWARE_LIMIT_MS 40.0
 
 struct talk;
 
@@ -17,6 +21,9 @@ struct talk_options {
     const char *previous; /* name of the model that takes over; NULL: none */
     const char *folder;   /* that saved scenarios are written to */
     bool keeps;           /* sessions, which can be taken up */
+    /* The client is hardware, which finds its cameras in this memory and is shown no windscreen;
+     * borrowed, outlives the talk. NULL: pictures are sent behind each frame. */
+    struct session_memory *memory;
 };
 
 /* Messages of a client are to be given to talk_message() with the talk as context, one at a time,

@@ -16,6 +16,7 @@ docs/interactive.md has the messages and their members. Needs Python's library a
 
 import base64
 import json
+import mmap
 import os
 import socket
 import ssl
@@ -50,6 +51,13 @@ class _Socket:
         head, self.left = self.left.split(b"\r\n\r\n", 1)
         if b" 101 " not in head.split(b"\r\n")[0]:
             raise SessionError(f"{host}:{port}: {self._refusal(head)}")
+
+    @classmethod
+    def _standing(cls, made):
+        """One whose connection stands, without a handshake."""
+        whole = cls.__new__(cls)
+        whole.socket, whole.left = made, b""
+        return whole
 
     def _refusal(self, head):
         """The sentence of an answer that is no upgrade: a store's server has it in JSON."""
@@ -104,18 +112,58 @@ class _Socket:
         self.socket.close()
 
 
+class _Memory:
+    """Pictures of a server on this machine (--hardware), in memory that it shares: slots as the exec planner protocol has them
+    (schemas/planner.md), each behind a page that begins with two numbers."""
+
+    GREETING = struct.Struct("<8sIIQ")
+    NUMBERS = struct.Struct("<QQ")
+    DIRECTORY = struct.Struct("<2IQ")
+    SENSOR = struct.Struct("<48s4I2Q12I12qq4I")
+    PAGE = 4096
+
+    def __init__(self, connection):
+        head, fds, _, _ = socket.recv_fds(connection, self.GREETING.size, 1)
+        if not fds:
+            raise SessionError("the server lets nobody in, or has no room: its log says why")
+        try:
+            magic, version, self.slots, self.slot_bytes = self.GREETING.unpack(head)
+            if magic != b"swervehw" or version != 1:
+                raise SessionError(f"expected the greeting of a server's --hardware, version 1, found {head!r}")
+            self.bytes = mmap.mmap(fds[0], self.slots * self.slot_bytes, prot=mmap.PROT_READ)
+        finally:
+            os.close(fds[0])
+
+    def cameras(self, slot, number):
+        """The cameras of a frame, one behind the other; None: its slot has been written again."""
+        first = slot * self.slot_bytes
+        at = first + self.PAGE
+        count, record_bytes, _ = self.DIRECTORY.unpack_from(self.bytes, at)
+        parts = []
+        for i in range(count):
+            record = self.SENSOR.unpack_from(self.bytes, at + self.DIRECTORY.size + i * record_bytes)
+            begin = at + record[5]  # one frame each
+            parts.append(self.bytes[begin:begin + record[7]])
+        return b"".join(parts) if self.NUMBERS.unpack_from(self.bytes, first) == (number, number) else None
+
+    def close(self):
+        self.bytes.close()
+
+
 class Session:
     """One connection, one drive at a time. `cameras` are the bytes of the newest frame's cameras (left, front,
-    right; 64 x 96 x 3), `windscreen` its JPEG, or b"" where the world shows none. Of a store's server KEY is a
+    right; 64 x 96 x 3), `windscreen` its JPEG, or b"" where the world shows none, or to hardware: its URL is unix:PATH, as of
+    `swerve session serve --hardware PATH`. Of a store's server KEY is a
     driver's token, and `worker` may name the worker that drives. `moves`: how often another worker took the session up, which its
     own had kept when it went."""
 
+    memory = None  # of a server on this machine
+
     def __init__(self, url, timeout_s=30, worker=None):
-        place = urllib.parse.urlsplit(url)
-        if place.scheme not in ("http", "https") or place.port is None or not place.fragment:
-            raise ValueError(f"expected http(s)://ADDR:PORT/#KEY, with a proxy's path before # where there is one, found {url!r}")
-        path = f"{place.path.rstrip('/')}/v1/sessions?key={place.fragment}" + (f"&worker={urllib.parse.quote(worker, safe='')}" if worker else "")
-        self.socket = _Socket(place.hostname, place.port, path, timeout_s, place.scheme == "https")
+        if url.startswith("unix:"):
+            self._connect_here(url[len("unix:"):], timeout_s)
+        else:
+            self._connect(url, timeout_s, worker)
         self.cameras = self.windscreen = b""
         self.name = ""
         self.moves = 0
@@ -123,6 +171,24 @@ class Session:
         self.world = hello["world"]
         self.tiers = [(one["tier"], one["steps"]) for one in hello["tiers"]]
         self.scenarios = [one["id"] for one in hello["scenarios"]]
+
+    def _connect_here(self, path, timeout_s):
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        made.settimeout(timeout_s)
+        try:
+            made.connect(path)
+            self.memory = _Memory(made)
+        except BaseException:
+            made.close()
+            raise
+        self.socket = _Socket._standing(made)
+
+    def _connect(self, url, timeout_s, worker):
+        place = urllib.parse.urlsplit(url)
+        if place.scheme not in ("http", "https") or place.port is None or not place.fragment:
+            raise ValueError(f"expected http(s)://ADDR:PORT/#KEY, with a proxy's path before # where there is one, found {url!r}")
+        path = f"{place.path.rstrip('/')}/v1/sessions?key={place.fragment}" + (f"&worker={urllib.parse.quote(worker, safe='')}" if worker else "")
+        self.socket = _Socket(place.hostname, place.port, path, timeout_s, place.scheme == "https")
 
     def __enter__(self):
         return self
@@ -132,6 +198,8 @@ class Session:
 
     def close(self):
         self.socket.close()
+        if self.memory:
+            self.memory.close()
 
     def send(self, kind, **members):
         self.socket.send(_TEXT, json.dumps({"type": kind, **members}).encode())
@@ -141,9 +209,15 @@ class Session:
         while True:
             kind, data = self.socket.receive()
             if kind == _BINARY:
-                self.cameras, self.windscreen = data[:CAMERA_BYTES], data[CAMERA_BYTES:]
+                if not self.memory:
+                    self.cameras, self.windscreen = data[:CAMERA_BYTES], data[CAMERA_BYTES:]
                 continue
             message = json.loads(data)
+            if self.memory and message["type"] == "frame":
+                cameras = self.memory.cameras(message["slot"], message["number"])
+                if cameras is None:
+                    continue  # a newer one is on its way
+                self.cameras = cameras
             if message["type"] == "error":
                 raise SessionError(message["text"])
             self.moves += message["type"] == "moved"
@@ -155,19 +229,23 @@ class Session:
             if message["type"] == kind:
                 return message
 
-    def begin(self, scenario, seed=0, rate=1.0, deadline_ms=100, steps_least=0, model_alone=False, hardware=False):
+    def begin(self, scenario, seed=0, rate=1.0, deadline_ms=None, steps_least=0, model_alone=False, hardware=False):
         """A new drive, paused at its first frame, which is returned. rate: of time, 0.1 to 1; steps_least: of a learned world's sampler, that
         each frame is to be made by; 0: one that is drawn will do. model_alone: none by the previous model, nor drawn.
-        hardware: refused, unless the verdicts of every tier that is accepted are known to be those of all steps."""
-        self.send("begin", scenario=scenario, seed=seed, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least,
-                  model_alone=model_alone, hardware=hardware)
+        hardware: refused, unless the verdicts of every tier that is accepted are known to be those of all steps; who comes by
+        unix:PATH is. deadline_ms: 100; of unix:PATH 40."""
+        self.send("begin", scenario=scenario, seed=seed, **self._terms(rate, deadline_ms, steps_least, model_alone, hardware))
         return self._begun()
 
-    def resume(self, name, rate=1.0, deadline_ms=100, steps_least=0, model_alone=False, hardware=False):
+    @staticmethod
+    def _terms(rate, deadline_ms, steps_least, model_alone, hardware):
+        terms = {"rate": rate, "steps_least": steps_least, "model_alone": model_alone, "hardware": hardware}
+        return terms if deadline_ms is None else {**terms, "deadline_ms": deadline_ms}
+
+    def resume(self, name, rate=1.0, deadline_ms=None, steps_least=0, model_alone=False, hardware=False):
         """Takes up the session of that name (`name` of another Session), which this server or another one kept (--keep).
         Returns the frame at which it stands, paused: the tick after the last one that was driven."""
-        self.send("begin", resume=name, rate=rate, deadline_ms=deadline_ms, steps_least=steps_least, model_alone=model_alone,
-                  hardware=hardware)
+        self.send("begin", resume=name, **self._terms(rate, deadline_ms, steps_least, model_alone, hardware))
         return self._begun()
 
     def _begun(self):

@@ -66,7 +66,8 @@ enum status disagreements_write(const struct pairs *pairs, struct store *store,
     TRY(memory_check(list, error, "disagreements: out of memory"));
     for (uint32_t i = 0; i < pairs->count; i++) {
         const struct pairs_pair *pair = &pairs->pairs[i];
-        if (!pair->shadow && pairs_judged(pair) && pair->student.verdict != pair->teacher.verdict) {
+        bool counts = !pair->shadow || pairs->tiers; /* a shadow's are evidence of no student's */
+        if (counts && pairs_judged(pair) && pair->student.verdict != pair->teacher.verdict) {
             list[found++] = pair;
         }
     }
@@ -75,7 +76,9 @@ enum status disagreements_write(const struct pairs *pairs, struct store *store,
         found == 0
             ? STATUS_OK
             : disagreements_write_list(list, found, store, directory, "disagreements",
-                                       "On these student and teacher gave different verdicts",
+                                       pairs->tiers
+                                           ? "On these a tier gave another verdict than all steps"
+                                           : "On these student and teacher gave different verdicts",
                                        count, error);
     free(list);
     return status;

@@ -1,6 +1,7 @@
 /*
  * Disagreements as a suite: the scenarios, with their seeds, on whose verdict student and teacher
- * differ, main lines and branches, to be looked at, or to be driven by `datagen` for training.
+ * differ, or a tier and all steps, main lines and branches, to be looked at, or to be driven by
+ * `datagen` for training.
  */
 #ifndef SWERVE_REPORT_TRUST_DISAGREEMENTS_H
 #define SWERVE_REPORT_TRUST_DISAGREEMENTS_H

@@ -102,10 +102,12 @@ enum status pairs_read(struct store *store, struct pairs *out, struct error *err
  * for audits; what follows a store outcome by outcome cannot, nor do monitors. */
 enum status pairs_read_taken(struct store *store, struct pairs *out, struct error *error);
 /* Answers by fewer steps of a sampler, or drawn, as shadows of those of the same model, question
- * and build by the most steps, wherever a store has both; nothing else, and no branch that
- * prescribes fewer steps for some ticks. The same question answered twice counts once, by the
- * newest. */
-enum status pairs_read_tiers(struct store *store, struct pairs *out, struct error *error);
+ * and build by the most steps, wherever a store has both; and the answers of the models whose hash
+ * begins with `previous` ("": of none), by whatever steps, as shadows of each other model's;
+ * nothing else, and no branch that prescribes fewer steps for some ticks. The same question
+ * answered twice counts once, by the newest. */
+enum status pairs_read_tiers(struct store *store, const char *previous, struct pairs *out,
+                             struct error *error);
 void pairs_finish(struct pairs *pairs); /* accepts what pairs_read never filled, if zero */
 
 /* Both sides pass or fail. What was in flight counts against the student where they differ, and not

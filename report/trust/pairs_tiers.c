@@ -2,9 +2,11 @@
  * Pairs of tiers: what one question was answered by all steps of a sampler and by fewer of them, or
  * drawn. See pairs.h.
  *
- * Answers are sorted by their question, the model and its most steps first; that of the most steps
- * is what the others of its question are compared with. A branch that prescribes fewer steps for
- * some ticks, as one that was driven at the wheel, is by no tier, whatever its job's sampler says.
+ * Answers are sorted by their question, then by model, then by steps, the most first; a model's by
+ * the most steps is what its others are compared with, and those of a previous model, which takes
+ * over for ticks at the wheel: all of its ticks made by itself are its tier. A branch that
+ * prescribes fewer steps for some ticks, as one that was driven at the wheel, is by no tier,
+ * whatever its job's sampler says.
  */
 #include "report/trust/pairs.h"
 
@@ -19,7 +21,7 @@
 
 /* An answer of a learned world. */
 struct answer {
-    uint64_t key; /* of its question, its model and its sampler but for the steps */
+    uint64_t key; /* of its question and its sampler but for the steps */
     uint32_t steps;
     struct pairs_pair pair; /* its `student` side */
 };
@@ -42,7 +44,7 @@ static bool take_apart(const char *sampler, char conditioning[LIMIT_ID_BYTES], u
 static uint64_t key_of(const struct outcome *outcome, const char *conditioning,
                        const char *precision)
 {
-    const char *const texts[] = {outcome->branch_id, outcome->model_hash, conditioning, precision};
+    const char *const texts[] = {outcome->branch_id, conditioning, precision};
     const uint64_t asked = pairs_asked(outcome);
     struct sha256 hash;
     uint8_t digest[SHA256_BYTES];
@@ -110,13 +112,17 @@ static enum status drop_skipping(struct store *store, struct reading *reading, s
     return STATUS_OK;
 }
 
-/* Of equal questions and steps the newest first. */
+/* Of equal questions, models and steps the newest first. */
 static int compare_answers(const void *a, const void *b)
 {
     const struct answer *x = a;
     const struct answer *y = b;
     if (x->key != y->key) {
         return x->key < y->key ? -1 : 1;
+    }
+    int by_model = strcmp(x->pair.student_hash, y->pair.student_hash);
+    if (by_model != 0) {
+        return by_model;
     }
     if (x->steps != y->steps) {
         return x->steps > y->steps ? -1 : 1;
@@ -132,27 +138,63 @@ static int compare_outcomes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void pair_answers(const struct reading *reading, struct pairs *out)
+static bool same_model(const struct answer *a, const struct answer *b)
 {
-    const struct answer *most = NULL;
-    for (uint32_t i = 0; i < reading->count; i++) {
-        const struct answer *answer = &reading->answers[i];
-        if (most == NULL || answer->key != most->key) {
-            most = answer;
-        } else if (answer->steps < answer[-1].steps) {
-            struct pairs_pair *pair = &out->pairs[out->count++];
-            *pair = answer->pair;
-            pair->job_id = most->pair.job_id;
-            pair->teacher = most->pair.student;
-            memcpy(pair->teacher_hash, most->pair.student_hash, sizeof pair->teacher_hash);
-            memcpy(pair->teacher_sampler, most->pair.student_sampler, sizeof pair->teacher_sampler);
-            memcpy(pair->answer_sampler, most->pair.student_sampler, sizeof pair->answer_sampler);
-        }
-    }
-    qsort(out->pairs, out->count, sizeof *out->pairs, compare_outcomes);
+    return strcmp(a->pair.student_hash, b->pair.student_hash) == 0;
 }
 
-enum status pairs_read_tiers(struct store *store, struct pairs *out, struct error *error)
+/* Pairs an answer with the one that counts in its place. */
+static enum status add_pair(struct pairs *out, const struct answer *answer,
+                            const struct answer *most, struct error *error)
+{
+    TRY(array_room(&out->pairs, out->count, sizeof *out->pairs, error));
+    struct pairs_pair *pair = &out->pairs[out->count++];
+    *pair = answer->pair;
+    pair->job_id = most->pair.job_id;
+    pair->teacher = most->pair.student;
+    memcpy(pair->teacher_hash, most->pair.student_hash, sizeof pair->teacher_hash);
+    memcpy(pair->teacher_sampler, most->pair.student_sampler, sizeof pair->teacher_sampler);
+    memcpy(pair->answer_sampler, most->pair.student_sampler, sizeof pair->answer_sampler);
+    return STATUS_OK;
+}
+
+/* Pairs one answer of a question, `count` answers; the first of each model is by its most steps. */
+static enum status pair_answer(const struct answer *answers, uint32_t count, uint32_t index,
+                               const char *previous, struct pairs *out, struct error *error)
+{
+    const struct answer *answer = &answers[index];
+    const bool takes_over =
+        previous[0] != '\0' && strncmp(answer->pair.student_hash, previous, strlen(previous)) == 0;
+    if (index > 0 && same_model(answer, answer - 1) && answer->steps == answer[-1].steps) {
+        return STATUS_OK; /* a newer one is there */
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct answer *most = &answers[i];
+        if ((i == 0 || !same_model(most, most - 1)) &&
+            (same_model(most, answer) ? answer->steps < most->steps : takes_over)) {
+            TRY(add_pair(out, answer, most, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status pair_answers(const struct reading *reading, const char *previous,
+                                struct pairs *out, struct error *error)
+{
+    for (uint32_t first = 0, end = 0; first < reading->count; first = end) {
+        const struct answer *answers = &reading->answers[first];
+        while (end < reading->count && reading->answers[end].key == answers->key) {
+            end++;
+        }
+        for (uint32_t i = 0; i < end - first; i++) {
+            TRY(pair_answer(answers, end - first, i, previous, out, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status pairs_read_tiers(struct store *store, const char *previous, struct pairs *out,
+                             struct error *error)
 {
     struct reading reading = {.count = 0};
     struct pairs pairs = {.tiers = true};
@@ -160,18 +202,17 @@ enum status pairs_read_tiers(struct store *store, struct pairs *out, struct erro
     if (status == STATUS_OK && reading.count > 0) {
         qsort(reading.answers, reading.count, sizeof *reading.answers, compare_scenarios);
         status = drop_skipping(store, &reading, error);
+        qsort(reading.answers, reading.count, sizeof *reading.answers, compare_answers);
     }
-    if (status == STATUS_OK) {
-        pairs.pairs = calloc((size_t)reading.count + 1, sizeof *pairs.pairs);
-        status = memory_check(pairs.pairs, error, "agreement: out of memory");
-    }
-    if (status == STATUS_OK) {
-        if (reading.count > 0) {
-            qsort(reading.answers, reading.count, sizeof *reading.answers, compare_answers);
-        }
-        pair_answers(&reading, &pairs);
-        *out = pairs;
+    THEN(status, pair_answers(&reading, previous, &pairs, error));
+    if (status == STATUS_OK && pairs.count > 0) {
+        qsort(pairs.pairs, pairs.count, sizeof *pairs.pairs, compare_outcomes);
     }
     free(reading.answers);
-    return status;
+    if (status != STATUS_OK) {
+        pairs_finish(&pairs);
+        return status;
+    }
+    *out = pairs;
+    return STATUS_OK;
 }

@@ -181,6 +181,7 @@ enum store_call_kind {
         KEYS("after"), IN(const char *, suite), IN(int64_t, after), IN(struct store_slice *, out), \
         IN(uint32_t *, count), IN(int64_t *, next))                                                \
     PLAIN(suite_tenant, ASK_HERE, IN(const char *, suite), IN(char *, name))                       \
+    PLAIN(tenant_sessions, ASK_HERE, IN(const char *, tenant), IN(int64_t *, most))                \
     ROUTED(workers_page, ASK_HERE, "GET", "/v1/workers", READERS, READS, NONE, workers,            \
         KEYS("after", "limit"), IN(const char *, after), IN(struct store_live_worker *, out),      \
         IN(uint32_t, max), IN(uint32_t *, count))                                                  \

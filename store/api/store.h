@@ -375,10 +375,9 @@ struct store_ops {
     /* By name, above `after` ("": all). */
     enum status (*tenants)(struct store *store, const char *after, struct tenant *out, uint32_t max,
                            uint32_t *count, struct error *error);
-    /* Makes or changes one: those of its weight and quotas that are named (enum tenant_setting).
-     * The others stay as they are, whoever sets them at this moment; a new tenant has weight 1 and
-     * no limits. CONFLICT: it has another version than the change is for, and not these settings
-     * already. */
+    /* Makes or changes one: of its weight and quotas those that are named (enum tenant_setting).
+     * Others stay, whoever sets them now; a new tenant has weight 1 and no limits. CONFLICT: it has
+     * another version than the change is for, and not these settings already. */
     enum status (*tenant_set)(struct store *store, const struct tenant *tenant, uint32_t settings,
                               struct error *error);
 
@@ -480,9 +479,8 @@ struct store_ops {
                           uint32_t *count, struct error *error);
 
     /* Queued and leased jobs of the suite become cancelled; *count of them, and of those that its
-     * budget had cancelled, which no larger one queues again. A large suite in steps, so that
-     * others are served in between: one that is not answered may have gone a part of the way, and
-     * is repeated. */
+     * budget had cancelled, which no larger one queues again. A large suite in steps, with others
+     * served in between: one that is not answered may have gone a part of the way; repeat it. */
     enum status (*cancel)(struct store *store, const char *suite_id, int64_t *count,
                           struct error *error);
 
@@ -493,8 +491,7 @@ struct store_ops {
      * worker has ever claimed here. */
     enum status (*redrive)(struct store *store, const struct store_author *author, int64_t *jobs,
                            struct error *error);
-    /* A number that is raised whenever outcomes were dropped, so that who has counted them begins
-     * anew. NULL: the store cannot say. */
+    /* A number that rises when outcomes are dropped: count anew. NULL: the store cannot say. */
     enum status (*redrives)(struct store *store, int64_t *count, struct error *error);
 
     /* ---- models ---- */
@@ -604,6 +601,9 @@ struct store_ops {
     /* Whose a suite is; "": nobody's. NOT_FOUND. */
     enum status (*suite_tenant)(struct store *store, const char *suite_id,
                                 char name[LIMIT_ID_BYTES], struct error *error);
+    /* Sessions that its drivers may hold at once; 0: it has no limit, or there is no tenant. */
+    enum status (*tenant_sessions)(struct store *store, const char *tenant, int64_t *most,
+                                   struct error *error);
     /* Live workers by name, above `after` ("": all). */
     enum status (*workers_page)(struct store *store, const char *after,
                                 struct store_live_worker *out, uint32_t max, uint32_t *count,

@@ -22,6 +22,7 @@ static const struct json_field fields[] = {
     FIELD(uusd_month_max, JSON_FIELD_I64),
     LATER(units_leased_max),
     LATER(scenario_bytes_max),
+    LATER(sessions_max),
     LATER(version),
     FIELD(jobs_queued, JSON_FIELD_I64),
     FIELD(jobs_leased, JSON_FIELD_I64),
@@ -31,7 +32,7 @@ static const struct json_field fields[] = {
     LATER(scenario_bytes),
 };
 
-enum { FIELDS_SET = 8 }; /* the name, and behind it those of enum tenant_setting in its order */
+enum { FIELDS_SET = 9 }; /* the name, and behind it those of enum tenant_setting in its order */
 
 static const struct json_field_list set_fields = {fields, FIELDS_SET};
 const struct json_field_list tenant_fields = JSON_FIELD_LIST(fields);
@@ -76,7 +77,8 @@ static bool too_small(const struct tenant *tenant, uint32_t settings)
            ((settings & TENANT_UUSD_DAY) != 0 && tenant->uusd_day_max < 0) ||
            ((settings & TENANT_UUSD_MONTH) != 0 && tenant->uusd_month_max < 0) ||
            ((settings & TENANT_UNITS_LEASED) != 0 && tenant->units_leased_max < 0) ||
-           ((settings & TENANT_SCENARIO_BYTES) != 0 && tenant->scenario_bytes_max < 0);
+           ((settings & TENANT_SCENARIO_BYTES) != 0 && tenant->scenario_bytes_max < 0) ||
+           ((settings & TENANT_SESSIONS) != 0 && tenant->sessions_max < 0);
 }
 
 enum status tenant_check(const struct tenant *tenant, uint32_t settings, struct error *error)

@@ -21,8 +21,9 @@ enum tenant_setting {
     TENANT_UUSD_MONTH = 1 << 3,
     TENANT_UNITS_LEASED = 1 << 4,
     TENANT_SCENARIO_BYTES = 1 << 5,
-    TENANT_SETTINGS = (1 << 6) - 1, /* all of these */
-    TENANT_VERSION = 1 << 6,        /* if this is still the tenant's version */
+    TENANT_SESSIONS = 1 << 6,
+    TENANT_SETTINGS = (1 << 7) - 1, /* all of these */
+    TENANT_VERSION = 1 << 7,        /* if this is still the tenant's version */
 };
 
 struct tenant {
@@ -33,6 +34,7 @@ struct tenant {
     int64_t uusd_month_max;   /* .. and in a calendar month */
     int64_t units_leased_max; /* of jobs that are leased at once, by turns_cost(); 0: any number */
     int64_t scenario_bytes_max; /* of scenarios that it has brought; 0: any number */
+    int64_t sessions_max;       /* at the wheel, at once, at one server; 0: as the server has it */
     int64_t version; /* raised by each change of these; in a change: what it is to be before */
     /* Set by the store: */
     int64_t jobs_queued;

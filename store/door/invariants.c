@@ -109,6 +109,7 @@ static const struct invariant tenant_rows[] = {
     {"uusd_month_max", 0, INT64_MAX},
     {"units_leased_max", 0, INT64_MAX},
     {"scenario_bytes_max", 0, INT64_MAX},
+    {"sessions_max", 0, INT64_MAX},
 };
 
 #define DATE_S_MAX INT64_C(100000000000) /* the year 5138 */

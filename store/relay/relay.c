@@ -37,20 +37,35 @@ static bool has_scenario(const struct relayed_worker *worker, const char *scenar
     return false;
 }
 
-static enum status find_place(const struct relay *relay, const char *tenant, const char *wanted,
-                              struct relayed_worker **out, int *code, struct error *error)
+/* Whether a tenant may have one more session: the lower limit counts, its own (0: none) or the
+ * server's. */
+static enum status check_quota(const struct relay *relay, const char *tenant, uint32_t own_most,
+                               int *code, struct error *error)
 {
     uint32_t own = 0;
-    bool known;
+    uint32_t most = relay->options.sessions_tenant;
+    most = own_most > 0 && own_most < most ? own_most : most;
     for (const struct relayed_client *each = relay->clients; each != NULL; each = each->next) {
         own += each->worker != NULL && strcmp(each->tenant, tenant) == 0;
     }
-    if (own >= relay->options.sessions_tenant) {
-        *code = 429;
-        return error_set(error, STATUS_BUSY, "%s%s: %" PRIu32 " sessions at once, no more may be",
-                         tenant[0] != '\0' ? "tenant " : "drivers of no tenant", tenant, own);
+    if (own < most) {
+        return STATUS_OK;
     }
-    *out = relay_choose(relay, wanted, NULL, NULL, 0, &known);
+    *code = 429;
+    return error_set(error, STATUS_BUSY, "%s%s: %" PRIu32 " session%s at once, no more may be%s",
+                     tenant[0] != '\0' ? "tenant " : "drivers of no tenant", tenant, own,
+                     own == 1 ? "" : "s",
+                     most == own_most ? " by its quota (swerve tenant set)" : "");
+}
+
+static enum status find_place(const struct relay *relay, const char *tenant, uint32_t own_most,
+                              const char *wanted, struct relayed_worker **out, int *code,
+                              struct error *error)
+{
+    const struct relayed_wish wish = {.tenant = tenant, .name = wanted};
+    bool known;
+    TRY(check_quota(relay, tenant, own_most, code, error));
+    *out = relay_choose(relay, &wish, &known);
     if (*out == NULL && !known && wanted[0] != '\0') {
         return error_set(error, STATUS_NOT_FOUND, "no worker for sessions is called \"%s\"",
                          wanted);
@@ -70,7 +85,8 @@ enum status relay_look(struct relay *relay, const struct relay_guest *guest, int
     enum status status = STATUS_OK;
     pthread_mutex_lock(&relay->lock);
     if (!guest->attaches) {
-        status = find_place(relay, guest->tenant, guest->worker, &unused, code, error);
+        status = find_place(relay, guest->tenant, guest->sessions_most, guest->worker, &unused,
+                            code, error);
         relay->counts.refused += status != STATUS_OK;
     } else if (relay->worker_count >= RELAY_WORKERS_MAX) {
         status = error_set(error, STATUS_BUSY, "%d workers for sessions are attached already",
@@ -93,7 +109,8 @@ static void client_begun(void *context, struct wire *wire)
     int code = 0;
     client->wire = wire;
     pthread_mutex_lock(&relay->lock);
-    enum status status = find_place(relay, client->tenant, client->wanted, &worker, &code, &error);
+    enum status status = find_place(relay, client->tenant, client->sessions_most, client->wanted,
+                                    &worker, &code, &error);
     THEN(status, relay_seat(client, worker, &error));
     if (status == STATUS_OK) {
         bool tells = worker->kin[0] != '\0';
@@ -184,6 +201,7 @@ static enum status accept_worker(struct relay *relay, const struct relay_guest *
     TRY(memory_check(worker, error, "sessions: out of memory"));
     worker->relay = relay;
     remember(&worker->token, guest);
+    memcpy(worker->tenant, guest->tenant, sizeof worker->tenant);
     relay_worker_life(worker, out);
     return STATUS_OK;
 }
@@ -196,6 +214,7 @@ static enum status accept_client(struct relay *relay, const struct relay_guest *
     client->relay = relay;
     remember(&client->token, guest);
     memcpy(client->tenant, guest->tenant, sizeof client->tenant);
+    client->sessions_most = guest->sessions_most;
     memcpy(client->wanted, guest->worker, sizeof client->wanted);
     *out = (struct http_socket_life){
         .wire = {.message_max = WIRE_MESSAGE_BYTES,
@@ -229,7 +248,8 @@ static struct relayed_worker *who_knows(const struct relay *relay, const struct 
 {
     struct relayed_worker *found = NULL;
     for (struct relayed_worker *each = relay->workers; each != NULL; each = each->next) {
-        if (each->attached == NULL || !has_scenario(each, scenario)) {
+        if (each->attached == NULL || !relay_serves(each, guest->tenant) ||
+            !has_scenario(each, scenario)) {
             continue;
         }
         found = each;
@@ -307,12 +327,12 @@ enum status relay_ask(struct relay *relay, const struct relay_guest *guest, cons
     return STATUS_OK;
 }
 
-json_t *relay_list(struct relay *relay)
+json_t *relay_list(struct relay *relay, const char *tenant)
 {
     json_t *list = json_array();
     pthread_mutex_lock(&relay->lock);
     for (const struct relayed_worker *each = relay->workers; each != NULL; each = each->next) {
-        if (each->attached != NULL) {
+        if (each->attached != NULL && (tenant == NULL || relay_serves(each, tenant))) {
             json_t *row = json_deep_copy(each->attached);
             json_object_set_new(row, "taken", json_integer(each->taken));
             json_object_set_new(row, "room", json_integer(each->room));

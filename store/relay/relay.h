@@ -32,7 +32,7 @@ enum {
 struct relay;
 
 struct relay_options {
-    uint32_t sessions_tenant;                       /* at once, of drivers of one tenant */
+    uint32_t sessions_tenant; /* at once, of drivers of one tenant, where that has no lower limit */
     bool (*holds)(void *holder, const char *token); /* whether it is live still */
     void *holder;
     /* Bytes by a TLS session, as of struct http_sockets. */
@@ -46,7 +46,10 @@ struct relay_guest {
     bool attaches; /* a worker; else a client */
     bool limited;  /* by a token, which is asked for again and again */
     char token[RELAY_TOKEN_BYTES];
-    char tenant[LIMIT_ID_BYTES]; /* whose a client is; "": nobody's */
+    /* Whose a client is; "": nobody's. Of a worker: whose clients alone it is given; "": anybody's.
+     */
+    char tenant[LIMIT_ID_BYTES];
+    uint32_t sessions_most;      /* of a client's tenant, at once; 0: as the relay has it */
     char worker[LIMIT_ID_BYTES]; /* that the client wants; "": any */
 };
 
@@ -68,8 +71,9 @@ struct MHD_Response *relay_response(struct relay *relay, const char *key);
  * guest has a session. *json is malloc'ed. NOT_FOUND, BUSY, TIMEOUT. */
 enum status relay_ask(struct relay *relay, const struct relay_guest *guest, const char *scenario,
                       char **json, struct error *error);
-/* Attached workers, what they have and how many sessions; NULL: out of memory. */
-json_t *relay_list(struct relay *relay);
+/* Attached workers, what they have and how many sessions: those that serve anybody or the tenant,
+ * all of them for NULL. NULL: out of memory. */
+json_t *relay_list(struct relay *relay, const char *tenant);
 /* Figures since the start: `begun`, `refused`, `attached`, `gone` (workers), `moved`, `ended`,
  * `gap_s`, and `workers`, a row of each name: `worker`, `places`, `taken`, `room`, `messages` of
  * clients, `answers` and `frames` of workers, `bytes` of all of these; "": what passed by those

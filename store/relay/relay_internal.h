@@ -35,9 +35,10 @@ struct relayed_worker {
     struct wire *wire;
     struct shown token;
     char name[LIMIT_ID_BYTES];
-    char kin[RELAY_KIN_BYTES]; /* whose sessions it takes up: theirs who say the same; "": none */
-    json_t *attached;          /* what it said of itself; NULL: nothing yet */
-    uint64_t number;           /* given once */
+    char kin[RELAY_KIN_BYTES];   /* whose sessions it takes up: theirs who say the same; "": none */
+    char tenant[LIMIT_ID_BYTES]; /* whose clients alone it is given; "": anybody's */
+    json_t *attached;            /* what it said of itself; NULL: nothing yet */
+    uint64_t number;             /* given once */
     uint32_t places, taken;
     uint32_t room; /* sessions that it has time for in all, at most its places */
     struct relayed_passed passed;
@@ -49,6 +50,7 @@ struct relayed_client {
     struct wire *wire;
     struct shown token;
     char tenant[LIMIT_ID_BYTES];
+    uint32_t sessions_most; /* of the tenant */
     char wanted[LIMIT_ID_BYTES];
     uint64_t session;
     struct relayed_worker *worker; /* NULL: it has none, or it has gone */
@@ -102,11 +104,20 @@ struct relay {
 bool relay_holds(const struct relay *relay, struct shown *token);
 extern const char relay_gone_token[];
 
+/* Whether a worker is given a tenant's clients, and tells them what it has. */
+bool relay_serves(const struct relayed_worker *worker, const char *tenant);
+/* Worker that is looked for. */
+struct relayed_wish {
+    const char *tenant; /* that it serves */
+    const char *name;   /* "": any */
+    const char *kin;    /* NULL: any */
+    const uint64_t *but;
+    uint32_t but_count; /* numbers that it has not */
+};
 /* The attached worker with a free place that has room for the most, or for none: who goes slowly
- * may be let in there too; of that name unless it is "", of that kin unless it is NULL, and none of
- * those numbers. NULL: none has a place. *known: there is one of that name. */
-struct relayed_worker *relay_choose(const struct relay *relay, const char *name, const char *kin,
-                                    const uint64_t *but, uint32_t but_count, bool *known);
+ * may be let in there too. NULL: none has a place. *known: there is one. */
+struct relayed_worker *relay_choose(const struct relay *relay, const struct relayed_wish *wish,
+                                    bool *known);
 /* Gives a client its place at a worker, under a number of its own; what the worker is told of it
  * first is to be put into its lane. */
 enum status relay_seat(struct relayed_client *client, struct relayed_worker *worker,

@@ -32,10 +32,10 @@ static bool hand_on(struct relayed_client *client)
     struct relay *relay = client->relay;
     struct error error;
     bool known;
+    const struct relayed_wish wish = {client->tenant, "", client->kin, client->tried,
+                                      client->tries};
     struct relayed_worker *worker =
-        client->tries < RELAY_TRIES_MAX
-            ? relay_choose(relay, "", client->kin, client->tried, client->tries, &known)
-            : NULL;
+        client->tries < RELAY_TRIES_MAX ? relay_choose(relay, &wish, &known) : NULL;
     if (worker == NULL || relay_seat(client, worker, &error) != STATUS_OK) {
         return false;
     }

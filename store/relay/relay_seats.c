@@ -33,15 +33,26 @@ static bool is_among(const uint64_t *numbers, uint32_t count, uint64_t number)
     return false;
 }
 
-struct relayed_worker *relay_choose(const struct relay *relay, const char *name, const char *kin,
-                                    const uint64_t *but, uint32_t but_count, bool *known)
+bool relay_serves(const struct relayed_worker *worker, const char *tenant)
+{
+    return worker->tenant[0] == '\0' || strcmp(worker->tenant, tenant) == 0;
+}
+
+static bool fits(const struct relayed_worker *worker, const struct relayed_wish *wish)
+{
+    return worker->attached != NULL && relay_serves(worker, wish->tenant) &&
+           (wish->name[0] == '\0' || strcmp(wish->name, worker->name) == 0) &&
+           (wish->kin == NULL || strcmp(wish->kin, worker->kin) == 0) &&
+           !is_among(wish->but, wish->but_count, worker->number);
+}
+
+struct relayed_worker *relay_choose(const struct relay *relay, const struct relayed_wish *wish,
+                                    bool *known)
 {
     struct relayed_worker *best = NULL;
     *known = false;
     for (struct relayed_worker *each = relay->workers; each != NULL; each = each->next) {
-        if (each->attached == NULL || (name[0] != '\0' && strcmp(name, each->name) != 0) ||
-            (kin != NULL && strcmp(kin, each->kin) != 0) ||
-            is_among(but, but_count, each->number)) {
+        if (!fits(each, wish)) {
             continue;
         }
         *known = true;

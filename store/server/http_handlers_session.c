@@ -49,6 +49,25 @@ static struct relay_guest guest_of(const struct http_exchange *exchange)
     return guest;
 }
 
+/* Whether who asks sees and drives at one tenant's workers alone; others look at all. */
+static bool is_driver(const struct token *grant)
+{
+    return grant != NULL && grant->role == TOKEN_ROLE_DRIVER;
+}
+
+/* Sessions that the guest's tenant may have at once. */
+static enum status find_quota(const struct http_exchange *exchange, struct relay_guest *guest,
+                              struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t most = 0;
+    if (guest->tenant[0] != '\0' && store->ops->tenant_sessions != NULL) {
+        TRY(store->ops->tenant_sessions(store, guest->tenant, &most, error));
+    }
+    guest->sessions_most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+    return STATUS_OK;
+}
+
 /* Whoever asks becomes what `guest` says. */
 static enum status upgrade(struct http_exchange *exchange, const struct relay_guest *guest,
                            struct error *error)
@@ -66,16 +85,18 @@ enum status http_handle_sessions(struct http_exchange *exchange, struct error *e
     TRY(check_relay(exchange, error));
     TRY(http_query_text(exchange, "worker", guest.worker, sizeof guest.worker, error));
     if (exchange->request->socket_key == NULL) {
-        return http_reply_put(exchange, "workers", relay_list(exchange->context->relay))
+        const char *tenant = is_driver(grant) ? grant->tenant : NULL;
+        return http_reply_put(exchange, "workers", relay_list(exchange->context->relay, tenant))
                    ? STATUS_OK
                    : http_no_memory(error);
     }
-    if (grant != NULL && grant->role != TOKEN_ROLE_DRIVER && grant->role != TOKEN_ROLE_ADMIN) {
+    if (grant != NULL && !is_driver(grant) && grant->role != TOKEN_ROLE_ADMIN) {
         exchange->code = 403;
         return error_set(error, STATUS_STORE,
                          "the token of \"%s\" has the role %s, which may not begin a session",
                          grant->name, token_role_names[grant->role]);
     }
+    TRY(find_quota(exchange, &guest, error));
     return upgrade(exchange, &guest, error);
 }
 

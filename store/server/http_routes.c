@@ -170,6 +170,14 @@ static void refuse(struct http_admission *out, int code, const char *text)
     error_set(&out->error, STATUS_STORE, "%s", text);
 }
 
+/* Jobs and models are no tenant's, so a worker of a tenant, whom that may trust more than others
+ * do, does nothing but serve its sessions. */
+static bool is_for_sessions_alone(const struct token *grant, const struct http_route *route)
+{
+    return grant->role == TOKEN_ROLE_WORKER && grant->tenant[0] != '\0' &&
+           route->handle != http_handle_sessions_worker;
+}
+
 /* By the token; leaves `out` alone where none is needed. */
 static void admit_by_token(const struct http_context *context, const struct http_route *route,
                            const char *authorization, struct http_admission *out)
@@ -191,6 +199,12 @@ static void admit_by_token(const struct http_context *context, const struct http
                   "%s %s",
                   out->grant.name, token_role_names[out->grant.role], route->method,
                   route->pattern);
+    } else if (route != NULL && is_for_sessions_alone(&out->grant, route)) {
+        out->code = 403;
+        error_set(&out->error, STATUS_STORE,
+                  "the token of \"%s\" is of a worker of tenant \"%s\", which serves its sessions "
+                  "alone, and may not %s %s",
+                  out->grant.name, out->grant.tenant, route->method, route->pattern);
     }
 }
 

@@ -41,6 +41,11 @@ struct tcp_place {
  * is the caller's. USAGE when the text is no such place, STATUS_IO when it cannot be had. */
 enum status tcp_listen(const char *place, int *fd, struct tcp_place *out, struct error *error);
 
+/* A listening socket at the path, whatever its length, to which the user alone may connect. Takes
+ * the place of what is there in one step: whoever calls knows that nobody is served by it. *fd is
+ * the caller's. STORE. */
+enum status unix_listen(const char *path, int *fd, struct error *error);
+
 /* ---- TLS ---- */
 
 /* A certificate chain and its private key. */

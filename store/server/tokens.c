@@ -53,7 +53,7 @@ static bool is_live(const struct token *token, int64_t now_s)
 
 static bool has_tenant(enum token_role role)
 {
-    return role == TOKEN_ROLE_SUBMIT || role == TOKEN_ROLE_DRIVER;
+    return role == TOKEN_ROLE_SUBMIT || role == TOKEN_ROLE_DRIVER || role == TOKEN_ROLE_WORKER;
 }
 
 /* ---- reading ---- */
@@ -70,7 +70,8 @@ static enum status decode_token(const struct json_cursor *cursor, struct token *
         return json_fail(cursor, error, "expected a pool for the role worker and for no other");
     }
     if (!has_tenant(out->role) && out->tenant[0] != '\0') {
-        return json_fail(cursor, error, "expected a tenant for the roles submit and driver alone");
+        return json_fail(cursor, error,
+                         "expected a tenant for the roles submit, driver and worker alone");
     }
     if (out->id[0] == '\0' || out->name[0] == '\0') {
         return json_fail(cursor, error, "expected an id and a name, found \"\"");
@@ -359,7 +360,7 @@ static enum status check_new(const struct token_list *list, const struct token *
     }
     if (!has_tenant(token->role) && token->tenant[0] != '\0') {
         return error_set(error, STATUS_USAGE,
-                         "only a submitter's or driver's token speaks for a tenant");
+                         "only a submitter's, driver's or worker's token is of a tenant");
     }
     for (uint32_t i = 0; i < list->count; i++) {
         const struct token *other = &list->tokens[i];

@@ -50,8 +50,10 @@ struct token {
     char principal[TOKEN_ID_BYTES];
     char name[LIMIT_ID_BYTES]; /* whom it was given to */
     enum token_role role;
-    char pool[LIMIT_ID_BYTES];     /* of a worker token; else "" */
-    char tenant[LIMIT_ID_BYTES];   /* of a submitter or driver: for whom; "": nobody */
+    char pool[LIMIT_ID_BYTES]; /* of a worker token; else "" */
+    /* Of a submitter or driver: for whom; "": nobody. Of a worker: whose sessions alone it serves,
+     * and it takes no jobs; "": anybody's, and jobs. */
+    char tenant[LIMIT_ID_BYTES];
     int64_t created_s;             /* wall clock: seconds since 1970 */
     int64_t expires_s;             /* 0: never */
     char sha256[SHA256_HEX_BYTES]; /* of the secret */

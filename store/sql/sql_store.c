@@ -377,6 +377,7 @@ static const struct store_ops store_sql_ops = {
     .tenants = tenants_page,
     .tenant_set = tenants_set,
     .suite_tenant = tenants_of_suite,
+    .tenant_sessions = tenants_sessions,
     .scenarios_page = look_scenarios_page,
     .cancel = lifecycle_cancel,
     .redrive = redrive_author,

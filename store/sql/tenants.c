@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SECONDS_PER_DAY = 86400, SETTINGS = 6 };
+enum { SECONDS_PER_DAY = 86400, SETTINGS = 7 };
 
 int64_t tenants_day(const struct clock *clock)
 {
@@ -461,5 +461,20 @@ enum status tenants_of_suite(struct store *base, const char *suite_id, char name
         return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", suite_id);
     }
     memcpy(name, found, sizeof found);
+    return STATUS_OK;
+}
+
+enum status tenants_sessions(struct store *base, const char *name, int64_t *most,
+                             struct error *error)
+{
+    struct query query;
+    int64_t found = 0;
+    TRY(sql_read_begin(base, STATEMENT_TENANT_SESSIONS, &query, error));
+    query_text(&query, name);
+    if (query_row(&query)) {
+        found = query_column_int(&query, 0);
+    }
+    TRY(sql_read_end(base, &query, error));
+    *most = found;
     return STATUS_OK;
 }

@@ -75,6 +75,8 @@ enum status tenants_set(struct store *base, const struct tenant *tenant, uint32_
                         struct error *error);
 enum status tenants_page(struct store *base, const char *after, struct tenant *out, uint32_t max,
                          uint32_t *count, struct error *error);
+enum status tenants_sessions(struct store *base, const char *name, int64_t *most,
+                             struct error *error);
 enum status tenants_of_suite(struct store *base, const char *suite_id, char name[LIMIT_ID_BYTES],
                              struct error *error);
 

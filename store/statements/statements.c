@@ -465,16 +465,15 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_TENANT_FIND] = "SELECT id FROM tenants WHERE name = ?1",
     [STATEMENT_TENANT_SET] =
         "INSERT INTO tenants (name, weight, jobs_queued_max, uusd_day_max, uusd_month_max,"
-        " units_leased_max, scenario_bytes_max) VALUES (?1, " GIVEN("?2", "1") ", " GIVEN("?3", "0") ","
-        " " GIVEN("?4", "0") ", " GIVEN("?5", "0") ", " GIVEN("?6", "0") ", " GIVEN("?7", "0") ")"
+        " units_leased_max, scenario_bytes_max, sessions_max) VALUES (?1, " GIVEN("?2", "1") ", " GIVEN("?3", "0") ","
+        " " GIVEN("?4", "0") ", " GIVEN("?5", "0") ", " GIVEN("?6", "0") ", " GIVEN("?7", "0") ", " GIVEN("?8", "0") ")"
         " ON CONFLICT (name) DO UPDATE SET weight = " GIVEN("?2", "tenants.weight") ","
-        " jobs_queued_max = " GIVEN("?3", "tenants.jobs_queued_max") ","
-        " uusd_day_max = " GIVEN("?4", "tenants.uusd_day_max") ","
-        " uusd_month_max = " GIVEN("?5", "tenants.uusd_month_max") ","
+        " jobs_queued_max = " GIVEN("?3", "tenants.jobs_queued_max") ", uusd_day_max = " GIVEN("?4", "tenants.uusd_day_max")
+        ", uusd_month_max = " GIVEN("?5", "tenants.uusd_month_max") ","
         " units_leased_max = " GIVEN("?6", "tenants.units_leased_max") ","
-        " scenario_bytes_max = " GIVEN("?7", "tenants.scenario_bytes_max") ", version = tenants.version + 1",
-    /* Those that have a limit, by whoever claims: see tenants.h. */
-    [STATEMENT_TENANT_LIMITED] = "SELECT id FROM tenants WHERE units_leased_max > 0 ORDER BY id",
+        " scenario_bytes_max = " GIVEN("?7", "tenants.scenario_bytes_max") ", sessions_max = " GIVEN("?8", "tenants.sessions_max")
+        ", version = tenants.version + 1",
+    [STATEMENT_TENANT_LIMITED] = "SELECT id FROM tenants WHERE units_leased_max > 0 ORDER BY id", /* see tenants.h */
     [STATEMENT_TENANT_UNITS] =
         "INSERT INTO tenant_units (tenant, ended, units) VALUES (?1, ?2, ?3)"
         " ON CONFLICT (tenant, ended) DO UPDATE SET units = tenant_units.units + ?3",
@@ -485,6 +484,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT t.scenario_bytes_max, b.bytes FROM tenants t CROSS JOIN tenant_scenarios b ON b.tenant = t.id"
         " WHERE t.id = ?1",
     [STATEMENT_TENANT_PAGE] = "SELECT {tenant} FROM tenants t WHERE t.name > ?1 ORDER BY t.name LIMIT ?4",
+    [STATEMENT_TENANT_SESSIONS] = "SELECT sessions_max FROM tenants WHERE name = ?1",
     [STATEMENT_TENANT_ONE] = "SELECT {tenant} FROM tenants t WHERE t.name = ?1",
     [STATEMENT_LEDGER_SUITE] =
         "SELECT p.name, l.device, l.tier, l.audit, l.ending, l.attempts, l.device_ns,"

@@ -320,6 +320,90 @@ def nobody_gets_in_who_may_not():
         assert done.returncode == 2 and f"expected --relay or {other[0]}, found both" in done.stderr, done.stderr
 
 
+def figure(here, name):
+    code, text = here.ask("/metrics", role="boss")
+    assert code == 200, text
+    return int(next(line for line in text.splitlines() if line.startswith(f"{name} ")).split()[1])
+
+
+def a_tenant_has_a_quota_of_sessions():
+    """Its own, below what the server lets any tenant; above it that counts. Each that is refused is counted."""
+    token("boss", "admin")
+    beta = token("ben", "driver", "--tenant", "beta")
+
+    def quota(tenant, sessions):
+        done = subprocess.run([SWERVE, "tenant", "set", tenant, "--sessions", str(sessions), "--store", here.url], text=True, capture_output=True,
+                              env={**os.environ, "SWERVE_TOKEN_FILE": "boss.token"})
+        assert done.returncode == 0 and f"sessions at once {sessions or 'any'}\n" in done.stdout, (done.stdout, done.stderr)
+
+    with site("--sessions", "2") as here:
+        here.worker("--sessions", "8")
+        quota("acme", 1)
+        quota("beta", 9)
+        refused = figure(here, "swerve_relay_refused_total")
+        with begun(here.place) as only:
+            driver = token("ann", "driver")
+            assert dial(here.url, f"/v1/sessions?key={driver}") == 429
+            assert complaint(Session, here.place) == (f"{here.listen}: tenant acme: 1 session at once, no more may be by its quota "
+                                                      "(swerve tenant set)")
+            assert figure(here, "swerve_relay_refused_total") == refused + 2
+            with begun(f"{here.url}/#{beta}"), begun(f"{here.url}/#{beta}"):
+                assert complaint(Session, f"{here.url}/#{beta}") == f"{here.listen}: tenant beta: 2 sessions at once, no more may be"
+            quota("acme", 0)
+            with begun(here.place):
+                quota("acme", 1)  # ends nobody's
+                only.begin("wall", deadline_ms=1000, rate=0.25)
+                assert dial(here.url, f"/v1/sessions?key={driver}") == 429
+        quota("acme", 0)
+
+
+def a_tenants_worker_serves_its_sessions_alone():
+    """It takes no other tenant's session, neither new nor one that moves, shows them nothing of itself, and takes no jobs."""
+    beta = f"/#{token('ben', 'driver', '--tenant', 'beta')}"
+    nobody = f"/#{token('eve', 'driver')}"
+    own = token("aw", "worker", "--pool", "bulk", "--tenant", "acme")
+    done = subprocess.run([SWERVE, "token", "ls", "--store", "jobs.db", "--json"], text=True, capture_output=True, check=True)
+    assert [one["tenant"] for one in json.loads(done.stdout)["tokens"] if one["name"] == "aw"] == ["acme"], done.stdout
+    keep = ("--keep", "tenants", "--sessions", "4")
+    with site() as here:
+        anybody, shared = here.worker(*keep)  # whose token is of no tenant
+        here.env["SWERVE_TOKEN_FILE"] = "aw.token"
+        _, bound = here.worker(*keep)
+        listed = {who: {row["worker"] for row in json.loads(here.ask("/v1/sessions", key=key)[1])["workers"]}
+                  for who, key in (("ann", token("ann", "driver")), ("ben", beta[2:]), ("reader", token("reader", "read")))}
+        assert listed == {"ann": {shared, bound}, "ben": {shared}, "reader": {shared, bound}}, listed
+        for place in (beta, nobody):
+            assert f'no worker for sessions is called "{bound}"' in complaint(Session, here.url + place, worker=bound)
+        with begun(here.place, worker=bound) as ours:  # acme's at its own
+            assert ours.pause()["tick"] == 0
+        with begun(here.url + nobody) as free, begun(here.url + beta) as theirs:
+            with begun(here.url + beta) as more:
+                assert more.pause()["tick"] == 0
+            # That of acme, at the worker of nobody, goes on at acme's; beta's ends, though its folder is there.
+            filler = [Session(here.place, worker=bound) for _ in range(4)]
+            with begun(here.place) as moved:  # the only place left
+                for one in filler:
+                    one.close()
+                here.wait(lambda: {row["worker"]: row["taken"] for row in here.workers()} == {shared: 3, bound: 0})
+                anybody.kill()
+                for one in (theirs, free):
+                    said = complaint(lambda one=one: [one.frame() for _ in range(100)])
+                    assert "the worker of this session has gone" in said and theirs.name != free.name, said
+                    assert closed(one.socket) == 1012
+                while not moved.moves:
+                    moved.pause()
+                assert moved.pause()["tick"] == 0 and moved.moves == 1
+                here.wait(lambda: {row["worker"]: row["taken"] for row in here.workers()} == {bound: 1})
+                assert "no worker for sessions is attached" in complaint(Session, here.url + beta)
+                assert here.ask("/v1/scenario?scenario=wall", key=beta[2:])[0] == 404
+                assert here.ask("/v1/scenario?scenario=wall")[0] == 200
+        for path in ("/v1/jobs/1", "/v1/models", "/v1/health"):
+            code, text = here.ask(path, key=own)
+            assert code == 403 and "serves its sessions alone" in text, (code, text)
+        done = subprocess.run([SWERVE, "worker", "--store", here.url, "--idle-exit"], text=True, capture_output=True, env=here.env, timeout=30)
+        assert done.returncode != 0, done.stdout
+
+
 def a_worker_that_is_refused_says_why():
     with site() as here:
         here.env["SWERVE_TOKEN_FILE"] = "reader.token"
@@ -422,7 +506,7 @@ def with_tls_too():
 TESTS = [frames_are_those_of_one_process, a_worker_that_dies_takes_its_own_sessions_alone, a_server_that_dies_is_attached_to_again,
          a_kept_session_is_its_tenants_alone, a_proxy_may_put_a_path_in_front,
          a_worker_that_dies_says_how_its_session_goes_on, a_token_that_is_revoked_ends_its_sessions,         a_slow_reader_gets_the_newest_frame, who_writes_too_much_is_held_back, nobody_gets_in_who_may_not,
-         a_worker_that_is_refused_says_why, who_comes_goes_where_there_is_time, who_breaks_the_rules_is_cut_off, with_tls_too]
+         a_tenant_has_a_quota_of_sessions, a_tenants_worker_serves_its_sessions_alone, a_worker_that_is_refused_says_why, who_comes_goes_where_there_is_time, who_breaks_the_rules_is_cut_off, with_tls_too]
 
 
 def main():

@@ -239,7 +239,8 @@ tenants_keep_to_themselves() {
     code 0 "$swerve" token add boss --role admin --store tenants.db --output "$secrets/tenants-boss"
     code 0 "$swerve" token add ann --role submit --tenant acme --store tenants.db --output "$secrets/ann"
     code 0 "$swerve" token add bob --role submit --tenant beta --store tenants.db --output "$secrets/bob"
-    code 2 "$swerve" token add eve --role worker --pool bulk --tenant acme --store tenants.db
+    code 2 "$swerve" token add eve --role read --tenant acme --store tenants.db
+    code 0 "$swerve" token add eve --role worker --pool bulk --tenant acme --store tenants.db --output "$secrets/eve"
     code 0 "$swerve" token ls --store tenants.db
     says out "acme"
     start --store tenants.db --listen 127.0.0.1:0 || return

@@ -323,6 +323,43 @@ def the_previous_model_takes_over_and_drives_again():
     assert found["sampler"] == f"agents/euler2+{model[:32]}/bf16", found
     done = subprocess.run([SWERVE, "run", saved["path"], "--nominal", "--world", *world[:3]], text=True, capture_output=True)
     assert done.returncode != 0 and "there is no previous model" in done.stderr + done.stdout, (done.stdout, done.stderr)
+    the_previous_models_tier_is_that_model(pathlib.Path(saved["path"]), mine)
+    hardware_is_shown_a_previous_model_that_answers_alike(world, model)
+
+
+def the_previous_models_tier_is_that_model(path, mine):
+    """Alone, by as many steps in every tick, it drives the bits that it drove as the previous one: so its answers are that tier's."""
+    pathlib.Path("alone").mkdir()
+    for suffix in (".safetensors", ".health.json"):
+        shutil.copy(f"two/older{suffix}", f"alone/student{suffix}")
+    drive = json.loads(path.read_text())
+    del drive["branches"][0]["interventions"][0]["skipped_steps"]
+    path.with_name("alone.json").write_text(json.dumps(drive))
+    found = outcomes(path.with_name("alone.json"), "--nominal", "--skip-steps", "1", world=("student", "--models", "alone"))["wheel-1"]
+    differs = {key for key in mine if key not in OWN and mine[key] != found.get(key)}  # of its health and figures none
+    assert differs == {"model_hash", "sampler", "mflop"}, {key: (mine[key], found.get(key)) for key in differs}
+
+
+def hardware_is_shown_a_previous_model_that_answers_alike(world, previous):
+    for models in ("two", "alone"):
+        done = subprocess.run([SWERVE, "run", "wall.json", "--nominal", "--world", "student", "--models", models, "--audit", "off",
+                               "--store", "previous.db"], text=True, capture_output=True)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+    tiers = [SWERVE, "agreement", "--tiers", "--store", "previous.db", "--policy", "low.json", "--json"]
+    for named, pairs in ((), 0), (("--previous", previous[:12]), 2):
+        told = json.loads(subprocess.run([*tiers, *named], text=True, capture_output=True, check=True).stdout)
+        assert sum(row["pairs"] for row in told["rows"] if row["slice"] == {}) == pairs, told["rows"]
+    for wrong in (("--previous", previous[:7]), ("--previous", "older")):
+        done = subprocess.run([*tiers, *wrong], text=True, capture_output=True)
+        assert done.returncode == 2 and "first digits of a model's hash" in done.stderr, done.stderr
+    for options, text in [((), "found none of sampler agents/euler2/bf16 of model " + previous[:12]),
+                          (("--agreement", "previous.db", "--policy", "low.json"), None)]:
+        with served("--world", *world, "--steps", "2,p2", *options) as url, Session(url) as session:
+            try:
+                session.begin("wall", deadline_ms=1000, rate=0.1, hardware=True)
+                assert text is None, text
+            except SessionError as error:
+                assert text and text in str(error), error
 
 
 def start(*options):

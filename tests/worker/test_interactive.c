@@ -512,7 +512,7 @@ static void hardware_is_refused_what_is_below_its_band(void)
                                                           .agreement = 1,
                                                           .scenarios = 90,
                                                           .band = 0.9};
-    struct interactive_judged judged[3] = {of_one_step,
+    struct interactive_judged judged[4] = {of_one_step,
                                            {.sampler = "agents/euler0/bf16",
                                             .result = "passed",
                                             .agreement = 0.97,
@@ -523,7 +523,9 @@ static void hardware_is_refused_what_is_below_its_band(void)
                                             .result = "below its band",
                                             .agreement = 0.5,
                                             .scenarios = 24,
-                                            .band = 0.9}};
+                                            .band = 0.9},
+                                           of_one_step};
+    judged[3].previous = true;
     static const struct {
         uint32_t judged;   /* rows */
         const char *slice; /* weather of the last one */
@@ -538,7 +540,10 @@ static void hardware_is_refused_what_is_below_its_band(void)
          "steps, found none of sampler agents/euler1/bf16"},
         {1, "", 1, false, NULL},
         {1, "", 0, false, "found none of sampler agents/euler0/bf16"},
-        {2, "", 0, true, "tier previous of 1 steps is refused to hardware"},
+        {2, "", 0, true,
+         "tier previous of 1 steps is refused to hardware: expected its verdicts beside those of "
+         "all steps, found none of sampler agents/euler1/bf16 of model "},
+        {4, "rain", 0, true, NULL},
         {2, "", 0, false, NULL},
         {3, "rain", 0, false, NULL},
         {3, "", 1, false, NULL},

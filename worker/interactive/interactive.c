@@ -521,6 +521,7 @@ static enum status sit(struct interactive *pool, const struct interactive_wish *
         *seat = (struct seat){
             .pool = pool,
             .listener = *listener,
+            .plain = wish->plain,
             .paused = true,
             .least = least,
             .period_ns = (int64_t)((double)TICK_NS / wish->rate),

@@ -9,7 +9,7 @@
  * know them. Steps that were left out are kept with the drive, which has the same bits whenever it
  * is driven again.
  *
- * People are shown frames of any tier. Hardware is shown those of all steps, and of fewer where the
+ * People are shown frames of any tier. Hardware is shown those of all steps, and others where the
  * tier's verdicts are known to be those of all steps often enough in every slice of its scenario;
  * so it takes up no session whose line has a tick of another tier.
  *
@@ -40,9 +40,11 @@ struct interactive_way {
     uint32_t steps; /* of the sampler; 0: drawn, by none */
 };
 
-/* Verdicts by fewer steps of a sampler, or drawn, beside those by all of them, in a slice. */
+/* Verdicts by fewer steps of a sampler, or drawn, or of the previous model, beside those by all of
+ * the model's steps, in a slice. */
 struct interactive_judged {
-    char sampler[LIMIT_ID_BYTES]; /* of the model: "agents/euler1/bf16" */
+    bool previous;                /* its verdicts, where it made every frame */
+    char sampler[LIMIT_ID_BYTES]; /* of the model, or of that one: "agents/euler1/bf16" */
     struct trust_slice slice;
     bool refused;       /* to hardware */
     const char *result; /* why: a word of the gate; borrowed */
@@ -159,6 +161,7 @@ struct interactive_wish {
     uint32_t
         steps_least;  /* of the sampler, that it accepts; 0: a drawn frame, where there are any */
     bool hardware;    /* at the wheel: no tier that it accepts may be refused to it */
+    bool plain;       /* no windscreen is drawn, which takes most of the time of being told */
     bool model_alone; /* nothing below the model's own tiers: not the previous one's, nor drawn */
     struct seat *instead; /* the holder's, which is left once this one is there; NULL: none */
     const char *resume;   /* name of a kept session, which goes on; NULL: a new drive. Scenario and

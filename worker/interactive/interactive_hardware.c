@@ -13,14 +13,11 @@ static bool is_whole(const struct interactive *pool, uint32_t tier)
     return pool->model == NULL || pool->skips[tier] == 0;
 }
 
-/* Name of the sampler that takes a tier's steps in every tick; "": the previous model's. */
-static void sampler_of(const struct interactive *pool, uint32_t tier, char out[LIMIT_ID_BYTES])
+/* The model that makes a tier's frames, or draws them. */
+static const struct models_model *maker_of(const struct interactive *pool, uint32_t tier)
 {
-    uint32_t steps = pool->ticks[tier].steps;
-    out[0] = '\0';
-    if (pool->deadlines.tiers[tier].model != INTERACTIVE_PREVIOUS) {
-        model_sampler_taking(pool->model->model, pool->conditioning, steps, steps, out);
-    }
+    bool previous = pool->deadlines.tiers[tier].model == INTERACTIVE_PREVIOUS;
+    return previous ? pool->previous : pool->model;
 }
 
 /* `remedy` ends the sentence of a refusal. */
@@ -29,13 +26,14 @@ static enum status check_tier(const struct interactive *pool, const struct slice
 {
     char sampler[LIMIT_ID_BYTES];
     char slice[TRUST_SLICE_TEXT_BYTES];
+    const struct models_model *maker = maker_of(pool, tier);
     const char *name = pool->ticks[tier].tier;
     uint32_t steps = pool->ticks[tier].steps;
     bool known = false;
-    sampler_of(pool, tier, sampler);
+    model_sampler_taking(maker->model, pool->conditioning, steps, steps, sampler);
     for (uint32_t i = 0; i < pool->judged_count; i++) {
         const struct interactive_judged *judged = &pool->judged[i];
-        if (strcmp(judged->sampler, sampler) != 0) {
+        if (judged->previous != (maker != pool->model) || strcmp(judged->sampler, sampler) != 0) {
             continue;
         }
         known = true;
@@ -52,9 +50,9 @@ static enum status check_tier(const struct interactive *pool, const struct slice
     return known ? STATUS_OK
                  : error_set(error, STATUS_BAD_INPUT,
                              "session: tier %s of %u steps is refused to hardware: expected its "
-                             "verdicts beside those of all steps, found none of sampler %s; %s",
-                             name, steps, sampler[0] != '\0' ? sampler : "of the previous model",
-                             remedy);
+                             "verdicts beside those of all steps, found none of sampler %s of "
+                             "model %.12s; %s",
+                             name, steps, sampler, maker->hash, remedy);
 }
 
 enum status interactive_check_hardware(const struct interactive *pool,

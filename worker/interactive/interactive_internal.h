@@ -27,6 +27,7 @@ struct seat {
     uint64_t seed;
     char name[INTERACTIVE_NAME_BYTES]; /* of its log; "": none */
     struct interactive_listener listener;
+    bool plain; /* it is shown no windscreen */
     int64_t period_ns, limit_ns;
     uint32_t least; /* tier */
     bool paused;

@@ -17,7 +17,7 @@ void interactive_tell(struct seat *seat, struct interactive_frame *frame)
     frame->scene = session_scene(session);
     frame->cameras = session_cameras(session);
     frame->action = seat->driven;
-    if (session_picture(session, seat->pool->rays, seat->pool->windscreen)) {
+    if (!seat->plain && session_picture(session, seat->pool->rays, seat->pool->windscreen)) {
         frame->windscreen = seat->pool->windscreen;
     }
     frame->end = session_end(session);

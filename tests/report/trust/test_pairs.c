@@ -5,6 +5,7 @@
  * an earlier version, which did not compare, may have kept them, written into the file. Tiers of a
  * sampler, of which one answers otherwise in rain.
  */
+#include "report/trust/disagreements.h"
 #include "report/trust/follow.h"
 #include "tests/store/conformance/conformance_file.h"
 
@@ -120,7 +121,7 @@ static void forged_audits_count_nowhere(void)
 
 /* ---- tiers ---- */
 
-enum { SCENES = 80, SAMPLERS = 5 };
+enum { SCENES = 80, SAMPLERS = 5, OLDER_SCENES = 60 };
 
 /* Each scene by two steps, one and none; the first also by ticks of several, and by one step in a
  * conditioning in which nobody took two. */
@@ -145,10 +146,20 @@ static void submit_tiers(void)
             job_key_make(spec, 0);
         }
     }
+    for (uint32_t i = 0; i < OLDER_SCENES; i++) { /* another model, which takes one step */
+        struct job_spec *spec = &specs[count++];
+        *spec = plain;
+        spec->seed = i;
+        snprintf(spec->scenario_id, sizeof spec->scenario_id, "scene_%u", (unsigned)i);
+        spec->tier = TIER_STUDENT;
+        strcpy(spec->model_hash, "older");
+        strcpy(spec->sampler, samplers[1]);
+        job_key_make(spec, 0);
+    }
     submit_made("suite", 1, count);
 }
 
-/* All pass, but for what is drawn in rain. */
+/* All pass, but for what is drawn in rain, and what the older model makes of every other scene. */
 static void answer_tiers(void)
 {
     const char *worker;
@@ -157,11 +168,55 @@ static void answer_tiers(void)
             const struct job_spec *spec = &leases[i].spec;
             bool rain = spec->seed % 3 == 0;
             bool drawn = strcmp(spec->sampler, "agents/euler0/bf16") == 0;
+            bool odd = strcmp(spec->model_hash, "older") == 0 && spec->seed % 2 == 1;
             make_completion(i, worker, COMPLETION_DONE);
-            fill_outcome(&outcomes[i], spec, rain && drawn ? VERDICT_FAIL : VERDICT_PASS);
+            fill_outcome(&outcomes[i], spec, (rain && drawn) || odd ? VERDICT_FAIL : VERDICT_PASS);
             strcpy(outcomes[i].slice[SLICE_WEATHER], rain ? "rain" : "clear");
         }
         complete(count);
+    }
+}
+
+/* Goal: answers of a model that is named as the previous one stand beside the others' by all steps,
+ * never the other way round, and the rows without it are as they were. */
+static void the_previous_model_is_a_tier(const struct trust_policy *policy)
+{
+    static const char *const previous[] = {"older", "old", "student", "nobody"};
+    for (int i = 0; i < 4; i++) {
+        struct pairs pairs = {0};
+        struct table table = {0};
+        bool named = i < 2;
+        uint32_t wholes = 0;
+        EXPECT_OK(pairs_read_tiers(store, previous[i], &pairs, &error), error);
+        /* All of the student's, drawn ones too, beside the older model's one step. */
+        uint32_t more = i == 2 ? 3 * OLDER_SCENES : named ? OLDER_SCENES : 0;
+        EXPECT_INT(pairs.count, 2 * SCENES + more);
+        EXPECT_OK(table_make_judged(&pairs, policy, &table, &error), error);
+        for (uint32_t k = 0; k < table.count && named; k++) {
+            const struct table_row *row = &table.rows[k];
+            const struct trust_slice all = {.safety_critical = false};
+            if (strcmp(row->student.hash, "older") == 0 &&
+                trust_slice_equal(&row->verdict.slice, &all)) {
+                wholes++;
+                EXPECT_TEXT(row->student.sampler, "agents/euler1/bf16");
+                EXPECT_TEXT(row->teacher_hash, "student");
+                EXPECT_TEXT(row->answer_sampler, "agents/euler2/bf16");
+                EXPECT_INT(row->pairs, OLDER_SCENES);
+                EXPECT_INT(row->agree[GATE_VERDICT], OLDER_SCENES / 2);
+                EXPECT_INT(row->judgement.result, GATE_BELOW);
+            } else {
+                EXPECT(strcmp(row->teacher_hash, "student") == 0);
+            }
+        }
+        EXPECT_INT(wholes, named);
+        /* All are of one scenario, as far as the store knows. */
+        uint32_t count = 0;
+        char folder[256];
+        snprintf(folder, sizeof folder, "%s/differ", file_directory);
+        EXPECT_OK(disagreements_write(&pairs, store, folder, &count, &error), error);
+        EXPECT_INT(count, 1);
+        table_finish(&table);
+        pairs_finish(&pairs);
     }
 }
 
@@ -177,7 +232,7 @@ static void tiers_are_compared_with_all_steps(void)
     open_store(true);
     submit_tiers();
     answer_tiers();
-    EXPECT_OK(pairs_read_tiers(store, &pairs, &error), error);
+    EXPECT_OK(pairs_read_tiers(store, "", &pairs, &error), error);
     EXPECT_INT(pairs.count, 2 * SCENES);
     EXPECT_OK(table_make_judged(&pairs, &policy, &table, &error), error);
     for (uint32_t i = 0; i < table.count; i++) {
@@ -200,6 +255,7 @@ static void tiers_are_compared_with_all_steps(void)
     EXPECT_INT(refused_rain, 1);
     table_finish(&table);
     pairs_finish(&pairs);
+    the_previous_model_is_a_tier(&policy);
     close_store();
 }
 

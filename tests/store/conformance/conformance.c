@@ -479,16 +479,17 @@ static void suites_belong_to_tenants(void)
  * made while that is the tenant's, once, however often it is sent. */
 static void tenants_are_set_by_field(void)
 {
-    static const uint32_t settings[] = {TENANT_WEIGHT,       TENANT_JOBS_QUEUED,
-                                        TENANT_UUSD_DAY,     TENANT_UUSD_MONTH,
-                                        TENANT_UNITS_LEASED, TENANT_SCENARIO_BYTES};
+    static const uint32_t settings[] = {
+        TENANT_WEIGHT,       TENANT_JOBS_QUEUED,    TENANT_UUSD_DAY, TENANT_UUSD_MONTH,
+        TENANT_UNITS_LEASED, TENANT_SCENARIO_BYTES, TENANT_SESSIONS};
     struct tenant change = {.name = "acme",
                             .weight = 2,
                             .jobs_queued_max = 3,
                             .uusd_day_max = 4,
                             .uusd_month_max = 5,
                             .units_leased_max = 6,
-                            .scenario_bytes_max = 7};
+                            .scenario_bytes_max = 7,
+                            .sessions_max = 8};
 
     open_store(true);
     for (size_t i = 0; i < COUNT_OF(settings); i++) { /* nothing else of the record is looked at */
@@ -499,26 +500,27 @@ static void tenants_are_set_by_field(void)
         one.uusd_month_max = change.uusd_month_max;
         one.units_leased_max = change.units_leased_max;
         one.scenario_bytes_max = change.scenario_bytes_max;
+        one.sessions_max = change.sessions_max;
         EXPECT_OK(store->ops->tenant_set(store, &one, settings[i], &error), error);
     }
     struct tenant now = tenant_now("acme");
-    EXPECT_INT(now.version, 6);
-    change.version = 6;
+    EXPECT_INT(now.version, 7);
+    change.version = 7;
     EXPECT(memcmp(&now, &change, sizeof now) == 0);
     change.jobs_queued_max = 0;
     EXPECT_OK(store->ops->tenant_set(store, &change, TENANT_JOBS_QUEUED, &error), error);
     EXPECT_INT(tenant_now("acme").jobs_queued_max, 0);
 
-    change = (struct tenant){.name = "acme", .weight = 9, .version = 7};
+    change = (struct tenant){.name = "acme", .weight = 9, .version = 8};
     for (int i = 0; i < 2; i++) { /* an answer that was lost */
         EXPECT_OK(store->ops->tenant_set(store, &change, TENANT_WEIGHT | TENANT_VERSION, &error),
                   error);
-        EXPECT_INT(tenant_now("acme").version, 8);
+        EXPECT_INT(tenant_now("acme").version, 9);
     }
     change.weight = 10;
     EXPECT_INT(store->ops->tenant_set(store, &change, TENANT_WEIGHT | TENANT_VERSION, &error),
                STATUS_CONFLICT);
-    EXPECT_CONTAINS(error.text, "expected version 7, found 8");
+    EXPECT_CONTAINS(error.text, "expected version 8, found 9");
     EXPECT_INT(tenant_now("acme").weight, 9);
     snprintf(change.name, sizeof change.name, "nobody");
     EXPECT_INT(store->ops->tenant_set(store, &change, TENANT_WEIGHT | TENANT_VERSION, &error),
@@ -611,6 +613,26 @@ static void scenario_bytes_stay_under_a_quota(void)
     EXPECT_INT(submit_as(longest, "longest", 1), STATUS_LIMIT);
     struct tenant wrong = {.name = "acme", .weight = 1, .scenario_bytes_max = -1};
     EXPECT_INT(store->ops->tenant_set(store, &wrong, TENANT_SETTINGS, &error), STATUS_BAD_INPUT);
+    close_store();
+}
+
+/* Goal: a tenant's sessions have a limit, which a server of the store asks for by its name. */
+static void sessions_have_a_quota(void)
+{
+    int64_t most = -1;
+    open_store(true);
+    set_tenant((struct tenant){.name = "acme", .weight = 1, .sessions_max = 3});
+    EXPECT_INT(tenant_now("acme").sessions_max, 3);
+    if (store->ops->tenant_sessions != NULL) { /* a server's own store */
+        EXPECT_OK(store->ops->tenant_sessions(store, "acme", &most, &error), error);
+        EXPECT_INT(most, 3);
+        EXPECT_OK(store->ops->tenant_sessions(store, "Acme", &most, &error), error);
+        EXPECT_INT(most, 0);
+    }
+    set_tenant((struct tenant){.name = "acme", .weight = 1});
+    EXPECT_INT(tenant_now("acme").sessions_max, 0);
+    struct tenant wrong = {.name = "acme", .weight = 1, .sessions_max = -1};
+    EXPECT_INT(store->ops->tenant_set(store, &wrong, TENANT_SESSIONS, &error), STATUS_BAD_INPUT);
     close_store();
 }
 
@@ -1175,8 +1197,8 @@ int conformance_queue(const struct conformance_backend *tested)
         TEST(claims_go_by_priority_and_age), TEST(claims_prefer_the_same_prefix),
         TEST(suites_share_by_weight), TEST(tenants_share_by_weight), TEST(suites_belong_to_tenants),
         TEST(tenants_are_set_by_field), TEST(quotas_refuse_what_is_new),
-        TEST(scenario_bytes_stay_under_a_quota), TEST(long_maps_come_back),
-        TEST(leases_stay_under_a_limit), TEST(leases_that_end_make_room),
+        TEST(scenario_bytes_stay_under_a_quota), TEST(sessions_have_a_quota),
+        TEST(long_maps_come_back), TEST(leases_stay_under_a_limit), TEST(leases_that_end_make_room),
         TEST(quick_jobs_pass_slow_ones), TEST(claims_wait_for_work), TEST(workers_are_checked),
         TEST(a_repeated_claim_gets_its_leases), TEST(a_repeated_claim_finds_what_has_not_ended),
         TEST(an_id_without_leases_is_used_again), TEST(leases_end_and_are_charged),

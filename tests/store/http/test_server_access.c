@@ -438,6 +438,18 @@ static void workers_act_for_their_own_pool(void)
     EXPECT_CONTAINS(reply, "\"ok\"");
     EXPECT_INT(ask("POST", "/v1/workers/wb/gone", bulk, "{}"), 200);
     EXPECT_INT(complete("wb", 1, site.texts[TOKEN_ROLE_ADMIN]), 200);
+    /* One of a tenant is for its sessions: jobs are no tenant's. */
+    char bound[TOKEN_SECRET_BYTES];
+    struct error error;
+    struct token token = {
+        .role = TOKEN_ROLE_WORKER, .name = "ours", .pool = "bulk", .tenant = "acme"};
+    EXPECT_OK(tokens_add(site.tokens, &token, bound, &error), error);
+    submit_one("c", "bulk");
+    EXPECT_INT(claim("wo", "bulk", bound), 403);
+    EXPECT_CONTAINS(reply, "serves its sessions alone");
+    EXPECT_INT(heartbeat("wo", "bulk", bound), 403);
+    EXPECT_INT(ask("GET", "/v1/models", bound, ""), 403);
+    EXPECT_INT(ask("GET", "/v1/sessions/worker", bound, ""), 404); /* this server relays none */
     site_stop();
 }
 
@@ -817,7 +829,7 @@ static void submitters_speak_for_their_tenant(void)
     site_start(0, 0);
     make_submitter("ann", "acme", acme);
     make_submitter("bob", "beta", beta);
-    struct token wrong = {.role = TOKEN_ROLE_WORKER, .name = "w", .pool = "bulk", .tenant = "acme"};
+    struct token wrong = {.role = TOKEN_ROLE_READ, .name = "w", .tenant = "acme"};
     EXPECT_INT(tokens_add(site.tokens, &wrong, worker, &error), STATUS_USAGE);
     wrong = (struct token){.role = TOKEN_ROLE_SUBMIT, .name = "bob", .tenant = "acme"};
     EXPECT_INT(tokens_add(site.tokens, &wrong, worker, &error), STATUS_CONFLICT);
