@@ -36,7 +36,9 @@ struct meddler {
     atomic_bool *stop;
     int64_t completions[COMPLETION_KIND_COUNT];
     int64_t claims;
-    int64_t stop_at; /* this claim; 0: never */
+    int64_t stop_at;   /* this claim; 0: never */
+    int64_t stop_done; /* after so many jobs that are done; 0: never */
+    int64_t open_deadline_ms;
     int64_t wait_ms_max;
     int64_t idle_wait_ms;
     /* From call number silent_from on (heartbeats not counted; 0: never) nothing is answered, until
@@ -165,6 +167,9 @@ static enum status meddle_complete(struct store *store, const struct job_complet
             atomic_store(&m->mute, false);
         }
     }
+    if (m->stop_done > 0 && m->completions[COMPLETION_DONE] >= m->stop_done) {
+        atomic_store(m->stop, true);
+    }
     return m->inner->ops->complete(m->inner, completions, count, results, error);
 }
 
@@ -263,6 +268,7 @@ static enum status try_work(struct meddler *m, uint32_t slots, bool drain, atomi
         .drain = drain,
         .leave_unstarted = m->leave_unstarted,
         .grace_ms = m->grace_ms,
+        .planner_config = {.open_deadline_ms = m->open_deadline_ms},
         .offline_limit_ms = m->offline_limit_ms,
         .logger = m->logger,
         .idle_wait_ms = m->idle_wait_ms,
@@ -785,6 +791,45 @@ static void a_planner_that_does_not_start_is_left_to_others(void)
         EXPECT_INT(status.jobs[JOB_DEAD], 32);
         EXPECT_INT(status.jobs[JOB_QUEUED], 0);
         order_finish(&order);
+        shop_close(&shop);
+    }
+}
+
+/* Planners whose start takes for ever, the first one or the one after a death: jobs of others are
+ * claimed and driven meanwhile, and whoever ends the worker does not wait. */
+static void a_start_keeps_nobody_waiting(void)
+{
+    enum { FOR_EVER_MS = 3600 * 1000, OTHERS = 40 };
+    for (int dies = 0; dies < 2; dies++) {
+        struct shop shop;
+        struct order slow;
+        struct order good;
+        struct meddler m;
+        char path[256];
+        char spec[LIMIT_SPEC_BYTES] = "exec:/bin/sleep 3600";
+        atomic_bool stop = false;
+        shop_open(&shop, 0);
+        shop_scenario(&shop, "one", "3", SHOP_LEAD, "", path);
+        if (dies != 0) {
+            snprintf(spec, sizeof spec,
+                     "exec:/usr/bin/python3 -S " SWERVE_SOURCE_ROOT
+                     "/tests/worker/bad_planners/late.py %s/gone",
+                     shop.directory);
+        }
+        send(&shop, &slow, path, order_options(spec, 20));
+        send(&shop, &good, path, order_options(MOODY, OTHERS));
+        meddler_init(&m, shop.store, TRICK_NONE);
+        m.open_deadline_ms = FOR_EVER_MS;
+        m.stop_done = OTHERS;
+        work(&m, 8, false, &stop);
+        EXPECT_INT(shop_status(&shop, good.submission.suite_id).jobs[JOB_DONE], OTHERS);
+        EXPECT_INT(shop_status(&shop, slow.submission.suite_id).jobs[JOB_QUEUED], 20);
+        EXPECT(m.completions[COMPLETION_RELEASED] >= 1);
+        EXPECT_INT(m.completions[COMPLETION_UNSTARTED] + m.completions[COMPLETION_FAILED], 0);
+        /* A claim while it starts leaves its jobs alone: only the first one brought some. */
+        EXPECT(dies != 0 || m.completions[COMPLETION_RELEASED] <= 8);
+        order_finish(&slow);
+        order_finish(&good);
         shop_close(&shop);
     }
 }
@@ -1333,13 +1378,13 @@ int main(void)
         TEST(a_rig_is_the_jobs_own_fault), TEST(a_planner_that_raises_leaves_its_traceback),
         TEST(what_fails_is_tried_again_and_then_dead), TEST(a_drain_waits_for_those_who_have_gone),
         TEST(a_drain_ends_beside_the_living), TEST(a_planner_that_does_not_start_is_left_to_others),
-        TEST(a_world_that_is_missing_is_left_to_others), TEST(a_full_batch_meets_finished_jobs),
-        TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
-        TEST(an_empty_claim_is_not_repeated_each_tick), TEST(a_stolen_job_is_stale_and_ends_once),
-        TEST(a_lost_lease_hands_the_jobs_back), TEST(a_stop_releases_what_runs),
-        TEST(what_ends_within_the_grace_is_reported), TEST(a_full_disk_charges_no_attempt),
-        TEST(a_vanished_artifact_costs_one_attempt), TEST(a_silent_store_costs_nothing),
-        TEST(a_silence_that_lasts_ends_the_worker),
+        TEST(a_start_keeps_nobody_waiting), TEST(a_world_that_is_missing_is_left_to_others),
+        TEST(a_full_batch_meets_finished_jobs), TEST(a_refusing_world_fails_the_job_only),
+        TEST(many_planners_take_turns), TEST(an_empty_claim_is_not_repeated_each_tick),
+        TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
+        TEST(a_stop_releases_what_runs), TEST(what_ends_within_the_grace_is_reported),
+        TEST(a_full_disk_charges_no_attempt), TEST(a_vanished_artifact_costs_one_attempt),
+        TEST(a_silent_store_costs_nothing), TEST(a_silence_that_lasts_ends_the_worker),
         TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_slow_world_is_no_hanging_plugin),
         TEST(a_hanging_plugin_costs_one_job));
 }
