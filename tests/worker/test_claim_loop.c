@@ -45,7 +45,8 @@ struct meddler {
      * one heartbeat was not. */
     int silent_from;
     int calls;
-    int lost_answers; /* of claims that leased jobs, still to come */
+    bool takes_nothing; /* no completion is answered, heartbeats are */
+    int lost_answers;   /* of claims that leased jobs, still to come */
     atomic_bool silent;
     int64_t grace_ms;
     int64_t offline_limit_ms;
@@ -160,6 +161,9 @@ static enum status meddle_complete(struct store *store, const struct job_complet
     struct meddler *m = (struct meddler *)store;
     if (falls_silent(m, error)) {
         return STATUS_TIMEOUT;
+    }
+    if (m->takes_nothing) {
+        return error_set(error, STATUS_TIMEOUT, "the disk is full");
     }
     for (uint32_t i = 0; i < count; i++) {
         m->completions[completions[i].kind]++;
@@ -1218,6 +1222,30 @@ static void a_silence_that_lasts_ends_the_worker(void)
     shop_close(&shop);
 }
 
+/* A store that answers heartbeats and keeps no result, as with a full disk, is not waited for for
+ * ever either. */
+static void a_store_that_takes_nothing_ends_the_worker(void)
+{
+    enum { LEASE_MS = 300, LIMIT_MS = 1000 };
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct error error;
+    struct claim_loop_stats stats;
+    char path[256];
+    atomic_bool stop = false;
+    shop_open(&shop, LEASE_MS);
+    shop_scenario(&shop, "one", "0.1", SHOP_LEAD, "", path);
+    send(&shop, &order, path, order_options("builtin:maintain", 1));
+    meddler_init(&m, shop.store, TRICK_NONE);
+    m.takes_nothing = true;
+    m.offline_limit_ms = LIMIT_MS;
+    EXPECT_INT(try_work(&m, 4, true, &stop, &stats, &error), STATUS_TIMEOUT);
+    EXPECT_CONTAINS(error.text, "has been silent for");
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 static void cancelling_in_the_store_stops_the_rollouts(void)
 {
     struct shop shop;
@@ -1385,6 +1413,7 @@ int main(void)
         TEST(a_stop_releases_what_runs), TEST(what_ends_within_the_grace_is_reported),
         TEST(a_full_disk_charges_no_attempt), TEST(a_vanished_artifact_costs_one_attempt),
         TEST(a_silent_store_costs_nothing), TEST(a_silence_that_lasts_ends_the_worker),
+        TEST(a_store_that_takes_nothing_ends_the_worker),
         TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_slow_world_is_no_hanging_plugin),
         TEST(a_hanging_plugin_costs_one_job));
 }

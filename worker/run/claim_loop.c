@@ -334,6 +334,7 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
     int64_t sent_ns = clock_now_ns(loop->clock);
     TRY(call_claim(loop, wait_ms, &count, &ttl_ms, error));
     lease_keeper_renewed(loop->keeper, sent_ns, ttl_ms);
+    loop->silent_ns = count > 0 ? 0 : loop->silent_ns;
     *nothing = count == 0;
     loop->nothing_ns = *nothing ? clock_now_ns(loop->clock) : 0;
     loop->made_way = false;

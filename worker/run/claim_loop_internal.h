@@ -71,9 +71,10 @@ struct claim_loop {
     bool waiting_goes_back;
     struct store_planner without[STORE_WITHOUT_MAX]; /* of a claim */
     int64_t offline_ns; /* when the store was found silent; 0: it answers */
-    bool alone;         /* poison jobs are about: one job at a time, nothing held beside it */
-    bool runners_full;  /* a job had to be released: no claims until a runner is idle */
-    bool made_way;      /* a job was given up for another one, which is to be claimed at once */
+    int64_t silent_ns; /* since when nothing was written; heartbeats may have been answered since */
+    bool alone;        /* poison jobs are about: one job at a time, nothing held beside it */
+    bool runners_full; /* a job had to be released: no claims until a runner is idle */
+    bool made_way;     /* a job was given up for another one, which is to be claimed at once */
     /* Of a drain: since when there is nothing to claim (0: there is), and whether it waits then for
      * jobs that may come back; that is said once. */
     int64_t drained_ns;

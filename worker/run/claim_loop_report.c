@@ -105,6 +105,7 @@ enum status claim_loop_flush(struct claim_loop *loop, struct error *error)
             note_unstarted(loop, i, results[i].excused);
         }
     }
+    loop->silent_ns = status == STATUS_OK ? 0 : loop->silent_ns;
     loop->running_count -= loop->pending_count;
     claim_loop_pending_clear(loop);
     return status;
@@ -500,6 +501,7 @@ void claim_loop_fell_silent(struct claim_loop *loop, const struct error *error)
         log_event(loop->config->logger, LOG_ERROR, "the store is silent; going on without it: %s",
                   error->text);
         loop->offline_ns = clock_now_ns(loop->clock);
+        loop->silent_ns = loop->silent_ns != 0 ? loop->silent_ns : loop->offline_ns;
     }
 }
 
@@ -522,7 +524,7 @@ enum status claim_loop_check_offline(struct claim_loop *loop, bool *offline, str
         loop->offline_ns = 0;
     }
     *offline = loop->offline_ns != 0;
-    if (*offline && clock_now_ns(loop->clock) - loop->offline_ns > limit_ns) {
+    if (*offline && clock_now_ns(loop->clock) - loop->silent_ns > limit_ns) {
         return error_set(error, STATUS_TIMEOUT,
                          "the store has been silent for %.0f s; what was not reported is run again",
                          (double)limit_ns / (double)NS_PER_S);
