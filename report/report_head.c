@@ -241,7 +241,7 @@ static void learned_sentence(struct report *report)
         return;
     }
     html_format(html,
-                "Learned worlds drove <b>%lld</b> rollout%s; health checks flagged <b>%lld</b> of "
+                "Learned worlds drove <b>%lld</b> rollout%s; health checks caught <b>%lld</b> of "
                 "them%s. ",
                 (long long)summary->total.learned, summary_plural(summary->total.learned),
                 (long long)summary->total.caught,

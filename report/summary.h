@@ -78,7 +78,7 @@ struct summary_row {
     bool planners; /* of several: parts are named after theirs */
     uint32_t part_count;
     struct summary_part *parts;  /* owned by the summary; by planner, then tier */
-    struct rate flag_rate;       /* of rollouts in learned worlds that were flagged */
+    struct rate flag_rate;       /* of rollouts in learned worlds that a health check caught */
     int64_t prefix_ticks;        /* not simulated again: shared with a branch's main line */
     struct summary_work work;    /* of results */
     struct summary_work flagged; /* of rollouts that were flagged, and of those of the same job */

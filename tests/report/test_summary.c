@@ -1363,7 +1363,8 @@ static void a_flag_of_boxes_is_not_of_learned_worlds(void)
     snprintf(jump->health_check, sizeof jump->health_check, "teleport");
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     char *text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "flagged: 1 rollout in worlds without a model, discarded");
+    EXPECT_CONTAINS(text, "flagged: 1 rollout in worlds without a model, discarded; no teacher "
+                          "is asked; health checks caught 1\n");
     EXPECT_CONTAINS(text, "replay: teleport at tick 0; no answer\n");
     EXPECT(strstr(text, "in learned worlds") == NULL);
     free(text);
@@ -1373,7 +1374,8 @@ static void a_flag_of_boxes_is_not_of_learned_worlds(void)
     snprintf(lone->health_check, sizeof lone->health_check, "mass");
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "in learned worlds, discarded; nobody has answered instead\n");
+    EXPECT_CONTAINS(text, "in learned worlds, discarded; nobody has answered instead; health "
+                          "checks caught 1 of 1\n");
     free(text);
     summary_finish(&summary);
 }
@@ -1454,6 +1456,33 @@ static void an_error_is_told_once(void)
     summary_finish(&summary);
 }
 
+/* A branch is flagged with the main line that was caught: text and JSON count both, checks one, and
+ * the table of main lines one. */
+static void a_job_is_flagged_as_a_whole(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    made_ledger_count = 0;
+    struct outcome *main_line = learned_outcome(TIER_STUDENT, "cat", VERDICT_FLAGGED);
+    snprintf(main_line->health_check, sizeof main_line->health_check, "bloom");
+    struct outcome *branch = learned_outcome(TIER_STUDENT, "cat", VERDICT_FLAGGED);
+    snprintf(branch->branch_id, sizeof branch->branch_id, "brake");
+    branch->job_id = main_line->job_id;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.total.verdicts[VERDICT_FLAGGED], 2);
+    EXPECT_INT(summary.total.mains[VERDICT_FLAGGED], 1);
+    EXPECT_INT(summary.total.caught, 1);
+    json_t *json = summary_row_json(&summary.total);
+    EXPECT_INT(json_integer_value(json_object_get(json, "flagged")), 2);
+    json_decref(json);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "\nflagged: 2 rollouts in learned worlds, discarded; nobody has answered "
+                          "instead; health checks caught 1 of ");
+    free(text);
+    summary_finish(&summary);
+}
+
 static void flags_lead_to_who_answered(void)
 {
     struct summary summary;
@@ -1465,8 +1494,8 @@ static void flags_lead_to_who_answered(void)
     EXPECT_INT(summary.outcomes[summary.flags[0].answer].tier, TIER_TEACHER);
     EXPECT_INT(summary.flags[1].answer, -1);
     char *text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "flagged: 2 of 5 rollouts in learned worlds, discarded; another "
-                          "world has answered for some\n");
+    EXPECT_CONTAINS(text, "flagged: 2 rollouts in learned worlds, discarded; another world has "
+                          "answered for some; health checks caught 2 of 5\n");
     EXPECT(strstr(text, "without a model") == NULL);
     EXPECT_CONTAINS(text, "student: bloom at tick 41; teacher: fail\n");
     EXPECT_CONTAINS(text, "student: frozen at tick 0; no answer\n");
@@ -1622,7 +1651,8 @@ int main(void)
         TEST(extended_scores_are_means_of_those_that_have_one),
         TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
         TEST(an_error_is_told_once), TEST(flags_lead_to_who_answered),
-        TEST(a_flag_of_boxes_is_not_of_learned_worlds), TEST(audits_give_agreement_by_slice),
-        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_count_once),
-        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(a_job_is_flagged_as_a_whole), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
+        TEST(audits_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
+        TEST(audited_seeds_count_once), TEST(an_audit_without_a_pair_says_so),
+        TEST(a_rollout_without_a_tick_was_not_driven));
 }

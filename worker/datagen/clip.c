@@ -491,7 +491,7 @@ static enum status open_instance(void *context, const atomic_bool *abandoned, st
     return planner_open(opening->spec, &opening->config, &opening->planner, error);
 }
 
-/* What runs beside the clip goes on while its planner starts. */
+/* Jobs beside the clip go on while its planner starts. */
 static enum status open_planner(struct clip_maker *self, const char *spec,
                                 const struct planner_config *config, struct planner **out,
                                 struct error *error)

@@ -90,7 +90,7 @@ static void a_full_disk_is_told(void)
     stack_stop(&stack);
 }
 
-/* What nobody tries again counts for a while. */
+/* A failure that nobody repeats counts for a while. */
 static void a_failed_write_is_forgotten(void)
 {
     struct http_ready ready;
