@@ -347,6 +347,12 @@ JSON
     code 3 "$swerve" validate drive.json wrong.json --json
     holds '[len(f.get("errors", [])) for f in d["files"]] == [0, 4]' out
     holds '{(e["path"], e["line"], e["column"]) for e in d["files"][1]["errors"]} >= {("$.agents[0].kind", 4, 36)}' out
+    # A map that no world can draw is refused here, not when it is driven.
+    sed 's/"map": {/"map": {"drivable": [[[-100000, -100000], [100000, -100000], [100000, 100000]]], /' \
+        wrong.json | sed 's/"fast"/9/; s/tram/car/; s/"west"/"east"/; s/, "horizont": 1//' >wide.json
+    code 3 "$swerve" validate wide.json
+    says err "wide.json: scenario wrong: map"
+    says err "is too large to draw"
     code 0 "$swerve" validate drive.json
     says out "1 scenario, "
     cat >register.json <<'JSON'

@@ -872,7 +872,8 @@ static void a_refusing_world_fails_the_job_only(void)
     char path[256];
     shop_open(&shop, 0);
     shop_scenario(&shop, "bad", "4",
-                  "{'id':'late','kind':'car','hidden':true,'behaviour':'idm','speed_mps':5,'pose':{"
+                  "{'id':'late','kind':'car','hidden':true,'behaviour':'script','speed_mps':5,"
+                  "'manoeuvres':[{'when':'time','value':60,'do':'appear'}],'pose':{"
                   "'lane':'east','s_m':90}}",
                   "{'id':'b','at_tick':5,'interventions':[{'kind':'agent_brake','agent':'late',"
                   "'decel_mps2':3}]}",
