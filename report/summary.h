@@ -373,6 +373,7 @@ bool summary_is_learned(const struct kept_outcome *outcome);
 /* Cost of a tier's attempts that gave no result (flagged, failed, lost, stale), and its audit
  * jobs: device time at today's price, and what the ledger booked, which is what tables show. */
 struct summary_overhead {
+    double done_usd; /* of the attempts that gave results, without what earlier ones had kept */
     double flagged_usd;
     double failed_usd; /* failed, lost, stale, released */
     double audit_usd;
@@ -394,7 +395,7 @@ struct summary_tier_cost {
     double tick_ms; /* NaN without ticks */
     double mfu;     /* NaN: see summary_mfu */
     double miles;
-    double with_retries_usd; /* results, flagged and failed attempts */
+    double with_retries_usd; /* every attempt once, but for audits, and results taken over */
     struct summary_overhead over;
 };
 bool summary_tier_cost(const struct summary *summary, enum tier tier,

@@ -1320,6 +1320,31 @@ static void learned_tiers_are_accounted_for(void)
     summary_finish(&summary);
 }
 
+/* A job was handed back and driven to its end by another attempt, which had little left to do: both
+ * are paid for once, though the rollouts that the first one kept are results of the second. What
+ * another suite drove is paid for as it was. */
+static void an_attempt_is_paid_for_once(void)
+{
+    struct summary summary;
+    struct summary_tier_cost cost;
+    struct error error;
+    made_count = 0;
+    made_ledger_count = 0;
+    learned_outcome(TIER_STUDENT, "dog", VERDICT_PASS)->at_ms = 5000;
+    learned_outcome(TIER_STUDENT, "cat", VERDICT_PASS)->at_ms = 6000;
+    ledger_row(TIER_STUDENT, "released", false, 1);
+    ledger_row(TIER_STUDENT, "done", false, 1);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT(summary_tier_cost(&summary, TIER_STUDENT, &cost));
+    EXPECT_NEAR(cost.row->work.usd, 0.08, 1e-12);
+    EXPECT_NEAR(cost.with_retries_usd, 0.08, 1e-12);
+    summary.status.memoised_jobs = 1;
+    summary.status.submitted_s = 6;
+    EXPECT(summary_tier_cost(&summary, TIER_STUDENT, &cost));
+    EXPECT_NEAR(cost.with_retries_usd, 0.12, 1e-12);
+    summary_finish(&summary);
+}
+
 /* A teacher that drove nothing but audit jobs has no result, and yet a row: it is on the bill. */
 static void a_tier_that_only_audits_has_a_row(void)
 {
@@ -1649,10 +1674,10 @@ int main(void)
         TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
         TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),
         TEST(extended_scores_are_means_of_those_that_have_one),
-        TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
-        TEST(an_error_is_told_once), TEST(flags_lead_to_who_answered),
-        TEST(a_job_is_flagged_as_a_whole), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
-        TEST(audits_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
-        TEST(audited_seeds_count_once), TEST(an_audit_without_a_pair_says_so),
-        TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(a_tier_that_only_audits_has_a_row), TEST(an_attempt_is_paid_for_once),
+        TEST(invalid_drives_are_told_apart), TEST(an_error_is_told_once),
+        TEST(flags_lead_to_who_answered), TEST(a_job_is_flagged_as_a_whole),
+        TEST(a_flag_of_boxes_is_not_of_learned_worlds), TEST(audits_give_agreement_by_slice),
+        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_count_once),
+        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
 }
