@@ -386,15 +386,15 @@ void http_reply_error(struct http_reply *reply, const struct error *error, int c
     json_decref(value);
 }
 
-/* A disk that is full may have room again: workers, whose results would be lost, are told to come
- * back, and whoever sends work is told by /readyz. */
+/* A disk that is full may have room again: a fleet's workers, whose results would be lost, are told
+ * to come back, and whoever sends work is told by /readyz. */
 static void note_write(struct http_exchange *exchange, const struct http_route *route,
                        enum status status, struct error *error)
 {
     if (route == NULL || strcmp(route->method, "GET") == 0) {
         return;
     }
-    if (status == STATUS_IO && (route->roles & WORKER) != 0) {
+    if (status == STATUS_IO && exchange->context->asks_again && (route->roles & WORKER) != 0) {
         exchange->code = 503;
     }
     if (exchange->context->ready != NULL) {

@@ -69,9 +69,10 @@ static int write_one(const char *socket_path, const char *path, const char *body
 static void a_full_disk_is_told(void)
 {
     static struct stack stack;
+    const struct store_server_options options = {.asks_again = true};
     const char *beat = "/v1/workers/w/heartbeat";
     const char *body = "{\"pool\":\"bulk\",\"device\":\"cpu\",\"progress\":[]}";
-    stack_start(&stack);
+    stack_start_with(&stack, &options);
     EXPECT_INT(write_one(stack.socket_path, beat, body), 200);
     atomic_store(&stack.control.fail_as, STATUS_IO);
     atomic_store(&stack.control.fail_calls, 1);
@@ -87,6 +88,19 @@ static void a_full_disk_is_told(void)
     EXPECT_INT(ask(stack.socket_path, "/readyz"), 503);
     EXPECT_INT(write_one(stack.socket_path, "/v1/suites/s/cancel", "{}"), 200);
     EXPECT_INT(ask(stack.socket_path, "/readyz"), 200);
+    stack_stop(&stack);
+}
+
+/* Workers of one command, whose owner looks after them, are not asked to come again. */
+static void a_full_disk_ends_its_own(void)
+{
+    static struct stack stack;
+    stack_start(&stack);
+    atomic_store(&stack.control.fail_as, STATUS_IO);
+    atomic_store(&stack.control.fail_calls, 1);
+    EXPECT_INT(write_one(stack.socket_path, "/v1/workers/w/heartbeat",
+                         "{\"pool\":\"bulk\",\"device\":\"cpu\",\"progress\":[]}"),
+               500);
     stack_stop(&stack);
 }
 
@@ -179,7 +193,7 @@ static void a_store_that_hangs_is_told_at_once(void)
 int main(void)
 {
     return TEST_RUN(TEST(it_is_asked_once_a_second), TEST(a_store_that_fails_is_not_ready),
-                    TEST(a_full_disk_is_told), TEST(a_failed_write_is_forgotten),
-                    TEST(a_database_that_is_gone_is_told),
+                    TEST(a_full_disk_is_told), TEST(a_full_disk_ends_its_own),
+                    TEST(a_failed_write_is_forgotten), TEST(a_database_that_is_gone_is_told),
                     TEST(a_store_that_hangs_is_told_at_once));
 }
