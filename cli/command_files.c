@@ -45,8 +45,8 @@ static enum status check_planners(const struct suite *suite, struct errors *erro
     return errors_end(errors, before, error);
 }
 
-/* What the engine makes of a scenario before it drives: paths and maps may be longer or wider than
- * it takes. */
+/* Has the engine prepare each scenario, as before a drive: paths and maps may be longer or wider
+ * than it takes. */
 static enum status check_prepared(const struct suite *suite, struct errors *errors,
                                   struct error *error)
 {

@@ -276,12 +276,16 @@ enum status summary_add_rates(struct summary_row *row, const struct summary_plac
 
 /* Fills undriven_order. */
 enum status summary_order_undriven(struct summary *summary, struct error *error);
-/* Adds what was not driven of an outcome's case, in its tier, to the rates of the whole, of tiers
- * and of planners, if that has not been done; slices are not known of it. */
+/* Adds what was not driven of an outcome's case, in its tier, to the rates of the whole, of tiers,
+ * planners and slices, which are the outcome's, if that has not been done. */
 enum status summary_add_beside(struct summary *summary, const struct summary_place *place,
                                struct error *error);
-/* Adds the cases of which nothing was driven at all. */
-enum status summary_add_undriven(struct summary *summary, struct error *error);
+/* Adds the cases of which nothing was driven at all; their slices are those of their scenarios, and
+ * not known where the store has none of them, or one that is of another version. */
+enum status summary_add_undriven(struct store *store, struct summary *summary, struct error *error);
+
+/* The row, made where it is not there; NULL: out of memory. */
+struct summary_row *summary_row_make(struct summary *summary, const char *group, const char *value);
 
 /* Whether outcome `index` ended as an earlier main line of its scenario did. */
 bool summary_is_repeat(const struct summary *summary, uint32_t index);

@@ -72,6 +72,24 @@ static int name_width(const struct summary *summary, uint32_t first)
     return width;
 }
 
+/* Main lines that no column counts, since they were not driven. */
+static void print_undriven(struct page *page, const struct summary_row *row)
+{
+    int64_t lacking[SUMMARY_LACK_COUNT] = {0};
+    int64_t count = 0;
+    char names[SUMMARY_SEEDS_BYTES];
+    for (int k = SUMMARY_NO_ANSWER; k < SUMMARY_LACK_COUNT; k++) {
+        for (uint32_t i = 0; i < row->part_count; i++) {
+            lacking[k] += row->parts[i].lacking[k];
+        }
+        count += lacking[k];
+    }
+    if (count > 0) {
+        text_print(page->out, "%*s and %s\n", page->name_width, "",
+                   summary_lacking_text(lacking, names));
+    }
+}
+
 /* Counts and rate are those of main lines; branches have a column of their own, for they answer
  * another question. With several tiers the rates of each follow in lines of their own. */
 static void print_row(struct page *page, const struct summary_row *row)
@@ -98,6 +116,7 @@ static void print_row(struct page *page, const struct summary_row *row)
              (long long)row->mains[VERDICT_PLANNER_ERROR], (long long)row->mains[VERDICT_FLAGGED],
              (long long)row->mains[VERDICT_INVALID], rate, branches, miles,
              summary_rate_text(row->work.usd, miles, per_mile));
+    print_undriven(page, row);
     for (uint32_t i = 0; i < row->part_count && !one; i++) {
         struct rate_estimate at = rate_estimate(&row->parts[i].rate);
         if (at.cases > 0) {

@@ -458,7 +458,7 @@ a_lost_trace_is_recorded_again() {
     file=$(find lost.db.artifacts -name '*.zst' | sort | head -1)
     find lost.db.artifacts -name '*.zst' -exec sh -c 'head -c 100 "$1" >cut && cat cut >"$1"' _ {} \;
     code 4 "$swerve" show 1 --store lost.db --trace
-    says err "delete this file and run the suite again"
+    says err "delete this file and give the command again that made it (run, golden make, model add)"
     find lost.db.artifacts -name '*.zst' -delete
     code 4 "$swerve" show 1 --store lost.db --trace
     says err "run the suite again"

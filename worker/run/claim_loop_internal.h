@@ -18,10 +18,11 @@
 #include "worker/run/unstarted.h"
 
 enum {
-    CLAIM_LOOP_FAILURES_TOLD = 10,    /* failed attempts that a drain prints */
-    CLAIM_LOOP_COMPLETION_BATCH = 32, /* at most this many wait for one commit */
-    CLAIM_LOOP_FAULT_PAUSE_MS = 100,  /* no claims after a fault of this host, doubled each time */
-    CLAIM_LOOP_FAULTS_MAX = 8,        /* of this host, in a row: then the loop ends */
+    CLAIM_LOOP_FAILURES_TOLD = 10,     /* failed attempts that a drain prints */
+    CLAIM_LOOP_COMPLETION_BATCH = 32,  /* at most this many wait for one commit */
+    CLAIM_LOOP_FAULT_PAUSE_MS = 100,   /* no claims after a fault of this host, doubled each time */
+    CLAIM_LOOP_BUSY_DOUBLINGS_MAX = 6, /* of that pause, while a clip's model is not to be had */
+    CLAIM_LOOP_FAULTS_MAX = 8,         /* of this host, in a row: then the loop ends */
     CLAIM_LOOP_FAULTS_JOB = 3,   /* times that this host gives a job back before it is blamed */
     CLAIM_LOOP_FAULTY_JOBS = 64, /* of which these are counted */
 };
@@ -90,6 +91,7 @@ struct claim_loop {
     /* Faults of this host since it last finished a job, and when it claims again. */
     uint32_t fault_count;
     int64_t paused_until_ns;
+    uint32_t busy_doublings; /* of the pause for a model, since a clip was made */
     struct {
         int64_t job_id;
         uint32_t times;
