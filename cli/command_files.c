@@ -6,6 +6,7 @@
  */
 #include "cli/cli.h"
 #include "cli/protocol_options.h"
+#include "engine/sensors/prepared.h"
 #include "scenarios/json_place.h"
 #include "scenarios/plausible/plausible.h"
 #include "scenarios/scenarios.h"
@@ -41,6 +42,32 @@ static enum status check_planners(const struct suite *suite, struct errors *erro
         }
         checked = entry->planners;
     }
+    return errors_end(errors, before, error);
+}
+
+/* Has the engine prepare each scenario, as before a drive: paths and maps may be longer or wider
+ * than it takes. */
+static enum status check_prepared(const struct suite *suite, struct errors *errors,
+                                  struct error *error)
+{
+    struct prepared *last = NULL; /* scenarios of a suite often share their map */
+    uint32_t before = errors_count(errors);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < suite->entry_count && status == STATUS_OK; i++) {
+        const struct suite_entry *entry = &suite->entries[i];
+        struct prepared *prepared = NULL;
+        status = prepared_create_like(&entry->document->scenario, &last, last != NULL ? 1 : 0,
+                                      &prepared, error);
+        if (status == STATUS_OK) {
+            prepared_unref(last);
+            last = prepared;
+        } else if (status != STATUS_NO_MEMORY) {
+            error_prefix(error, "%s", entry->file);
+            status = errors_keep(errors, status, error);
+        }
+    }
+    prepared_unref(last);
+    TRY(status);
     return errors_end(errors, before, error);
 }
 
@@ -216,6 +243,7 @@ static json_t *validate_one(const char *path, bool json, struct protocol_session
     char found[LIMIT_PATH_BYTES];
     enum status status = suite_check(cli_suite_path(path, found), &suite, &errors, &error);
     THEN(status, check_planners(suite, &errors, &error));
+    THEN(status, check_prepared(suite, &errors, &error));
     if (status != STATUS_OK) {
         suite_destroy(suite);
         *code = status_exit_code(status);

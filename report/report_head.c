@@ -269,7 +269,7 @@ static void learned_sentence(struct report *report)
     }
     begin_line(html, "Health");
     html_format(html,
-                "learned worlds drove <b>%lld</b> rollout%s; checks flagged <b>%lld</b> of them%s",
+                "learned worlds drove <b>%lld</b> rollout%s; checks caught <b>%lld</b> of them%s",
                 (long long)summary->total.learned, summary_plural(summary->total.learned),
                 (long long)summary->total.caught,
                 summary->total.caught > 0 ? "; another world was asked instead" : "");

@@ -167,7 +167,7 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
     html_raw(html, "</div></article>");
 }
 
-/* A card per slice: how many of its rollouts in learned worlds were flagged. */
+/* A card per slice: how many of its rollouts in learned worlds health checks caught. */
 static void flag_rates(struct report *report)
 {
     struct html *html = &report->html;
@@ -184,7 +184,7 @@ static void flag_rates(struct report *report)
             html_raw(html, group[0] != '\0' ? "</tbody></table></section>" : "");
             group = row->group;
             html_raw(html, "<section class=\"card slice\">");
-            page_table(page, "", "%s|#rollouts|#flagged|#rate|#95%%", group);
+            page_table(page, "", "%s|#rollouts|#caught|#rate|#95%%", group);
         }
         struct rate_estimate at = rate_estimate(&row->flag_rate);
         page_row(page, "{name}%s|%lld|{%s}%lld|%.1f%%|{soft}%.1f&ndash;%.1f%%",
@@ -213,17 +213,18 @@ void report_flags(struct report *report)
     }
     html_raw(html, "<h2 id=\"flags\">Flagged</h2>");
     if (summary->flag_count == 0) {
-        html_format(html, "<p>None of %lld rollout%s in learned worlds was flagged.</p>",
+        html_format(html, "<p>Health checks caught none of %lld rollout%s in learned worlds.</p>",
                     (long long)summary->total.learned, summary_plural(summary->total.learned));
         return;
     }
-    html_format(html,
-                "<p class=\"soft\">Every generated frame is checked while it is driven. A rollout "
-                "that fails a check is discarded, never counted, and its whole job goes to the "
-                "teacher, where one was asked: %lld of %lld rollouts in learned worlds. The "
-                "pictures show the frame in "
-                "which the check fired.</p>",
-                (long long)summary->total.caught, (long long)summary->total.learned);
+    html_format(
+        html,
+        "<p class=\"soft\">Every generated frame is checked while it is driven. A rollout "
+        "that fails a check is discarded, never counted, and its whole job goes to the "
+        "teacher, where one was asked: checks caught %lld of %lld rollouts in learned worlds. The "
+        "pictures show the frame in "
+        "which the check fired.</p>",
+        (long long)summary->total.caught, (long long)summary->total.learned);
     flag_rates(report);
     html_raw(html, "<div class=\"flags\">");
     for (uint32_t i = 0; i < summary->flag_count && i < FLAG_CARDS_MAX; i++) {

@@ -43,7 +43,7 @@ static int compare_rows(const void *a, const void *b)
     return rank != 0 ? rank : strcmp(x->value, y->value);
 }
 
-static struct summary_row *find_row(struct summary *summary, const char *group, const char *value)
+struct summary_row *summary_row_make(struct summary *summary, const char *group, const char *value)
 {
     const struct summary_row *found = summary_row_find(summary, group, value);
     if (found != NULL) {
@@ -135,7 +135,7 @@ static enum status find_rows(struct summary *summary, const struct kept_outcome 
         names[(*count)++][1] = rig;
     }
     for (uint32_t i = 0; i < *count; i++) {
-        struct summary_row *row = find_row(summary, names[i][0], names[i][1]);
+        struct summary_row *row = summary_row_make(summary, names[i][0], names[i][1]);
         TRY(memory_check(row, error, "summary: out of memory"));
         rows[i] = (uint32_t)(row - summary->rows);
     }
@@ -279,7 +279,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     THEN(status, summary_load_undriven(store, suite_id, &summary, error));
     THEN(status, summary_order_undriven(&summary, error));
     THEN(status, count_outcomes(&summary, error));
-    THEN(status, summary_add_undriven(&summary, error));
+    THEN(status, summary_add_undriven(store, &summary, error));
     THEN(status, summary_parameters(&summary, error));
     THEN(status, summary_learned(&summary, error));
     if (status != STATUS_OK) {

@@ -78,7 +78,7 @@ struct summary_row {
     bool planners; /* of several: parts are named after theirs */
     uint32_t part_count;
     struct summary_part *parts;  /* owned by the summary; by planner, then tier */
-    struct rate flag_rate;       /* of rollouts in learned worlds that were flagged */
+    struct rate flag_rate;       /* of rollouts in learned worlds that a health check caught */
     int64_t prefix_ticks;        /* not simulated again: shared with a branch's main line */
     struct summary_work work;    /* of results */
     struct summary_work flagged; /* of rollouts that were flagged, and of those of the same job */
@@ -276,12 +276,16 @@ enum status summary_add_rates(struct summary_row *row, const struct summary_plac
 
 /* Fills undriven_order. */
 enum status summary_order_undriven(struct summary *summary, struct error *error);
-/* Adds what was not driven of an outcome's case, in its tier, to the rates of the whole, of tiers
- * and of planners, if that has not been done; slices are not known of it. */
+/* Adds what was not driven of an outcome's case, in its tier, to the rates of the whole, of tiers,
+ * planners and slices, which are the outcome's, if that has not been done. */
 enum status summary_add_beside(struct summary *summary, const struct summary_place *place,
                                struct error *error);
-/* Adds the cases of which nothing was driven at all. */
-enum status summary_add_undriven(struct summary *summary, struct error *error);
+/* Adds the cases of which nothing was driven at all; their slices are those of their scenarios, and
+ * not known where the store has none of them, or one that is of another version. */
+enum status summary_add_undriven(struct store *store, struct summary *summary, struct error *error);
+
+/* The row, made where it is not there; NULL: out of memory. */
+struct summary_row *summary_row_make(struct summary *summary, const char *group, const char *value);
 
 /* Whether outcome `index` ended as an earlier main line of its scenario did. */
 bool summary_is_repeat(const struct summary *summary, uint32_t index);
@@ -373,6 +377,7 @@ bool summary_is_learned(const struct kept_outcome *outcome);
 /* Cost of a tier's attempts that gave no result (flagged, failed, lost, stale), and its audit
  * jobs: device time at today's price, and what the ledger booked, which is what tables show. */
 struct summary_overhead {
+    double done_usd; /* of the attempts that gave results, without what earlier ones had kept */
     double flagged_usd;
     double failed_usd; /* failed, lost, stale, released */
     double audit_usd;
@@ -394,7 +399,7 @@ struct summary_tier_cost {
     double tick_ms; /* NaN without ticks */
     double mfu;     /* NaN: see summary_mfu */
     double miles;
-    double with_retries_usd; /* results, flagged and failed attempts */
+    double with_retries_usd; /* every attempt once, but for audits, and results taken over */
     struct summary_overhead over;
 };
 bool summary_tier_cost(const struct summary *summary, enum tier tier,

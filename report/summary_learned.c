@@ -272,13 +272,29 @@ struct summary_overhead summary_overhead(const struct summary *summary, enum tie
             sum.flagged_usd += usd;
             sum.flagged_uusd += row->totals.cost_uusd;
             sum.flagged_attempts += row->totals.attempts;
-        } else if (strcmp(row->end, "done") != 0) {
+        } else if (strcmp(row->end, "done") == 0) {
+            sum.done_usd += usd;
+        } else {
             sum.failed_usd += usd;
             sum.failed_uusd += row->totals.cost_uusd;
             sum.failed_attempts += row->totals.attempts;
         }
     }
     return sum;
+}
+
+/* Cost of results that no attempt of the suite's drove: they are older than the suite. */
+static double taken_usd(const struct summary *summary, enum tier tier)
+{
+    const struct store_suite_status *status = &summary->status;
+    double usd = 0.0;
+    for (uint32_t i = 0; i < summary->outcome_count && status->memoised_jobs > 0; i++) {
+        const struct kept_outcome *outcome = &summary->outcomes[i];
+        bool taken = outcome->at_ms < status->submitted_s * 1000;
+        bool counts = outcome->tier == tier && outcome->verdict != VERDICT_FLAGGED;
+        usd += taken && counts ? summary->outcome_usd[i] : 0.0;
+    }
+    return usd;
 }
 
 /* ---- JSON ---- */
@@ -306,7 +322,8 @@ bool summary_tier_cost(const struct summary *summary, enum tier tier, struct sum
         .tick_ms = row->work.ticks > 0 ? 1000 * device_s / (double)row->work.ticks : NAN,
         .mfu = summary_mfu(&row->work),
         .miles = summary_miles(row),
-        .with_retries_usd = row->work.usd + over.flagged_usd + over.failed_usd,
+        .with_retries_usd =
+            taken_usd(summary, tier) + over.done_usd + over.flagged_usd + over.failed_usd,
         .over = over,
     };
     return true;

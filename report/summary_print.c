@@ -72,6 +72,24 @@ static int name_width(const struct summary *summary, uint32_t first)
     return width;
 }
 
+/* Main lines that no column counts, since they were not driven. */
+static void print_undriven(struct page *page, const struct summary_row *row)
+{
+    int64_t lacking[SUMMARY_LACK_COUNT] = {0};
+    int64_t count = 0;
+    char names[SUMMARY_SEEDS_BYTES];
+    for (int k = SUMMARY_NO_ANSWER; k < SUMMARY_LACK_COUNT; k++) {
+        for (uint32_t i = 0; i < row->part_count; i++) {
+            lacking[k] += row->parts[i].lacking[k];
+        }
+        count += lacking[k];
+    }
+    if (count > 0) {
+        text_print(page->out, "%*s and %s\n", page->name_width, "",
+                   summary_lacking_text(lacking, names));
+    }
+}
+
 /* Counts and rate are those of main lines; branches have a column of their own, for they answer
  * another question. With several tiers the rates of each follow in lines of their own. */
 static void print_row(struct page *page, const struct summary_row *row)
@@ -98,6 +116,7 @@ static void print_row(struct page *page, const struct summary_row *row)
              (long long)row->mains[VERDICT_PLANNER_ERROR], (long long)row->mains[VERDICT_FLAGGED],
              (long long)row->mains[VERDICT_INVALID], rate, branches, miles,
              summary_rate_text(row->work.usd, miles, per_mile));
+    print_undriven(page, row);
     for (uint32_t i = 0; i < row->part_count && !one; i++) {
         struct rate_estimate at = rate_estimate(&row->parts[i].rate);
         if (at.cases > 0) {
@@ -166,9 +185,21 @@ static void print_freezes(const struct summary *summary, FILE *stream)
     }
 }
 
+/* Number of rollouts that are flagged, in worlds with a model or in those without: as verdicts
+ * count them, those that were discarded with another rollout of their job too. */
+static int64_t count_flagged(const struct summary *summary, bool learned)
+{
+    int64_t count = 0;
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct kept_outcome *outcome = &summary->outcomes[i];
+        count += outcome->verdict == VERDICT_FLAGGED && (outcome->tier >= TIER_STUDENT) == learned;
+    }
+    return count;
+}
+
 static void print_flags(const struct summary *summary, FILE *stream)
 {
-    int64_t boxes = 0; /* flagged in a world without a model */
+    int64_t boxes = 0; /* caught in a world without a model */
     int64_t open = 0;  /* .. in one with a model, and nobody has answered */
     for (uint32_t i = 0; i < summary->flag_count; i++) {
         bool box = summary->outcomes[summary->flags[i].outcome].tier < TIER_STUDENT;
@@ -176,18 +207,22 @@ static void print_flags(const struct summary *summary, FILE *stream)
         open += !box && summary->flags[i].answer < 0;
     }
     if (summary->flag_count > boxes) {
-        text_print(stream, "\nflagged: %lld of %lld rollout%s in learned worlds, discarded%s\n",
-                   (long long)summary->total.caught, (long long)summary->total.learned,
-                   summary_plural(summary->total.learned),
+        int64_t flagged = count_flagged(summary, true);
+        text_print(stream,
+                   "\nflagged: %lld rollout%s in learned worlds, discarded%s; health checks caught "
+                   "%lld of %lld\n",
+                   (long long)flagged, summary_plural(flagged),
                    open == 0                             ? " and run again in another world"
                    : open == summary->flag_count - boxes ? "; nobody has answered instead"
-                                                         : "; another world has answered for some");
+                                                         : "; another world has answered for some",
+                   (long long)summary->total.caught, (long long)summary->total.learned);
     }
     if (boxes > 0) {
-        text_print(
-            stream,
-            "\nflagged: %lld rollout%s in worlds without a model, discarded; no teacher is asked\n",
-            (long long)boxes, summary_plural(boxes));
+        int64_t flagged = count_flagged(summary, false);
+        text_print(stream,
+                   "\nflagged: %lld rollout%s in worlds without a model, discarded; no teacher is "
+                   "asked; health checks caught %lld\n",
+                   (long long)flagged, summary_plural(flagged), (long long)boxes);
     }
     for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
         const struct kept_outcome *outcome = &summary->outcomes[summary->flags[i].outcome];

@@ -5,7 +5,9 @@
  */
 #include "report/summary.h"
 
+#include "scenarios/scenarios.h"
 #include "schemas/scenario_id.h"
+#include "schemas/scenario_json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -208,11 +210,35 @@ static enum status add_lacking(struct summary_row *row, const struct summary_und
     return STATUS_OK;
 }
 
-/* To the whole, its tier and its planner. */
+/* Slices of a scenario: of an outcome, or of a document. */
+struct slice_texts {
+    const char *value[SLICE_KIND_COUNT];
+    bool safety_critical;
+};
+
+static enum status add_to_slices(struct summary *summary, const struct summary_undriven *undriven,
+                                 const struct summary_place *place,
+                                 const struct slice_texts *slices, struct error *error)
+{
+    for (int k = 0; k <= SLICE_KIND_COUNT; k++) {
+        bool is_slice = k < SLICE_KIND_COUNT;
+        struct summary_row *row =
+            is_slice ? summary_row_make(summary, slice_names[k], slices->value[k])
+                     : summary_row_make(summary, "safety_critical",
+                                        slices->safety_critical ? "true" : "false");
+        TRY(memory_check(row, error, "summary: out of memory"));
+        TRY(add_lacking(row, undriven, place, error));
+    }
+    return STATUS_OK;
+}
+
+/* To the whole, its tier, its planner and its slices (NULL: not known). */
 static enum status add_undriven(struct summary *summary, struct summary_undriven *undriven,
-                                const struct summary_place *place, struct error *error)
+                                const struct summary_place *place, const struct slice_texts *slices,
+                                struct error *error)
 {
     undriven->counted = true;
+    TRY(slices != NULL ? add_to_slices(summary, undriven, place, slices, error) : STATUS_OK);
     TRY(add_lacking(&summary->total, undriven, place, error));
     for (uint32_t k = 0; k < summary->row_count; k++) {
         struct summary_row *row = &summary->rows[k];
@@ -231,8 +257,10 @@ enum status summary_add_beside(struct summary *summary, const struct summary_pla
     const struct kept_outcome *outcome = &summary->outcomes[place->index];
     struct summary_undriven **ordered = summary->undriven_order;
     const uint32_t count = summary->undriven_count;
+    struct slice_texts slices = {.safety_critical = outcome->safety_critical};
     uint32_t low = 0;
     uint32_t high = count;
+    memcpy(slices.value, outcome->slice, sizeof slices.value);
     if (outcome->branch_id[0] != '\0') {
         return STATUS_OK;
     }
@@ -246,27 +274,63 @@ enum status summary_add_beside(struct summary *summary, const struct summary_pla
            compare_undriven(ordered[low], outcome->scenario_hash, outcome->planner,
                             outcome->tier) == 0;
          low++) {
-        TRY(add_undriven(summary, ordered[low], place, error));
+        TRY(add_undriven(summary, ordered[low], place, &slices, error));
     }
     return STATUS_OK;
 }
 
-enum status summary_add_undriven(struct summary *summary, struct error *error)
+/* The scenario of a case of which nothing was driven; *out NULL: it cannot be read. */
+static enum status load_undriven(struct store *store, const char *hash,
+                                 struct scenario_document **out, struct error *error)
 {
+    char *body = NULL;
+    size_t bytes = 0;
+    *out = NULL;
+    enum status status = store->ops->scenario_get(store, hash, &body, &bytes, error);
+    THEN(status, scenario_load_text(hash, body, bytes, out, error));
+    free(body);
+    bool unknown = status == STATUS_NOT_FOUND || status == STATUS_BAD_INPUT ||
+                   status == STATUS_LIMIT || status == STATUS_GONE;
+    return unknown ? STATUS_OK : status;
+}
+
+static struct slice_texts slices_of(const struct scenario *scenario)
+{
+    struct slice_texts slices = {.safety_critical = scenario->slices.safety_critical};
+    for (int k = 0; k < SLICE_KIND_COUNT; k++) {
+        slices.value[k] = scenario->slices.value[k];
+    }
+    return slices;
+}
+
+enum status summary_add_undriven(struct store *store, struct summary *summary, struct error *error)
+{
+    struct scenario_document *document = NULL; /* of last */
+    enum status status = STATUS_OK;
     uint32_t count = summary->outcome_count;
     struct summary_place place = {.case_key = count > 0 ? summary->order[count - 1].case_key : 0};
     const struct summary_undriven *last = NULL;
-    for (uint32_t i = 0; i < summary->undriven_count; i++) {
+    for (uint32_t i = 0; i < summary->undriven_count && status == STATUS_OK; i++) {
         struct summary_undriven *at = summary->undriven_order[i];
-        if (!at->counted) {
-            place.case_key += last == NULL || compare_undriven(at, last->scenario_hash,
-                                                               last->planner, last->tier) != 0;
-            place.logical_key = place.case_key;
-            last = at;
-            TRY(add_undriven(summary, at, &place, error));
+        if (at->counted) {
+            continue;
         }
+        if (last == NULL || strcmp(at->scenario_hash, last->scenario_hash) != 0) {
+            scenario_destroy(document);
+            status = load_undriven(store, at->scenario_hash, &document, error);
+        }
+        place.case_key += last == NULL ||
+                          compare_undriven(at, last->scenario_hash, last->planner, last->tier) != 0;
+        place.logical_key = place.case_key;
+        last = at;
+        struct slice_texts slices;
+        if (document != NULL) {
+            slices = slices_of(&document->scenario);
+        }
+        THEN(status, add_undriven(summary, at, &place, document != NULL ? &slices : NULL, error));
     }
-    return STATUS_OK;
+    scenario_destroy(document);
+    return status;
 }
 
 bool summary_is_repeat(const struct summary *summary, uint32_t index)

@@ -8,6 +8,7 @@
 #include "base/dmath.h"
 #include "base/units.h"
 #include "scenarios/resolve.h"
+#include "schemas/scenario_json.h"
 
 #include <math.h>
 
@@ -363,6 +364,55 @@ static enum status check_traffic(const struct validation *v, uint32_t b)
     return STATUS_OK;
 }
 
+/* Whether intervention i of the branch finds its agent hidden, whatever happens before it. */
+static bool stays_hidden(const struct agent *agent, const struct branch *branch, uint32_t i)
+{
+    bool hidden = agent->hidden;
+    for (uint32_t k = 0; k < agent->manoeuvre_count; k++) {
+        hidden = hidden && agent->manoeuvres[k].kind != MANOEUVRE_APPEAR;
+    }
+    for (uint32_t k = 0; k < i; k++) {
+        const struct intervention *before = &branch->interventions[k];
+        hidden = hidden && (before->kind != INTERVENE_AGENT_APPEAR ||
+                            before->agent != branch->interventions[i].agent);
+    }
+    return hidden;
+}
+
+/* As the engine refuses it when it is due (engine/traffic/traffic_script.c), where that depends on
+ * the scenario alone. */
+static enum status check_ordered_agent(const struct validation *v, uint32_t b, uint32_t i)
+{
+    const struct branch *branch = &v->scenario->branches[b];
+    const struct intervention *it = &branch->interventions[i];
+    const struct agent *agent = &v->scenario->agents[it->agent];
+    const bool recorded = agent->behaviour == BEHAVIOUR_REPLAY && agent->trajectory.point_count > 0;
+    char path[96];
+    snprintf(path, sizeof path, "$.branches[%u].interventions[%u].agent", b, i);
+    if (agent->behaviour == BEHAVIOUR_STATIC) {
+        return fail(v, path,
+                    "expected an agent that moves, found \"%s\", whose behaviour is \"static\"",
+                    agent->id);
+    }
+    if (it->kind == INTERVENE_AGENT_CUT_IN && agent->kind >= AGENT_PEDESTRIAN) {
+        return fail(v, path, "expected a vehicle, found \"%s\", whose kind is \"%s\"", agent->id,
+                    agent_kind_names[agent->kind]);
+    }
+    if (stays_hidden(agent, branch, i)) {
+        return fail(v, path,
+                    "expected an agent that is there at tick %u, found \"%s\", which is hidden and "
+                    "nothing makes it appear before",
+                    it->tick, agent->id);
+    }
+    if (recorded && agent->trajectory.points[0].t_s > it->tick * TICK_S + 1e-9) {
+        return fail(v, path,
+                    "expected an agent that is there at tick %u, found \"%s\", whose trajectory "
+                    "begins at %g s",
+                    it->tick, agent->id, agent->trajectory.points[0].t_s);
+    }
+    return STATUS_OK;
+}
+
 static enum status check_branches(const struct validation *v)
 {
     const struct scenario *scenario = v->scenario;
@@ -370,16 +420,9 @@ static enum status check_branches(const struct validation *v)
         const struct branch *branch = &scenario->branches[b];
         TRY(check_traffic(v, b));
         for (uint32_t i = 0; i < branch->intervention_count; i++) {
-            const struct intervention *it = &branch->interventions[i];
-            bool moves_agent =
-                it->kind == INTERVENE_AGENT_BRAKE || it->kind == INTERVENE_AGENT_CUT_IN;
-            if (moves_agent && scenario->agents[it->agent].behaviour == BEHAVIOUR_STATIC) {
-                char path[96];
-                snprintf(path, sizeof path, "$.branches[%u].interventions[%u].agent", b, i);
-                return fail(v, path,
-                            "expected an agent that moves, found \"%s\", whose behaviour "
-                            "is \"static\"",
-                            scenario->agents[it->agent].id);
+            const enum intervention_kind kind = branch->interventions[i].kind;
+            if (kind == INTERVENE_AGENT_BRAKE || kind == INTERVENE_AGENT_CUT_IN) {
+                TRY(check_ordered_agent(v, b, i));
             }
         }
     }

@@ -95,6 +95,7 @@ enum status serving_start(const struct serving_options *options, const struct st
 {
     TRY(store_owner_open(options->store_path, config, &serving->owner, error));
     const struct store_server_options with = {
+        .asks_again = true,
         .guard = serving->guard,
         .tls = serving->tls,
         .connections_max = options->connections_max,

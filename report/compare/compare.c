@@ -627,11 +627,6 @@ const char *compare_words(const struct compare *compare, char out[COMPARE_WORDS_
     return out;
 }
 
-const char *const compare_rewritten_text =
-    "A and B are two versions of one planner, whose files have changed since A: \"swerve show ID "
-    "--video FILE.png\" shows what A drove; \"swerve replay\" of A drives B's files, or A's where "
-    "\"run --keep-planner\" kept them";
-
 bool compare_is_rewritten(const struct compare *compare)
 {
     const char *planner = compare->a->planner;
@@ -667,15 +662,22 @@ const char *compare_revisions(const struct compare *compare, char out[COMPARE_RE
     return out;
 }
 
-const char *compare_undriven(const struct compare *compare, char out[COMPARE_UNDRIVEN_BYTES])
+void compare_note(const struct compare *compare, struct compare_notes *out)
 {
-    out[0] = '\0';
+    out->count = 0;
+    if (compare_revisions(compare, out->text[0])[0] != '\0') {
+        out->count++;
+    }
+    if (compare_is_rewritten(compare)) {
+        snprintf(out->text[out->count++], COMPARE_NOTE_BYTES,
+                 "A and B are two versions of one planner, whose files have changed since A: "
+                 "\"swerve show ID --video FILE.png\" shows what A drove; \"swerve replay\" of A "
+                 "drives B's files, or A's where \"run --keep-planner\" kept them");
+    }
     if (compare->a->undriven + compare->b->undriven > 0) {
-        snprintf(out, COMPARE_UNDRIVEN_BYTES,
+        snprintf(out->text[out->count++], COMPARE_NOTE_BYTES,
                  "%lld jobs of A's suite and %lld of B's are dead, cancelled or wait: what neither "
-                 "side has "
-                 "driven is in no figure here",
+                 "side has driven is in no figure here",
                  (long long)compare->a->undriven, (long long)compare->b->undriven);
     }
-    return out;
 }

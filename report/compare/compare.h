@@ -194,14 +194,18 @@ const char *compare_words(const struct compare *compare, char out[COMPARE_WORDS_
 enum { COMPARE_REVISIONS_BYTES = 256 };
 const char *compare_revisions(const struct compare *compare, char out[COMPARE_REVISIONS_BYTES]);
 
-/* Jobs that no outcome tells of, as a sentence; "": none. */
-enum { COMPARE_UNDRIVEN_BYTES = 192 };
-const char *compare_undriven(const struct compare *compare, char out[COMPARE_UNDRIVEN_BYTES]);
-
 /* Whether both sides are of one planner whose files have changed since A: what drives A's outcomes
  * again is then no longer A. */
 bool compare_is_rewritten(const struct compare *compare);
-extern const char *const compare_rewritten_text; /* what to do then, as a sentence */
+
+/* Everything that whoever reads the comparison is told ahead of it, as sentences without a full
+ * stop: revisions that differ, a planner that is rewritten, jobs that no outcome tells of. */
+enum { COMPARE_NOTES_MAX = 3, COMPARE_NOTE_BYTES = 256 };
+struct compare_notes {
+    uint32_t count;
+    char text[COMPARE_NOTES_MAX][COMPARE_NOTE_BYTES];
+};
+void compare_note(const struct compare *compare, struct compare_notes *out);
 
 /* ---- showing it: compare_print.c, compare_html.c ---- */
 

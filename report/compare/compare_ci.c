@@ -103,7 +103,7 @@ static void list_losses(const struct compare *compare, struct page *page)
 void compare_markdown(const struct compare *compare, const char *regression, FILE *out)
 {
     struct page page = {.form = PAGE_MARKDOWN, .out = out};
-    char revisions[COMPARE_REVISIONS_BYTES];
+    struct compare_notes notes;
     char words[COMPARE_WORDS_BYTES];
     const struct compare_row *all = &compare->all;
     page_heading(&page, "Swerve: %s",
@@ -120,12 +120,9 @@ void compare_markdown(const struct compare *compare, const char *regression, FIL
                    compare->b->suite_id, (long long)all->mains, (long long)all->fixed,
                    (long long)all->broken, compare->loss_count,
                    compare->loss_count == 1 ? "has" : "have");
-    if (compare_revisions(compare, revisions)[0] != '\0') {
-        markdown_print(out, "%s.\n\n", revisions);
-    }
-    char undriven[COMPARE_UNDRIVEN_BYTES];
-    if (compare_undriven(compare, undriven)[0] != '\0') {
-        markdown_print(out, "%s.\n\n", undriven);
+    compare_note(compare, &notes);
+    for (uint32_t i = 0; i < notes.count; i++) {
+        markdown_print(out, "%s.\n\n", notes.text[i]);
     }
     compare_write_ends(compare, &page);
     if (all->mains > 0) {

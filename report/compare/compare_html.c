@@ -196,20 +196,14 @@ enum status compare_html(const struct compare *compare, const char *path, struct
     struct html html = {0};
     struct page page = {.form = PAGE_HTML, .html = &html};
     const struct compare_row *all = &compare->all;
-    char revisions[COMPARE_REVISIONS_BYTES];
+    struct compare_notes notes;
     html_begin(&html, "Swerve: comparison");
     html_raw(&html, "<header><h1>Comparison</h1>");
     write_side(&html, "A", compare->a);
     write_side(&html, "B", compare->b);
-    if (compare_revisions(compare, revisions)[0] != '\0') {
-        html_format(&html, "<p class=\"notice\">%s.</p>", revisions);
-    }
-    if (compare_is_rewritten(compare)) {
-        html_format(&html, "<p class=\"notice\">%s.</p>", compare_rewritten_text);
-    }
-    char undriven[COMPARE_UNDRIVEN_BYTES];
-    if (compare_undriven(compare, undriven)[0] != '\0') {
-        html_format(&html, "<p class=\"notice\">%s.</p>", undriven);
+    compare_note(compare, &notes);
+    for (uint32_t i = 0; i < notes.count; i++) {
+        html_format(&html, "<p class=\"notice\">%s.</p>", notes.text[i]);
     }
     html_format(&html,
                 "<p class=\"lead\">Of %lld main lines B fixes <b class=\"good\">%lld</b> and "

@@ -215,18 +215,12 @@ static void print_losses(const struct compare *compare, FILE *out)
 
 void compare_print(const struct compare *compare, FILE *out)
 {
-    char revisions[COMPARE_REVISIONS_BYTES];
+    struct compare_notes notes;
     print_side("A", compare->a, out);
     print_side("B", compare->b, out);
-    if (compare_revisions(compare, revisions)[0] != '\0') {
-        text_print(out, "NOTE: %s\n", revisions);
-    }
-    if (compare_is_rewritten(compare)) {
-        text_print(out, "NOTE: %s\n", compare_rewritten_text);
-    }
-    char undriven[COMPARE_UNDRIVEN_BYTES];
-    if (compare_undriven(compare, undriven)[0] != '\0') {
-        text_print(out, "NOTE: %s\n", undriven);
+    compare_note(compare, &notes);
+    for (uint32_t i = 0; i < notes.count; i++) {
+        text_print(out, "NOTE: %s\n", notes.text[i]);
     }
     text_print(out, "%u rollouts compared, of these %lld main lines and %lld branches\n",
                compare->pair_count, (long long)compare->all.mains,

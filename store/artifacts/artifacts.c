@@ -403,8 +403,8 @@ enum status artifacts_damaged(struct error *error, const char *path, const char 
 {
     return error_set(
         error, STATUS_IO,
-        "%s: the artifact is damaged (%s); delete this file and run the suite again (the "
-        "same command), or restore it",
+        "%s: the artifact is damaged (%s); delete this file and give the command again that made "
+        "it (run, golden make, model add), or restore it",
         path, how);
 }
 

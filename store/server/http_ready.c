@@ -40,9 +40,27 @@ static enum status tell(const struct http_ready *ready, int64_t now_ns, struct e
         return error_set(error, STATUS_BUSY, "the store has not answered for %lld.%lld s",
                          (long long)(asked_ms / 1000), (long long)(asked_ms % 1000 / 100));
     }
+    const struct error *unwritten = &ready->unwritten;
+    if (unwritten->status != STATUS_OK && ready->last.status == STATUS_OK &&
+        now_ns - ready->unwritten_ns < HTTP_READY_UNWRITTEN_MS * NS_PER_MS) {
+        return error_set(error, unwritten->status, "%s", unwritten->text);
+    }
     return ready->last.status == STATUS_OK
                ? STATUS_OK
                : error_set(error, ready->last.status, "%s", ready->last.text);
+}
+
+void http_ready_wrote(struct http_ready *ready, const char *by, const struct error *result)
+{
+    pthread_mutex_lock(&ready->mutex);
+    if (result->status == STATUS_IO) {
+        ready->unwritten = *result;
+        ready->unwritten_by = by;
+        ready->unwritten_ns = clock_now_ns(clock_system());
+    } else if (result->status == STATUS_OK && ready->unwritten_by == by) {
+        ready->unwritten.status = STATUS_OK;
+    }
+    pthread_mutex_unlock(&ready->mutex);
 }
 
 enum status http_ready_check(struct http_ready *ready, struct store *store, struct error *error)

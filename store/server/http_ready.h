@@ -15,6 +15,8 @@
 enum {
     HTTP_READY_FRESH_MS = 1000, /* as long as an answer is passed on */
     HTTP_READY_LATE_MS = 2000,  /* after which a store that is being asked does not answer */
+    /* For which a write that failed counts: without clients nobody would try the next one. */
+    HTTP_READY_UNWRITTEN_MS = 10000,
 };
 
 struct http_ready {
@@ -23,13 +25,21 @@ struct http_ready {
     bool heard; /* `last` is an answer */
     int64_t asked_ns;
     int64_t heard_ns;
-    struct error last; /* OK: it reads and writes */
+    struct error last;        /* OK: it reads and its writer answers */
+    struct error unwritten;   /* the last write that failed; OK: none did */
+    const char *unwritten_by; /* what it was of */
+    int64_t unwritten_ns;
 };
 
 void http_ready_init(struct http_ready *ready);
 void http_ready_finish(struct http_ready *ready);
 
-/* STATUS_OK: the store was read from and its writer answered, lately. Else why not. */
+/* Tells of a call that writes: IO, the disk is full or fails; OK ends what a failed call of the
+ * same kind began. `by` names the kind, by its address. */
+void http_ready_wrote(struct http_ready *ready, const char *by, const struct error *result);
+
+/* STATUS_OK: the store was read from and its writer answered, and no write failed,
+ * lately. Else why not. */
 enum status http_ready_check(struct http_ready *ready, struct store *store, struct error *error);
 
 #endif

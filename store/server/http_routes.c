@@ -400,6 +400,23 @@ void http_reply_error(struct http_reply *reply, const struct error *error, int c
     json_decref(value);
 }
 
+/* A disk that is full may have room again: a fleet's workers, whose results would be lost, are told
+ * to come back, and whoever sends work is told by /readyz. */
+static void note_write(struct http_exchange *exchange, const struct http_route *route,
+                       enum status status, struct error *error)
+{
+    if (route == NULL || strcmp(route->method, "GET") == 0) {
+        return;
+    }
+    if (status == STATUS_IO && exchange->context->asks_again && (route->roles & WORKER) != 0) {
+        exchange->code = 503;
+    }
+    if (exchange->context->ready != NULL) {
+        error->status = status;
+        http_ready_wrote(exchange->context->ready, route->pattern, error);
+    }
+}
+
 void http_route(const struct http_context *context, const struct http_request *request,
                 struct http_reply *reply)
 {
@@ -412,6 +429,7 @@ void http_route(const struct http_context *context, const struct http_request *r
     };
     memset(reply, 0, sizeof *reply);
     enum status status = dispatch(&exchange, &error);
+    note_write(&exchange, request->match->route, status, &error);
     http_body_finish(&exchange);
     free(exchange.rows);
     artifact_writer_abort(exchange.upload);

@@ -85,6 +85,7 @@ struct http_context {
     void *scaling_context;
     store_server_agreement *agreement; /* NULL: nobody follows it */
     void *agreement_context;
+    bool asks_again;            /* as of store_server_options */
     bool read_only;             /* what changes the store is refused to everybody */
     uint32_t planners_kept_max; /* whose files are kept for holders of tokens */
     struct relay *relay;        /* NULL: no sessions are relayed */

@@ -593,6 +593,7 @@ static struct http_context context_of(struct store_server *server, struct store 
         .scaling_context = options->scaling_context,
         .agreement = options->agreement,
         .agreement_context = options->agreement_context,
+        .asks_again = options->asks_again,
         .read_only = options->read_only,
         .planners_kept_max = options->planners_kept_max,
         .metrics = &server->metrics,

@@ -102,6 +102,7 @@ struct store_server_options {
     /* Planners whose files suites may keep here, LABEL_FILES_BYTES each, for holders of tokens that
      * submit for the suite's tenant; 0: none. */
     uint32_t planners_kept_max;
+    bool asks_again;          /* workers for whose results the disk has no room come again (503) */
     bool read_only;           /* whatever changes the store is refused, to every role */
     uint32_t sessions_tenant; /* relayed at once for drivers of one tenant; 0: none is relayed */
 };

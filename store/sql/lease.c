@@ -236,6 +236,15 @@ struct heartbeat_call {
 /* Of the rollouts of one job. */
 #define TICKS_MAX ((int64_t)LIMIT_HORIZON_TICKS * (1 + LIMIT_BRANCHES))
 
+int64_t lease_billable_mm(int64_t rollouts, int64_t ticks, int64_t metres_mm)
+{
+    if (ticks <= 0 || ticks > TICKS_MAX) {
+        return metres_mm; /* not known */
+    }
+    int64_t most_mm = rollouts * (ticks + 1) * OUTCOME_TICK_MM_MAX;
+    return metres_mm < most_mm ? metres_mm : most_mm;
+}
+
 /* Whether the attempt's result could still be accepted. */
 static enum status note_progress(struct db *db, const struct heartbeat_call *call,
                                  const struct store_progress *progress, bool *valid,
@@ -249,6 +258,7 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
     int64_t mflop = 0;
     int64_t claimed_ns = 0;
     int64_t ticks = 0;
+    int64_t driven_mm = progress->metres_mm;
     struct query query = query_begin(db, STATEMENT_JOB_PROGRESS_GET);
 
     query_int(&query, progress->job_id);
@@ -262,6 +272,8 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
         claimed_ns = query_take_int(&query);
         query.column++; /* its suite */
         ticks = query_take_int(&query);
+        int64_t rollouts = query_take_int(&query);
+        driven_mm = lease_billable_mm(rollouts, query_take_int(&query), driven_mm);
     }
     TRY(query_end(&query, error));
     *valid = (state == JOB_LEASED || state == JOB_QUEUED) && epoch == progress->epoch &&
@@ -272,14 +284,14 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
     int64_t billed_ns =
         claim_billable_ns(call->store, progress->job_id, claimed_ns, progress->device_ns);
     int64_t driven = progress->ticks < TICKS_MAX ? progress->ticks : TICKS_MAX;
-    if (billed_ns <= device_ns && progress->metres_mm <= metres_mm && progress->mflop <= mflop &&
+    if (billed_ns <= device_ns && driven_mm <= metres_mm && progress->mflop <= mflop &&
         driven <= ticks) {
         return STATUS_OK;
     }
     struct query update = query_begin(db, STATEMENT_JOB_PROGRESS_SET);
     query_int(&update, progress->job_id);
     query_int(&update, billed_ns > device_ns ? billed_ns : device_ns);
-    query_int(&update, progress->metres_mm > metres_mm ? progress->metres_mm : metres_mm);
+    query_int(&update, driven_mm > metres_mm ? driven_mm : metres_mm);
     query_int(&update, progress->mflop > mflop ? progress->mflop : mflop);
     query_int(&update, driven);
     return query_send(&update, error);

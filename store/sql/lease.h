@@ -151,6 +151,11 @@ struct lease_job {
 enum status lease_job_get(struct db *db, int64_t job_id, struct lease_job *job,
                           struct error *error);
 
+/* The way that an attempt at a job of `rollouts` may bill: what the ticks of its scenario (all, as
+ * planned; 0: not known) take ego at the fastest, where each rollout drives them all, as those of a
+ * planner that does not fork do. */
+int64_t lease_billable_mm(int64_t rollouts, int64_t ticks, int64_t metres_mm);
+
 /* Ends the running attempt of a leased job without a completion: charged what it had reported, and
  * the job is queued again, dead (lost too often), or `to_state` JOB_CANCELLED. `alone`: its worker
  * held no other job. */

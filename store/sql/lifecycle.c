@@ -219,17 +219,6 @@ static enum status end_job(struct complete_call *call, const struct lease_job *j
     return status;
 }
 
-/* The way that a completion may bill: what ticks of its scenario take ego at the fastest, where
- * each rollout drives them all, as those of a planner that does not fork do. */
-static int64_t billable_mm(const struct lease_job *job, const struct job_completion *completion)
-{
-    if (job->ticks <= 0 || job->ticks > LIMIT_HORIZON_TICKS * (1 + LIMIT_BRANCHES)) {
-        return completion->metres_mm; /* not known */
-    }
-    int64_t most_mm = (int64_t)job->spec.rollout_count * (job->ticks + 1) * OUTCOME_TICK_MM_MAX;
-    return completion->metres_mm < most_mm ? completion->metres_mm : most_mm;
-}
-
 static struct ledger_attempt attempt_of(struct sql_store *store, const struct lease_job *job,
                                         const struct job_completion *completion,
                                         const struct ledger_entry *before, enum attempt_end end,
@@ -253,7 +242,7 @@ static struct ledger_attempt attempt_of(struct sql_store *store, const struct le
         .budgeted = job->budgeted,
         .device_ns =
             claim_billable_ns(store, completion->job_id, claimed_ns, completion->device_ns),
-        .metres_mm = billable_mm(job, completion),
+        .metres_mm = lease_billable_mm(job->spec.rollout_count, job->ticks, completion->metres_mm),
         .mflop = completion->mflop,
         .escalated_job = escalated_job,
         .artifact_hash = completion->artifact_hash,
@@ -485,7 +474,9 @@ static enum status keep_partial(struct complete_call *call, const struct lease_j
     query_int(&progress,
               max_i64(job->progress_ns, claim_billable_ns(call->store, completion->job_id,
                                                           job->claimed_ns, completion->device_ns)));
-    query_int(&progress, max_i64(job->progress_mm, billable_mm(job, completion)));
+    query_int(&progress,
+              max_i64(job->progress_mm, lease_billable_mm(job->spec.rollout_count, job->ticks,
+                                                          completion->metres_mm)));
     query_int(&progress, max_i64(job->progress_mflop, completion->mflop));
     query_int(&progress, 0); /* what it said stays */
     enum status status = query_run(&progress, error);

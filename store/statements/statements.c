@@ -337,9 +337,9 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " FROM jobs j" STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_END] =
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6 WHERE id = ?1",
-    [STATEMENT_JOB_PROGRESS_GET] =
-        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop, j.claimed_ns,"
-        " j.suite, j.progress_ticks FROM jobs j LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+    [STATEMENT_JOB_PROGRESS_GET] = "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop,"
+        " j.claimed_ns, j.suite, j.progress_ticks, j.rollouts, COALESCE(x.ticks, 0) FROM jobs j LEFT JOIN workers w"
+        " ON w.id = j.worker LEFT JOIN job_specs s ON s.job = j.id LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.id = ?1",
     [STATEMENT_JOB_PROGRESS_SET] = "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3, progress_mflop = ?4,"
         " progress_ticks = CASE WHEN progress_ticks < ?5 THEN ?5 ELSE progress_ticks END WHERE id = ?1",
     [STATEMENT_ATTEMPT_GET] =

@@ -347,6 +347,12 @@ JSON
     code 3 "$swerve" validate drive.json wrong.json --json
     holds '[len(f.get("errors", [])) for f in d["files"]] == [0, 4]' out
     holds '{(e["path"], e["line"], e["column"]) for e in d["files"][1]["errors"]} >= {("$.agents[0].kind", 4, 36)}' out
+    # A map that no world can draw is refused here, not when it is driven.
+    sed 's/"map": {/"map": {"drivable": [[[-100000, -100000], [100000, -100000], [100000, 100000]]], /' \
+        wrong.json | sed 's/"fast"/9/; s/tram/car/; s/"west"/"east"/; s/, "horizont": 1//' >wide.json
+    code 3 "$swerve" validate wide.json
+    says err "wide.json: scenario wrong: map"
+    says err "is too large to draw"
     code 0 "$swerve" validate drive.json
     says out "1 scenario, "
     cat >register.json <<'JSON'
@@ -452,7 +458,7 @@ a_lost_trace_is_recorded_again() {
     file=$(find lost.db.artifacts -name '*.zst' | sort | head -1)
     find lost.db.artifacts -name '*.zst' -exec sh -c 'head -c 100 "$1" >cut && cat cut >"$1"' _ {} \;
     code 4 "$swerve" show 1 --store lost.db --trace
-    says err "delete this file and run the suite again"
+    says err "delete this file and give the command again that made it (run, golden make, model add)"
     find lost.db.artifacts -name '*.zst' -delete
     code 4 "$swerve" show 1 --store lost.db --trace
     says err "run the suite again"

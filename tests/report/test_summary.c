@@ -94,12 +94,29 @@ static enum status fake_jobs_in_state(struct store *store, const char *suite_id,
     return STATUS_OK;
 }
 
+/* Scenarios of which nothing was driven, by their hash; NULL: the store has none. */
+static const char *made_scenario;
+
+static enum status fake_scenario_get(struct store *store, const char *hash, char **body,
+                                     size_t *bytes, struct error *error)
+{
+    (void)store;
+    if (made_scenario == NULL || strcmp(hash, "dead1") != 0) {
+        return error_set(error, STATUS_NOT_FOUND, "scenario %s: there is none", hash);
+    }
+    *bytes = strlen(made_scenario);
+    *body = strdup(made_scenario);
+    EXPECT(*body != NULL);
+    return STATUS_OK;
+}
+
 static const struct store_ops fake_ops = {
     .name = "fake",
     .outcomes = fake_outcomes,
     .ledger = fake_ledger,
     .suite_status = fake_suite_status,
     .jobs_in_state = fake_jobs_in_state,
+    .scenario_get = fake_scenario_get,
     .price_get = fake_price_get,
 };
 static struct store fake = {&fake_ops};
@@ -804,6 +821,53 @@ static void dead_jobs_are_in_the_range(void)
     summary_finish(&summary);
 }
 
+/* A slice's row tells of main lines without an answer: those of a case that was driven have the
+ * slices of what was, those of another the ones of their scenario; of one that the store has not,
+ * only the whole knows. */
+static void slices_tell_what_was_not_driven(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    struct outcome *driven = plain_outcome("a", 1, VERDICT_PASS);
+    snprintf(driven->slice[SLICE_WEATHER], LIMIT_ID_BYTES, "rain");
+    made_dead_count = 3;
+    for (uint32_t i = 0; i < made_dead_count; i++) {
+        made_dead[i] = (struct store_job){
+            .id = 10 + i, .state = JOB_DEAD, .spec = {.tier = TIER_OBJECT, .seed = 2 + i}};
+        snprintf(made_dead[i].spec.scenario_hash, SHA256_HEX_BYTES, "dead%u", i);
+        snprintf(made_dead[i].spec.planner, LIMIT_SPEC_BYTES, "%s", driven->planner);
+    }
+    memcpy(made_dead[0].spec.scenario_hash, driven->scenario_hash, SHA256_HEX_BYTES);
+    made_scenario =
+        "{\"id\":\"fog\",\"map\":{\"lanes\":[{\"id\":\"e\",\"centre_line\":[[0,0],[90,0]]}]},"
+        "\"ego\":{\"pose\":{\"x_m\":9,\"y_m\":0,\"heading_rad\":0},\"route\":[\"e\"],\"speed_mps\":"
+        "5},\"horizon_s\":3,"
+        "\"slices\":{\"weather\":\"fog\"}}";
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    made_dead_count = 0;
+    made_scenario = NULL;
+    const struct summary_row *rain = summary_row_find(&summary, "weather", "rain");
+    const struct summary_row *fog = summary_row_find(&summary, "weather", "fog");
+    EXPECT(rain != NULL && fog != NULL);
+    EXPECT_INT(rain->parts[0].lacking[SUMMARY_NO_ANSWER], 1);
+    EXPECT_NEAR(rate_estimate(&rain->parts[0].rate).worst, 0.5, 1e-12);
+    EXPECT_INT(fog->parts[0].lacking[SUMMARY_NO_ANSWER], 1);
+    EXPECT_INT(summary.total.parts[0].lacking[SUMMARY_NO_ANSWER], 3);
+    json_t *json = summary_row_json(fog);
+    EXPECT_INT(json_integer_value(json_object_get(
+                   json_object_get(json_object_get(json, "pass_rates"), "object"), "no_answer")),
+               1);
+    json_decref(json);
+    char *text = printed(&summary, false);
+    const char *row = strstr(text, "\n  fog ");
+    EXPECT(row != NULL);
+    EXPECT_CONTAINS(strndupa(row, 1 + strcspn(row + 1, "\n") + 60), "and 1 without an answer\n");
+    EXPECT_CONTAINS(text, "and 3 without an answer\n");
+    free(text);
+    summary_finish(&summary);
+}
+
 /* Of a scenario of three seeds one passed and two are dead: a third of it, not a scenario and a
  * dead one; the same under another planner, or in another tier, is another case. */
 static void dead_seeds_are_their_scenarios(void)
@@ -1320,6 +1384,31 @@ static void learned_tiers_are_accounted_for(void)
     summary_finish(&summary);
 }
 
+/* A job was handed back and driven to its end by another attempt, which had little left to do: both
+ * are paid for once, though the rollouts that the first one kept are results of the second. What
+ * another suite drove is paid for as it was. */
+static void an_attempt_is_paid_for_once(void)
+{
+    struct summary summary;
+    struct summary_tier_cost cost;
+    struct error error;
+    made_count = 0;
+    made_ledger_count = 0;
+    learned_outcome(TIER_STUDENT, "dog", VERDICT_PASS)->at_ms = 5000;
+    learned_outcome(TIER_STUDENT, "cat", VERDICT_PASS)->at_ms = 6000;
+    ledger_row(TIER_STUDENT, "released", false, 1);
+    ledger_row(TIER_STUDENT, "done", false, 1);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT(summary_tier_cost(&summary, TIER_STUDENT, &cost));
+    EXPECT_NEAR(cost.row->work.usd, 0.08, 1e-12);
+    EXPECT_NEAR(cost.with_retries_usd, 0.08, 1e-12);
+    summary.status.memoised_jobs = 1;
+    summary.status.submitted_s = 6;
+    EXPECT(summary_tier_cost(&summary, TIER_STUDENT, &cost));
+    EXPECT_NEAR(cost.with_retries_usd, 0.12, 1e-12);
+    summary_finish(&summary);
+}
+
 /* A teacher that drove nothing but audit jobs has no result, and yet a row: it is on the bill. */
 static void a_tier_that_only_audits_has_a_row(void)
 {
@@ -1363,7 +1452,8 @@ static void a_flag_of_boxes_is_not_of_learned_worlds(void)
     snprintf(jump->health_check, sizeof jump->health_check, "teleport");
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     char *text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "flagged: 1 rollout in worlds without a model, discarded");
+    EXPECT_CONTAINS(text, "flagged: 1 rollout in worlds without a model, discarded; no teacher "
+                          "is asked; health checks caught 1\n");
     EXPECT_CONTAINS(text, "replay: teleport at tick 0; no answer\n");
     EXPECT(strstr(text, "in learned worlds") == NULL);
     free(text);
@@ -1373,7 +1463,8 @@ static void a_flag_of_boxes_is_not_of_learned_worlds(void)
     snprintf(lone->health_check, sizeof lone->health_check, "mass");
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "in learned worlds, discarded; nobody has answered instead\n");
+    EXPECT_CONTAINS(text, "in learned worlds, discarded; nobody has answered instead; health "
+                          "checks caught 1 of 1\n");
     free(text);
     summary_finish(&summary);
 }
@@ -1454,6 +1545,33 @@ static void an_error_is_told_once(void)
     summary_finish(&summary);
 }
 
+/* A branch is flagged with the main line that was caught: text and JSON count both, checks one, and
+ * the table of main lines one. */
+static void a_job_is_flagged_as_a_whole(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    made_ledger_count = 0;
+    struct outcome *main_line = learned_outcome(TIER_STUDENT, "cat", VERDICT_FLAGGED);
+    snprintf(main_line->health_check, sizeof main_line->health_check, "bloom");
+    struct outcome *branch = learned_outcome(TIER_STUDENT, "cat", VERDICT_FLAGGED);
+    snprintf(branch->branch_id, sizeof branch->branch_id, "brake");
+    branch->job_id = main_line->job_id;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.total.verdicts[VERDICT_FLAGGED], 2);
+    EXPECT_INT(summary.total.mains[VERDICT_FLAGGED], 1);
+    EXPECT_INT(summary.total.caught, 1);
+    json_t *json = summary_row_json(&summary.total);
+    EXPECT_INT(json_integer_value(json_object_get(json, "flagged")), 2);
+    json_decref(json);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "\nflagged: 2 rollouts in learned worlds, discarded; nobody has answered "
+                          "instead; health checks caught 1 of ");
+    free(text);
+    summary_finish(&summary);
+}
+
 static void flags_lead_to_who_answered(void)
 {
     struct summary summary;
@@ -1465,8 +1583,8 @@ static void flags_lead_to_who_answered(void)
     EXPECT_INT(summary.outcomes[summary.flags[0].answer].tier, TIER_TEACHER);
     EXPECT_INT(summary.flags[1].answer, -1);
     char *text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "flagged: 2 of 5 rollouts in learned worlds, discarded; another "
-                          "world has answered for some\n");
+    EXPECT_CONTAINS(text, "flagged: 2 rollouts in learned worlds, discarded; another world has "
+                          "answered for some; health checks caught 2 of 5\n");
     EXPECT(strstr(text, "without a model") == NULL);
     EXPECT_CONTAINS(text, "student: bloom at tick 41; teacher: fail\n");
     EXPECT_CONTAINS(text, "student: frozen at tick 0; no answer\n");
@@ -1614,14 +1732,16 @@ int main(void)
         TEST(each_scenario_counts_once), TEST(a_planner_that_died_once_is_told_of),
         TEST(points_of_a_grid_are_one_draw), TEST(tiers_are_not_mixed),
         TEST(planners_are_not_mixed), TEST(dead_jobs_are_in_the_range),
-        TEST(dead_seeds_are_their_scenarios), TEST(what_never_began_is_counted),
-        TEST(what_was_not_driven_is_in_the_range), TEST(a_flagged_job_that_is_dead_counts_once),
-        TEST(flagged_main_lines_give_a_range), TEST(dead_jobs_are_named_up_to_ten),
-        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
-        TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),
+        TEST(dead_seeds_are_their_scenarios), TEST(slices_tell_what_was_not_driven),
+        TEST(what_never_began_is_counted), TEST(what_was_not_driven_is_in_the_range),
+        TEST(a_flagged_job_that_is_dead_counts_once), TEST(flagged_main_lines_give_a_range),
+        TEST(dead_jobs_are_named_up_to_ten), TEST(jobs_without_figures_are_counted),
+        TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),
+        TEST(drives_at_fault_stand_beside_their_rate),
         TEST(extended_scores_are_means_of_those_that_have_one),
-        TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
-        TEST(an_error_is_told_once), TEST(flags_lead_to_who_answered),
+        TEST(a_tier_that_only_audits_has_a_row), TEST(an_attempt_is_paid_for_once),
+        TEST(invalid_drives_are_told_apart), TEST(an_error_is_told_once),
+        TEST(flags_lead_to_who_answered), TEST(a_job_is_flagged_as_a_whole),
         TEST(a_flag_of_boxes_is_not_of_learned_worlds), TEST(audits_give_agreement_by_slice),
         TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_count_once),
         TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));

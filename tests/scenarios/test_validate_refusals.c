@@ -209,6 +209,13 @@ static const struct refusal refusals[] = {
      "$.agents[1].manoeuvres[0].path[1]", "expected a bend that can be taken at"},
     {"$.branches[4].interventions[0].agent", "'ghost'", "$.branches[4].interventions[0].agent",
      "an agent that moves"},
+    {"$.branches[4].interventions[1].agent", "'walker'", "$.branches[4].interventions[1].agent",
+     "expected a vehicle, found \"walker\", whose kind is \"pedestrian\""},
+    {"$.agents[0].hidden", "true", "$.branches[4].interventions[0].agent",
+     "expected an agent that is there at tick 10, found \"lead\", which is hidden"},
+    {"$.agents[0]",
+     "{'id':'lead','kind':'car','behaviour':'replay','trajectory':[[1.5,65,0,0,8],[3,75,0,0,8]]}",
+     "$.branches[4].interventions[0].agent", "whose trajectory begins at 1.5 s"},
     {"$.branches[0].interventions",
      "[{'kind':'traffic','model':'written'},{'kind':'traffic','model':'idm'},"
      "{'kind':'ego_maintain'},{'kind':'traffic','model':'written','draw':2}]",

@@ -390,7 +390,8 @@ static void damaged_artifacts_are_reported(void)
     }
     EXPECT_CONTAINS((write_bytes(name, file, size / 2),
                      store->ops->artifact_get(store, hash, &data, &bytes, &error), error.text),
-                    "delete this file and run the suite again");
+                    "delete this file and give the command again that made it (run, "
+                    "golden make, model add)");
     /* An empty one counts as absent: the same contents are written again. */
     write_bytes(name, file, 0);
     EXPECT_OK(store->ops->artifact_put(store, text, sizeof text, hash, &error), error);

@@ -31,7 +31,7 @@ static void begin(void)
     memset(&document, 0, sizeof document);
     document.scenario = scene.scenario;
     dream_server_start(&server, &document);
-    EXPECT_OK(grpc_open(server.address, WAIT_MS, &client, &error), error);
+    EXPECT_OK(grpc_open(server.address, WAIT_MS, NULL, &client, &error), error);
     camera = (struct rig_camera){.id = "front", .width = WIDTH, .height = HEIGHT, .rate_hz = 10};
     camera.pose = (struct rig_pose){.x_m = 1.5, .z_m = 1.5};
     camera.lens = (struct rig_lens){.model = LENS_FTHETA,

@@ -36,14 +36,17 @@ struct meddler {
     atomic_bool *stop;
     int64_t completions[COMPLETION_KIND_COUNT];
     int64_t claims;
-    int64_t stop_at; /* this claim; 0: never */
+    int64_t stop_at;   /* this claim; 0: never */
+    int64_t stop_done; /* after so many jobs that are done; 0: never */
+    int64_t open_deadline_ms;
     int64_t wait_ms_max;
     int64_t idle_wait_ms;
     /* From call number silent_from on (heartbeats not counted; 0: never) nothing is answered, until
      * one heartbeat was not. */
     int silent_from;
     int calls;
-    int lost_answers; /* of claims that leased jobs, still to come */
+    bool takes_nothing; /* no completion is answered, heartbeats are */
+    int lost_answers;   /* of claims that leased jobs, still to come */
     atomic_bool silent;
     int64_t grace_ms;
     int64_t offline_limit_ms;
@@ -159,11 +162,17 @@ static enum status meddle_complete(struct store *store, const struct job_complet
     if (falls_silent(m, error)) {
         return STATUS_TIMEOUT;
     }
+    if (m->takes_nothing) {
+        return error_set(error, STATUS_TIMEOUT, "the disk is full");
+    }
     for (uint32_t i = 0; i < count; i++) {
         m->completions[completions[i].kind]++;
         if (completions[i].kind == COMPLETION_RELEASED) {
             atomic_store(&m->mute, false);
         }
+    }
+    if (m->stop_done > 0 && m->completions[COMPLETION_DONE] >= m->stop_done) {
+        atomic_store(m->stop, true);
     }
     return m->inner->ops->complete(m->inner, completions, count, results, error);
 }
@@ -263,6 +272,7 @@ static enum status try_work(struct meddler *m, uint32_t slots, bool drain, atomi
         .drain = drain,
         .leave_unstarted = m->leave_unstarted,
         .grace_ms = m->grace_ms,
+        .planner_config = {.open_deadline_ms = m->open_deadline_ms},
         .offline_limit_ms = m->offline_limit_ms,
         .logger = m->logger,
         .idle_wait_ms = m->idle_wait_ms,
@@ -789,6 +799,45 @@ static void a_planner_that_does_not_start_is_left_to_others(void)
     }
 }
 
+/* Planners whose start takes for ever, the first one or the one after a death: jobs of others are
+ * claimed and driven meanwhile, and whoever ends the worker does not wait. */
+static void a_start_keeps_nobody_waiting(void)
+{
+    enum { FOR_EVER_MS = 3600 * 1000, OTHERS = 40 };
+    for (int dies = 0; dies < 2; dies++) {
+        struct shop shop;
+        struct order slow;
+        struct order good;
+        struct meddler m;
+        char path[256];
+        char spec[LIMIT_SPEC_BYTES] = "exec:/bin/sleep 3600";
+        atomic_bool stop = false;
+        shop_open(&shop, 0);
+        shop_scenario(&shop, "one", "3", SHOP_LEAD, "", path);
+        if (dies != 0) {
+            snprintf(spec, sizeof spec,
+                     "exec:/usr/bin/python3 -S " SWERVE_SOURCE_ROOT
+                     "/tests/worker/bad_planners/late.py %s/gone",
+                     shop.directory);
+        }
+        send(&shop, &slow, path, order_options(spec, 20));
+        send(&shop, &good, path, order_options(MOODY, OTHERS));
+        meddler_init(&m, shop.store, TRICK_NONE);
+        m.open_deadline_ms = FOR_EVER_MS;
+        m.stop_done = OTHERS;
+        work(&m, 8, false, &stop);
+        EXPECT_INT(shop_status(&shop, good.submission.suite_id).jobs[JOB_DONE], OTHERS);
+        EXPECT_INT(shop_status(&shop, slow.submission.suite_id).jobs[JOB_QUEUED], 20);
+        EXPECT(m.completions[COMPLETION_RELEASED] >= 1);
+        EXPECT_INT(m.completions[COMPLETION_UNSTARTED] + m.completions[COMPLETION_FAILED], 0);
+        /* A claim while it starts leaves its jobs alone: only the first one brought some. */
+        EXPECT(dies != 0 || m.completions[COMPLETION_RELEASED] <= 8);
+        order_finish(&slow);
+        order_finish(&good);
+        shop_close(&shop);
+    }
+}
+
 /* The second claim fills the batch of completions with failures in the very tick in which the jobs
  * of the first one end. */
 static void a_full_batch_meets_finished_jobs(void)
@@ -823,7 +872,8 @@ static void a_refusing_world_fails_the_job_only(void)
     char path[256];
     shop_open(&shop, 0);
     shop_scenario(&shop, "bad", "4",
-                  "{'id':'late','kind':'car','hidden':true,'behaviour':'idm','speed_mps':5,'pose':{"
+                  "{'id':'late','kind':'car','hidden':true,'behaviour':'script','speed_mps':5,"
+                  "'manoeuvres':[{'when':'time','value':60,'do':'appear'}],'pose':{"
                   "'lane':'east','s_m':90}}",
                   "{'id':'b','at_tick':5,'interventions':[{'kind':'agent_brake','agent':'late',"
                   "'decel_mps2':3}]}",
@@ -1173,6 +1223,30 @@ static void a_silence_that_lasts_ends_the_worker(void)
     shop_close(&shop);
 }
 
+/* A store that answers heartbeats and keeps no result, as with a full disk, is not waited for for
+ * ever either. */
+static void a_store_that_takes_nothing_ends_the_worker(void)
+{
+    enum { LEASE_MS = 300, LIMIT_MS = 1000 };
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct error error;
+    struct claim_loop_stats stats;
+    char path[256];
+    atomic_bool stop = false;
+    shop_open(&shop, LEASE_MS);
+    shop_scenario(&shop, "one", "0.1", SHOP_LEAD, "", path);
+    send(&shop, &order, path, order_options("builtin:maintain", 1));
+    meddler_init(&m, shop.store, TRICK_NONE);
+    m.takes_nothing = true;
+    m.offline_limit_ms = LIMIT_MS;
+    EXPECT_INT(try_work(&m, 4, true, &stop, &stats, &error), STATUS_TIMEOUT);
+    EXPECT_CONTAINS(error.text, "has been silent for");
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 static void cancelling_in_the_store_stops_the_rollouts(void)
 {
     struct shop shop;
@@ -1333,13 +1407,14 @@ int main(void)
         TEST(a_rig_is_the_jobs_own_fault), TEST(a_planner_that_raises_leaves_its_traceback),
         TEST(what_fails_is_tried_again_and_then_dead), TEST(a_drain_waits_for_those_who_have_gone),
         TEST(a_drain_ends_beside_the_living), TEST(a_planner_that_does_not_start_is_left_to_others),
-        TEST(a_world_that_is_missing_is_left_to_others), TEST(a_full_batch_meets_finished_jobs),
-        TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
-        TEST(an_empty_claim_is_not_repeated_each_tick), TEST(a_stolen_job_is_stale_and_ends_once),
-        TEST(a_lost_lease_hands_the_jobs_back), TEST(a_stop_releases_what_runs),
-        TEST(what_ends_within_the_grace_is_reported), TEST(a_full_disk_charges_no_attempt),
-        TEST(a_vanished_artifact_costs_one_attempt), TEST(a_silent_store_costs_nothing),
-        TEST(a_silence_that_lasts_ends_the_worker),
+        TEST(a_start_keeps_nobody_waiting), TEST(a_world_that_is_missing_is_left_to_others),
+        TEST(a_full_batch_meets_finished_jobs), TEST(a_refusing_world_fails_the_job_only),
+        TEST(many_planners_take_turns), TEST(an_empty_claim_is_not_repeated_each_tick),
+        TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
+        TEST(a_stop_releases_what_runs), TEST(what_ends_within_the_grace_is_reported),
+        TEST(a_full_disk_charges_no_attempt), TEST(a_vanished_artifact_costs_one_attempt),
+        TEST(a_silent_store_costs_nothing), TEST(a_silence_that_lasts_ends_the_worker),
+        TEST(a_store_that_takes_nothing_ends_the_worker),
         TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_slow_world_is_no_hanging_plugin),
         TEST(a_hanging_plugin_costs_one_job));
 }

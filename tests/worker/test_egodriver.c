@@ -10,7 +10,11 @@
 #include "tests/worker/driver_server.h"
 #include "tests/worker/jobs.h"
 #include "worker/egodriver/egodriver_internal.h"
-#include "worker/planner/planner.h"
+#include "worker/grpc/grpc_socket.h"
+#include "worker/planner/planner_start.h"
+
+#include <stdlib.h>
+#include <unistd.h>
 
 #define WHEELBASE_M 2.8
 
@@ -532,6 +536,53 @@ static void servers_that_cannot_drive_are_refused(void)
     driver_server_stop(&server);
 }
 
+struct opening {
+    struct planner_config config;
+    struct planner *planner;
+};
+
+static enum status open_abandoned(void *context, const atomic_bool *abandoned, struct error *error)
+{
+    struct opening *opening = context;
+    opening->config.abandoned = abandoned;
+    return planner_open("egodriver:policy", &opening->config, &opening->planner, error);
+}
+
+/* A start that waits for a server that does not listen, or that listens and says nothing, ends when
+ * it is given up, not with its deadline of an hour. */
+static void a_start_that_is_given_up_ends(void)
+{
+    enum { HOUR_MS = 3600 * 1000, WHILE_MS = 100 };
+    char path[] = "/tmp/swerve-silent-XXXXXX";
+    char address[64];
+    char bound[GRPC_ADDRESS_BYTES];
+    EXPECT(mkdtemp(path) != NULL);
+    snprintf(address, sizeof address, "unix:%s/s", path);
+    for (int listens = 0; listens < 2; listens++) {
+        struct error error = {.status = STATUS_OK};
+        struct planner_start *start = NULL;
+        struct opening opening = {.config = {.session_count = 1,
+                                             .open_deadline_ms = HOUR_MS,
+                                             .confinement = &confinement}};
+        int fd = -1;
+        snprintf(binding, sizeof binding, "policy=%s", address);
+        if (listens != 0) {
+            EXPECT_OK(grpc_socket_listen(address, &fd, bound, &error), error);
+        }
+        EXPECT(planner_starts_apart("egodriver:policy", &opening.config));
+        EXPECT_OK(planner_start_begin(open_abandoned, &opening, &start, &error), error);
+        EXPECT(!planner_start_wait(start, WHILE_MS));
+        EXPECT_INT(planner_start_end(start, &error), STATUS_CANCELLED);
+        EXPECT_CONTAINS(error.text, "given up");
+        EXPECT(opening.planner == NULL);
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    unlink(address + strlen("unix:"));
+    rmdir(path);
+}
+
 static void two_servers_of_a_name_are_one_policy(void)
 {
     struct error error;
@@ -683,7 +734,7 @@ int main(void)
         TEST(hostile_frames_have_their_sentence), TEST(headers_that_unpack_to_much_are_refused),
         TEST(windows_that_never_open_end_with_the_deadline),
         TEST(each_fault_of_a_connection_has_its_sentence),
-        TEST(servers_that_cannot_drive_are_refused), TEST(two_servers_of_a_name_are_one_policy),
-        TEST(bindings_and_specs_are_checked), TEST(images_have_the_times_of_their_shutter),
-        TEST(messages_share_blocks));
+        TEST(servers_that_cannot_drive_are_refused), TEST(a_start_that_is_given_up_ends),
+        TEST(two_servers_of_a_name_are_one_policy), TEST(bindings_and_specs_are_checked),
+        TEST(images_have_the_times_of_their_shutter), TEST(messages_share_blocks));
 }

@@ -177,7 +177,7 @@ static int caller_open(void)
     static const uint8_t heard[FRAME_BYTES] = {0, 0, 0, FRAME_SETTINGS, 1};
     struct error error;
     int fd = -1;
-    EXPECT_OK(grpc_socket_connect(grpc_server_address(patient), WAIT_MS, &fd, &error), error);
+    EXPECT_OK(grpc_socket_connect(grpc_server_address(patient), WAIT_MS, NULL, &fd, &error), error);
     caller_send(fd, hello, sizeof hello - 1);
     EXPECT(caller_hears(fd, FRAME_SETTINGS));
     caller_send(fd, heard, sizeof heard);
@@ -301,7 +301,7 @@ static void answers_that_nobody_takes_are_bounded(void)
     int fd = caller_open();
     caller_ask(fd, "9H", true);
     EXPECT(caller_hears(fd, FRAME_HEADERS));
-    EXPECT_OK(grpc_open(grpc_server_address(patient), WAIT_MS, &client, &error), error);
+    EXPECT_OK(grpc_open(grpc_server_address(patient), WAIT_MS, NULL, &client, &error), error);
     EXPECT_OK(grpc_begin(client, "/a/b", NULL, 0, NULL, &call, &error), error);
     EXPECT_OK(grpc_wait(&client, 1, WAIT_MS, &error), error);
     EXPECT_INT(grpc_call_code(call), GRPC_RESOURCE_EXHAUSTED);
@@ -499,7 +499,7 @@ static struct grpc_client *neighbour_open(void)
 {
     struct grpc_client *neighbour = NULL;
     struct error error;
-    EXPECT_OK(grpc_open(grpc_server_address(patient), WAIT_MS, &neighbour, &error), error);
+    EXPECT_OK(grpc_open(grpc_server_address(patient), WAIT_MS, NULL, &neighbour, &error), error);
     return neighbour;
 }
 

@@ -40,15 +40,19 @@ void contract_memory_init(struct contract_memory *out, size_t bytes)
 /* ---- connecting ---- */
 
 enum status contract_connect(const char *address, int64_t deadline_ms, bool patient,
-                             struct grpc_client **out, struct error *error)
+                             const atomic_bool *abandoned, struct grpc_client **out,
+                             struct error *error)
 {
     enum { PAUSE_MS = 200 };
     int64_t end_ns = clock_monotonic_ns() + deadline_ms * NS_PER_MS;
     for (;;) {
         const struct timespec pause = {.tv_nsec = PAUSE_MS * NS_PER_MS};
-        enum status status = grpc_open(address, deadline_ms, out, error);
+        enum status status = grpc_open(address, deadline_ms, abandoned, out, error);
         if (status != STATUS_IO || !patient || clock_monotonic_ns() > end_ns) {
             return status;
+        }
+        if (abandoned != NULL && atomic_load(abandoned)) {
+            return error_set(error, STATUS_CANCELLED, "%s: was given up", address);
         }
         nanosleep(&pause, NULL);
     }

@@ -25,9 +25,10 @@ struct contract_memory {
 void contract_memory_init(struct contract_memory *out, size_t bytes);
 
 /* Connects. `patient`: a server that does not listen yet, or that starts again, has the deadline to
- * do so. As grpc_open. */
+ * do so. Otherwise as grpc_open, `abandoned` too. */
 enum status contract_connect(const char *address, int64_t deadline_ms, bool patient,
-                             struct grpc_client **out, struct error *error);
+                             const atomic_bool *abandoned, struct grpc_client **out,
+                             struct error *error);
 
 /* A server's word about itself. */
 struct contract_version {

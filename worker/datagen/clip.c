@@ -17,6 +17,7 @@
 #include "worker/models/health.h"
 #include "worker/models/health_world.h"
 #include "worker/models/sampler.h"
+#include "worker/planner/planner_start.h"
 #include "worker/run/revision.h"
 #include "worker/run/runner_open.h"
 
@@ -476,6 +477,41 @@ static void drop_planner(struct clip_planner *entry)
     entry->planner = NULL;
 }
 
+/* Of a start in a thread. */
+struct opening {
+    const char *spec;
+    struct planner_config config;
+    struct planner *planner;
+};
+
+static enum status open_instance(void *context, const atomic_bool *abandoned, struct error *error)
+{
+    struct opening *opening = context;
+    opening->config.abandoned = abandoned;
+    return planner_open(opening->spec, &opening->config, &opening->planner, error);
+}
+
+/* Jobs beside the clip go on while its planner starts. */
+static enum status open_planner(struct clip_maker *self, const char *spec,
+                                const struct planner_config *config, struct planner **out,
+                                struct error *error)
+{
+    enum { LOOK_MS = 1 };
+    struct opening opening = {.spec = spec, .config = *config};
+    struct planner_start *start = NULL;
+    bool ended = false;
+    if (!planner_starts_apart(spec, config)) {
+        return planner_open(spec, config, out, error);
+    }
+    TRY(planner_start_begin(open_instance, &opening, &start, error));
+    while (!ended && !planner_start_wait(start, LOOK_MS)) {
+        ended = !goes_on(self);
+    }
+    enum status status = planner_start_end(start, error);
+    *out = opening.planner;
+    return status != STATUS_OK && ended ? error->status = STATUS_CANCELLED : status;
+}
+
 static enum status find_planner(struct clip_maker *self, const struct planner_config *planners,
                                 const struct job_spec *spec, struct clip_planner **out,
                                 struct error *error)
@@ -503,7 +539,7 @@ static enum status find_planner(struct clip_maker *self, const struct planner_co
     struct clip_planner *entry = &self->planners[self->planner_next++ % PLANNERS_OPEN_MAX];
     drop_planner(entry);
     config.session_count = 1;
-    TRY(planner_open(spec->planner, &config, &entry->planner, error));
+    TRY(open_planner(self, spec->planner, &config, &entry->planner, error));
     memcpy(entry->spec, spec->planner, sizeof entry->spec);
     memcpy(entry->hash, hash, sizeof entry->hash);
     *out = entry;

@@ -201,15 +201,15 @@ static enum status ask_version(struct egodriver *ego, struct grpc_client *server
 /* Servers of one name are one planner: they must all say that they are the same. */
 static enum status connect_all(struct egodriver *ego, const char *name,
                                const struct contract_places *places, bool patient,
-                               struct error *error)
+                               const atomic_bool *abandoned, struct error *error)
 {
     char addresses[CONTRACT_SERVERS_MAX][GRPC_ADDRESS_BYTES];
     uint32_t count = 0;
     TRY(contract_addresses(&egodriver_kind, places, name, addresses, &count, error));
     for (uint32_t i = 0; i < count; i++) {
         char hex[SHA256_HEX_BYTES];
-        TRY(contract_connect(addresses[i], ego->open_deadline_ms, patient, &ego->servers[i],
-                             error));
+        TRY(contract_connect(addresses[i], ego->open_deadline_ms, patient, abandoned,
+                             &ego->servers[i], error));
         ego->server_count = i + 1;
         TRY(ask_version(ego, ego->servers[i], hex, error));
         if (i > 0 && strcmp(hex, ego->loaded) != 0) {
@@ -218,6 +218,7 @@ static enum status connect_all(struct egodriver *ego, const char *name,
                              addresses[0], addresses[i]);
         }
         memcpy(ego->loaded, hex, sizeof ego->loaded);
+        grpc_keep(ego->servers[i]);
     }
     return STATUS_OK;
 }
@@ -228,7 +229,8 @@ enum status egodriver_open(const char *spec, const char *name, const char *optio
                            const struct contract_places *places, const struct rig *rig,
                            struct rig_choice *choice, uint32_t session_count,
                            int64_t tick_deadline_ms, int64_t open_deadline_ms, bool patient,
-                           struct egodriver **out, struct error *error)
+                           const atomic_bool *abandoned, struct egodriver **out,
+                           struct error *error)
 {
     struct options parsed = {.cameras = NULL};
     struct egodriver *ego = calloc(1, sizeof *ego);
@@ -240,7 +242,7 @@ enum status egodriver_open(const char *spec, const char *name, const char *optio
     enum status status = memory_check(ego->sessions, error, "out of memory");
     THEN(status, options_parse(options, &parsed, error));
     THEN(status, cameras_choose(ego, &parsed, rig, choice, error));
-    THEN(status, connect_all(ego, name, places, patient, error));
+    THEN(status, connect_all(ego, name, places, patient, abandoned, error));
     ego->carla = parsed.carla;
     ego->tell_scene = parsed.tell_scene;
     if (status != STATUS_OK) {

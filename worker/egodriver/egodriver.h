@@ -43,13 +43,14 @@ enum status egodriver_check(const char *name, const char *options, struct error 
 /* Connects, and asks each server for its version. `patient`: servers have the open deadline to
  * begin to listen; else one that does not listen now is refused. STATUS_NOT_FOUND: the name has no
  * address here. STATUS_PLANNER: a server cannot be reached, is none, or speaks another revision of
- * the contract. *choice: cameras of the rig that it is shown, as JPEG. `spec` is for messages;
- * borrowed. */
+ * the contract. CANCELLED: `abandoned` was set meanwhile (NULL: nobody does). *choice: cameras of
+ * the rig that it is shown, as JPEG. `spec` is for messages; borrowed. */
 enum status egodriver_open(const char *spec, const char *name, const char *options,
                            const struct contract_places *places, const struct rig *rig,
                            struct rig_choice *choice, uint32_t session_count,
                            int64_t tick_deadline_ms, int64_t open_deadline_ms, bool patient,
-                           struct egodriver **out, struct error *error);
+                           const atomic_bool *abandoned, struct egodriver **out,
+                           struct error *error);
 
 bool egodriver_alive(const struct egodriver *ego); /* no connection failed */
 

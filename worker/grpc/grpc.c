@@ -50,6 +50,7 @@ struct grpc_client {
     char address[GRPC_ADDRESS_BYTES];
     int fd;
     uint32_t open_calls, reply_bytes_max;
+    const atomic_bool *abandoned; /* borrowed; NULL: nobody gives it up */
     nghttp2_session *session;
     struct grpc_call *calls;
     uint8_t *out; /* [OUT_BYTES], what the socket has not taken: out[out_at .. out_end) */
@@ -265,17 +266,18 @@ static enum status session_make(struct grpc_client *client, struct error *error)
                                  nghttp2_strerror(code));
 }
 
-enum status grpc_open(const char *address, int64_t deadline_ms, struct grpc_client **out,
-                      struct error *error)
+enum status grpc_open(const char *address, int64_t deadline_ms, const atomic_bool *abandoned,
+                      struct grpc_client **out, struct error *error)
 {
     struct grpc_client *client = calloc(1, sizeof *client);
     TRY(memory_check(client, error, "%s: out of memory", address));
     snprintf(client->address, sizeof client->address, "%s", address);
     client->fd = -1;
+    client->abandoned = abandoned;
     client->reply_bytes_max = GRPC_REPLY_BYTES_MAX;
     client->out = malloc(OUT_BYTES);
     enum status status = memory_check(client->out, error, "%s: out of memory", address);
-    THEN(status, grpc_socket_connect(address, deadline_ms, &client->fd, error));
+    THEN(status, grpc_socket_connect(address, deadline_ms, abandoned, &client->fd, error));
     THEN(status, session_make(client, error));
     if (status != STATUS_OK) {
         grpc_close(client);
@@ -283,6 +285,11 @@ enum status grpc_open(const char *address, int64_t deadline_ms, struct grpc_clie
     }
     *out = client;
     return STATUS_OK;
+}
+
+void grpc_keep(struct grpc_client *client)
+{
+    client->abandoned = NULL;
 }
 
 static void call_destroy(struct grpc_call *call)
@@ -540,9 +547,13 @@ enum status grpc_wait(struct grpc_client *const *clients, uint32_t count, int64_
             return error_set(error, STATUS_TIMEOUT, "%s: no answer to %s within %lld ms",
                              open->address, waits_for(open), (long long)deadline_ms);
         }
+        if (open->abandoned != NULL && atomic_load(open->abandoned)) {
+            return error_set(error, STATUS_CANCELLED, "%s: %s was given up", open->address,
+                             waits_for(open));
+        }
         int64_t left_ns = end_ns - clock_monotonic_ns();
         late = left_ns <= 0;
-        poll(watched, count, late ? 0 : (int)(left_ns / NS_PER_MS) + 1);
+        poll(watched, count, grpc_socket_poll_ms(left_ns, open->abandoned));
         for (uint32_t i = 0; i < count; i++) {
             if ((watched[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
                 receive(clients[i]);

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,10 +26,14 @@ enum {
     GRPC_MESSAGE_BYTES = 200, /* of the sentence that a status comes with */
 };
 
-/* Connects to HOST:PORT, [IPV6]:PORT or unix:PATH. STATUS_BAD_INPUT: none of these;
- * STATUS_IO, STATUS_TIMEOUT: nobody listens there in time. */
-enum status grpc_open(const char *address, int64_t deadline_ms, struct grpc_client **out,
-                      struct error *error);
+/* Connects to HOST:PORT, [IPV6]:PORT or unix:PATH. Once `abandoned` (borrowed until
+ * grpc_keep(); NULL: never) is set by another thread, connecting and waiting end (CANCELLED).
+ * STATUS_BAD_INPUT: none of these addresses; STATUS_IO, STATUS_TIMEOUT: nobody listens there in
+ * time. */
+enum status grpc_open(const char *address, int64_t deadline_ms, const atomic_bool *abandoned,
+                      struct grpc_client **out, struct error *error);
+/* From now on nobody gives it up. */
+void grpc_keep(struct grpc_client *client);
 void grpc_close(struct grpc_client *client); /* accepts NULL; frees its calls */
 
 /* Bytes that an answer may have, instead of GRPC_REPLY_BYTES_MAX. */

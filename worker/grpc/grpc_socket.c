@@ -99,13 +99,20 @@ bool grpc_address_is_local(const char *address)
     return strcmp(place.host, "localhost") == 0;
 }
 
+int grpc_socket_poll_ms(int64_t left_ns, const atomic_bool *abandoned)
+{
+    enum { STEP_MS = 50 };
+    int64_t left_ms = left_ns > 0 ? left_ns / NS_PER_MS + 1 : 0;
+    return (int)(abandoned != NULL && left_ms > STEP_MS ? STEP_MS : left_ms);
+}
+
 /* Waits for a connection that is on its way. 0, or an error number. */
-static int finish_connect(int fd, int64_t end_ns)
+static int finish_connect(int fd, int64_t end_ns, const atomic_bool *abandoned)
 {
     for (;;) {
         int64_t left_ns = end_ns - clock_monotonic_ns();
         struct pollfd watched = {.fd = fd, .events = POLLOUT};
-        int ready = poll(&watched, 1, left_ns > 0 ? (int)(left_ns / NS_PER_MS) + 1 : 0);
+        int ready = poll(&watched, 1, grpc_socket_poll_ms(left_ns, abandoned));
         if (ready > 0) {
             int code = 0;
             socklen_t bytes = sizeof code;
@@ -114,6 +121,9 @@ static int finish_connect(int fd, int64_t end_ns)
         if (ready == 0 && left_ns <= 0) {
             return ETIMEDOUT;
         }
+        if (abandoned != NULL && atomic_load(abandoned)) {
+            return ECANCELED;
+        }
         if (ready < 0 && errno != EINTR) {
             return errno;
         }
@@ -121,7 +131,8 @@ static int finish_connect(int fd, int64_t end_ns)
 }
 
 /* 0, or an error number. */
-static int connect_to(const struct sockaddr *to, socklen_t bytes, int64_t end_ns, int *fd)
+static int connect_to(const struct sockaddr *to, socklen_t bytes, int64_t end_ns,
+                      const atomic_bool *abandoned, int *fd)
 {
     int code = 0;
     int made = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -129,7 +140,7 @@ static int connect_to(const struct sockaddr *to, socklen_t bytes, int64_t end_ns
         return errno;
     }
     if (connect(made, to, bytes) != 0) {
-        code = errno == EINPROGRESS ? finish_connect(made, end_ns) : errno;
+        code = errno == EINPROGRESS ? finish_connect(made, end_ns, abandoned) : errno;
     }
     if (code != 0) {
         close(made);
@@ -143,7 +154,8 @@ static int connect_to(const struct sockaddr *to, socklen_t bytes, int64_t end_ns
     return 0;
 }
 
-static int connect_by_name(const char *address, int64_t end_ns, int *fd, const char **why)
+static int connect_by_name(const char *address, int64_t end_ns, const atomic_bool *abandoned,
+                           int *fd, const char **why)
 {
     struct place place;
     struct addrinfo *found = NULL;
@@ -157,15 +169,16 @@ static int connect_by_name(const char *address, int64_t end_ns, int *fd, const c
         *why = gai_strerror(failure);
         return EHOSTUNREACH;
     }
-    for (const struct addrinfo *at = found; at != NULL && code != 0; at = at->ai_next) {
-        code = connect_to(at->ai_addr, at->ai_addrlen, end_ns, fd);
+    for (const struct addrinfo *at = found; at != NULL && code != 0 && code != ECANCELED;
+         at = at->ai_next) {
+        code = connect_to(at->ai_addr, at->ai_addrlen, end_ns, abandoned, fd);
     }
     freeaddrinfo(found);
     return code;
 }
 
-enum status grpc_socket_connect(const char *address, int64_t deadline_ms, int *fd,
-                                struct error *error)
+enum status grpc_socket_connect(const char *address, int64_t deadline_ms,
+                                const atomic_bool *abandoned, int *fd, struct error *error)
 {
     const char *why = NULL;
     int code = 0;
@@ -174,14 +187,17 @@ enum status grpc_socket_connect(const char *address, int64_t deadline_ms, int *f
     if (grpc_socket_is_unix(address)) {
         struct sockaddr_un local = {.sun_family = AF_UNIX};
         snprintf(local.sun_path, sizeof local.sun_path, "%s", address + strlen(UNIX_PREFIX));
-        code = connect_to((const struct sockaddr *)&local, sizeof local, end_ns, fd);
+        code = connect_to((const struct sockaddr *)&local, sizeof local, end_ns, abandoned, fd);
     } else {
-        code = connect_by_name(address, end_ns, fd, &why);
+        code = connect_by_name(address, end_ns, abandoned, fd, &why);
     }
     if (code == 0) {
         return STATUS_OK;
     }
-    return error_set(error, code == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_IO,
+    return error_set(error,
+                     code == ETIMEDOUT   ? STATUS_TIMEOUT
+                     : code == ECANCELED ? STATUS_CANCELLED
+                                         : STATUS_IO,
                      "cannot connect to %s: %s", address, why != NULL ? why : strerror(code));
 }
 

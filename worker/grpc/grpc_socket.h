@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,9 +22,14 @@ bool grpc_socket_is_unix(const char *address);
  * looked up. */
 bool grpc_address_is_local(const char *address);
 
-/* *fd: a connected socket that does not block; the caller's. */
-enum status grpc_socket_connect(const char *address, int64_t deadline_ms, int *fd,
-                                struct error *error);
+/* Milliseconds that a poll may take: those that are left, rounded up, fewer where somebody may give
+ * up meanwhile (`abandoned`; NULL: nobody does). */
+int grpc_socket_poll_ms(int64_t left_ns, const atomic_bool *abandoned);
+
+/* *fd: a connected socket that does not block; the caller's. CANCELLED: `abandoned` was set; NULL:
+ * nobody does. */
+enum status grpc_socket_connect(const char *address, int64_t deadline_ms,
+                                const atomic_bool *abandoned, int *fd, struct error *error);
 
 /* *fd: a socket that listens on an address as above, of HOST:PORT also port 0: any that is free;
  * the caller's. `bound`: the address with the port that it got. STATUS_IO: somebody else has it. */

@@ -256,7 +256,7 @@ static enum status connect_to(struct omnidreams *self, struct contract_version *
     uint32_t count = 0;
     TRY(contract_addresses(&omnidreams_kind, host->places, host->spec->name, addresses, &count,
                            error));
-    TRY(contract_connect(addresses[0], host->start_ms, host->patient, &self->client, error));
+    TRY(contract_connect(addresses[0], host->start_ms, host->patient, NULL, &self->client, error));
     grpc_limit(self->client, OMNIDREAMS_REPLY_BYTES_MAX);
     return contract_ask_version(self->client, SERVICE "get_version", host->start_ms, said, error);
 }

@@ -165,7 +165,7 @@ static enum status egodriver_open_here(struct planner *planner, const struct pla
                        config->confinement != NULL ? &config->confinement->egodrivers : NULL,
                        planner->rig, &planner->choice, config->session_count,
                        config->tick_deadline_ms, config->open_deadline_ms, !config->trial,
-                       &planner->ego, error));
+                       config->abandoned, &planner->ego, error));
     planner->ops = &egodriver_ops;
     planner->instance = planner->ego;
     planner->wants = egodriver_wants(planner->ego);

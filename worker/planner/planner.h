@@ -20,6 +20,7 @@
 #include "worker/egodriver/egodriver.h"
 #include "worker/planner/planner_output.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -80,6 +81,9 @@ struct planner_config {
     /* Told of each line that a session of an exec planner writes to stderr. NULL: nobody is. */
     planner_output_line *said;
     void *said_context;
+    /* Set from another thread while it starts: it is given up then (CANCELLED or PLANNER), soon.
+     * Borrowed during planner_open. NULL: nobody does. */
+    const atomic_bool *abandoned;
     /* An exec planner is being debugged: what it writes to stderr is written to ours at once, and
      * the terminal's input is its own (SWERVE_DEBUG=1 tells its client). Deadlines are the
      * caller's to lift. */

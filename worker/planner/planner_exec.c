@@ -528,6 +528,7 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
     struct planner_exec *exec = calloc(1, sizeof *exec);
     TRY(memory_check(exec, error, "planner %s: out of memory", spec));
     exec->config = *config;
+    exec->config.abandoned = NULL;
     process_init(&exec->process);
     exec->frame_capacity = wire_act_bytes(config->session_count);
     exec->answer_capacity = answer_bytes_max(config->session_count);
@@ -550,7 +551,9 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
     if (shm_fd >= 0) {
         close(shm_fd);
     }
+    exec->process.abandoned = config->abandoned;
     THEN(status, introduce(exec, rig, choice, error));
+    exec->process.abandoned = NULL; /* it was lent for this call */
     if (status != STATUS_OK) {
         if (exec->alive) {
             die(exec, "", 0, false);

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #define KEEPER_GRACE_NS (5 * NS_PER_S)
+#define ABANDONED_STEP_NS (50 * NS_PER_MS) /* between looks whether a start is given up */
 
 static void close_fd(int *fd)
 {
@@ -468,6 +469,12 @@ enum process_result process_exchange(struct planner_process *process, struct pro
         if (left_ns <= 0) {
             return PROCESS_TIMEOUT;
         }
+        if (process->abandoned != NULL) {
+            if (atomic_load(process->abandoned)) {
+                return PROCESS_ABANDONED;
+            }
+            left_ns = left_ns < ABANDONED_STEP_NS ? left_ns : ABANDONED_STEP_NS;
+        }
         struct pollfd watched[4] = {
             {.fd = talk->got_bytes < want_bytes ? process->out_fd : -1, .events = POLLIN},
             {.fd = process->err_fd, .events = POLLIN},
@@ -609,7 +616,10 @@ bool process_failure(enum process_result result, int64_t deadline_ms, const char
     if (result == PROCESS_TIMEOUT) {
         snprintf(text, bytes, "no answer within %lld ms%s", (long long)deadline_ms, limit);
     } else {
-        snprintf(text, bytes, "%s", result == PROCESS_CLOSED ? "the process" : strerror(errno));
+        snprintf(text, bytes, "%s",
+                 result == PROCESS_CLOSED      ? "the process"
+                 : result == PROCESS_ABANDONED ? "its start was given up"
+                                               : strerror(errno));
     }
     return result == PROCESS_CLOSED;
 }

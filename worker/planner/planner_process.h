@@ -18,6 +18,7 @@
 #include "worker/planner/planner_output.h"
 #include "worker/planner/planner_spec.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +42,7 @@ struct planner_process {
     int64_t memory_bytes;    /* the limit */
     int64_t killed_at_bytes; /* memory of all its processes when it was ended for that; else 0 */
     struct planner_output *output; /* what it writes to stderr; borrowed, NULL: not kept */
+    const atomic_bool *abandoned;  /* of its start; NULL: nobody gives it up */
     /* A sentence about a word of the command line that leads out of what its sandbox shows; "". */
     char unseen[PROCESS_UNSEEN_BYTES];
 };
@@ -63,7 +65,13 @@ enum status process_start(struct planner_process *process, const struct planner_
                           int shm_fd, size_t shm_bytes, const struct process_limits *limits,
                           struct error *error);
 
-enum process_result { PROCESS_OK = 0, PROCESS_TIMEOUT, PROCESS_CLOSED, PROCESS_FAULT };
+enum process_result {
+    PROCESS_OK = 0,
+    PROCESS_TIMEOUT,
+    PROCESS_CLOSED,
+    PROCESS_ABANDONED,
+    PROCESS_FAULT,
+};
 
 /* A question and what has come of its answer; calls of process_exchange go on where the last one
  * ended. */

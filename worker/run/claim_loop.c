@@ -6,7 +6,6 @@
 #include "worker/run/claim_loop_internal.h"
 
 #include "base/units.h"
-#include "base/utf8.h"
 #include "worker/run/revision.h"
 
 #include <inttypes.h>
@@ -137,6 +136,11 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
             give_back(loop, lease, &error);
             return;
         }
+        if (status == STATUS_OK && runner == NULL) {
+            prepared_cache_put(loop->prepared_scenarios, prepared);
+            claim_loop_wait(loop, lease);
+            return;
+        }
     }
     THEN(status, job_run_create(lease, prepared, &job, &error));
     if (status == STATUS_OK) {
@@ -165,6 +169,39 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
     }
 }
 
+/* Begins the jobs that waited for a planner which has started, or failed to; hands back those that
+ * were given up, and all of them when they go back or the worker is to end. */
+static enum status begin_waiting(struct claim_loop *loop, struct error *error)
+{
+    enum status status = STATUS_OK;
+    uint32_t count = loop->waiting_count;
+    bool back = loop->waiting_goes_back || atomic_load(loop->config->stop);
+    bool due = runner_cache_settle(&loop->cache) || back;
+    for (uint32_t i = 0; i < count && !due; i++) {
+        due = loop->waiting[i].given_up;
+    }
+    loop->waiting_goes_back = false;
+    if (!due) {
+        return STATUS_OK;
+    }
+    loop->waiting_count = 0;
+    loop->nothing_ns = 0; /* what was left alone may be claimed again */
+    loop->idle_doublings = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct claim_waiting waiting = loop->waiting[i];
+        THEN(status, claim_loop_make_room(loop, error));
+        if (status != STATUS_OK) {
+            loop->waiting[loop->waiting_count] = waiting;
+            loop->waiting[loop->waiting_count++].given_up = waiting.given_up || back;
+        } else if (waiting.given_up || back) {
+            claim_loop_pending_add(loop, &waiting.lease)->kind = COMPLETION_RELEASED;
+        } else {
+            begin(loop, &waiting.lease);
+        }
+    }
+    return status;
+}
+
 /* As many as there are slots; fewer where a world goes on with few at a time, and before it is
  * known which worlds will: a job that only waits here is lost with the worker like one that runs.
  */
@@ -186,25 +223,40 @@ static uint32_t jobs_max(const struct claim_loop *loop)
     return known || most < JOBS_FIRST ? most : JOBS_FIRST;
 }
 
+/* Jobs whose planners start leave their slots to others. */
+static uint32_t begun(const struct claim_loop *loop)
+{
+    uint32_t count = loop->running_count - loop->waiting_count;
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        const struct runner *runner = loop->cache.entries[i].open.runner;
+        const struct job_run *job =
+            runner != NULL && runner_starts(runner, 0) ? runner_jobs(runner) : NULL;
+        for (; job != NULL && count > 0; job = job->next) {
+            count--;
+        }
+    }
+    return count;
+}
+
 /* Few enough jobs are running for another claim to be worth its commit, and it could be begun. */
 static bool wants_jobs(struct claim_loop *loop)
 {
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX && loop->runners_full; i++) {
         const struct runner *runner = loop->cache.entries[i].open.runner;
-        loop->runners_full = runner == NULL || runner_busy(runner);
+        loop->runners_full = runner == NULL || runner_busy(runner) || runner_starts(runner, 0);
     }
     if (claim_loop_paused(loop)) {
         return false;
     }
-    if (loop->running_count > 0 &&
-        clock_now_ns(loop->clock) < loop->nothing_ns + CLAIM_REST_MS * NS_PER_MS) {
+    int64_t rest_ns = (int64_t)(CLAIM_REST_MS << loop->idle_doublings) * NS_PER_MS;
+    if (loop->running_count > 0 && clock_now_ns(loop->clock) < loop->nothing_ns + rest_ns) {
         return false; /* a claim costs as much as dozens of ticks, and there is one a round */
     }
     if (loop->alone) {
         return loop->running_count == 0;
     }
     uint32_t most = loop->made_way ? jobs_max(loop) - 1 : jobs_max(loop) / 2;
-    return !loop->runners_full && loop->running_count <= most;
+    return !loop->runners_full && loop->running_count < JOBS_MAX && begun(loop) <= most;
 }
 
 static bool is_poison(const struct job_lease *lease)
@@ -243,9 +295,11 @@ static enum status set_apart(struct claim_loop *loop, uint32_t *count, struct er
 static uint32_t claim_room(const struct claim_loop *loop)
 {
     uint32_t most = jobs_max(loop);
-    uint32_t room = most > loop->running_count ? most - loop->running_count : 1;
+    uint32_t room = most > begun(loop) ? most - begun(loop) : 1;
     uint32_t notes = CLAIM_LOOP_COMPLETION_BATCH - loop->pending_count;
+    uint32_t more = JOBS_MAX - loop->running_count;
     room = room > notes ? notes : room;
+    room = room > more ? more : room;
     return loop->alone ? 1 : room;
 }
 
@@ -259,8 +313,8 @@ static enum status call_claim(struct claim_loop *loop, int64_t wait_ms, uint32_t
     uint32_t room = claim_room(loop);
     int64_t claim_id = 0;
     enum status status = STATUS_OK;
-    worker.without = loop->unstarted.planners;
-    worker.without_count = loop->unstarted.count;
+    worker.without = loop->without;
+    worker.without_count = claim_loop_leave_alone(loop);
     if (room < loop->claim_room) {
         room = loop->claim_room;
         status = claim_loop_flush(loop, error); /* room for notes, as there was */
@@ -289,11 +343,13 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
     int64_t sent_ns = clock_now_ns(loop->clock);
     TRY(call_claim(loop, wait_ms, &count, &ttl_ms, error));
     lease_keeper_renewed(loop->keeper, sent_ns, ttl_ms);
+    loop->silent_ns = count > 0 ? 0 : loop->silent_ns;
     *nothing = count == 0;
     loop->nothing_ns = *nothing ? clock_now_ns(loop->clock) : 0;
     loop->made_way = false;
     /* A claim that leaves jobs alone looks at all of them: not so often. */
-    bool idle = count == 0 && loop->running_count == 0 && loop->unstarted.count > 0;
+    bool idle = count == 0 && (loop->waiting_count > 0 ||
+                               (loop->running_count == 0 && loop->unstarted.count > 0));
     loop->idle_doublings = !idle                                       ? 0
                            : loop->idle_doublings < IDLE_DOUBLINGS_MAX ? loop->idle_doublings + 1
                                                                        : IDLE_DOUBLINGS_MAX;
@@ -306,38 +362,6 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
         begin(loop, &loop->leases[i]);
     }
     return status == STATUS_OK ? claim_loop_make_room(loop, error) : status;
-}
-
-/* ---- a silent store ---- */
-
-/* The store is silent: an operating fault with a policy. What needs it waits until a heartbeat,
- * which another thread goes on sending, was answered; the simulation goes on. Consumes
- * STATUS_TIMEOUT unless it has lasted too long. */
-static enum status note_offline(struct claim_loop *loop, enum status status, struct error *error)
-{
-    if (status != STATUS_TIMEOUT || loop->config->offline_limit_ms == 0) {
-        return status;
-    }
-    claim_loop_fell_silent(loop, error);
-    return STATUS_OK;
-}
-
-/* Whether the store is (still) silent. Not OK: for too long. */
-static enum status check_offline(struct claim_loop *loop, bool *offline, struct error *error)
-{
-    int64_t limit_ns = loop->config->offline_limit_ms * NS_PER_MS;
-    if (loop->offline_ns != 0 && lease_keeper_answered_ns(loop->keeper) > loop->offline_ns) {
-        log_event(loop->config->logger, LOG_ERROR, "the store answers again after %.1f s",
-                  (double)(clock_now_ns(loop->clock) - loop->offline_ns) / (double)NS_PER_S);
-        loop->offline_ns = 0;
-    }
-    *offline = loop->offline_ns != 0;
-    if (*offline && clock_now_ns(loop->clock) - loop->offline_ns > limit_ns) {
-        return error_set(error, STATUS_TIMEOUT,
-                         "the store has been silent for %.0f s; what was not reported is run again",
-                         (double)limit_ns / (double)NS_PER_S);
-    }
-    return STATUS_OK;
 }
 
 /* ---- the loop ---- */
@@ -362,7 +386,7 @@ static bool tick_all(struct claim_loop *loop)
         if (loop->cache.entries[i].open.runner != NULL &&
             runner_busy(loop->cache.entries[i].open.runner)) {
             runner_tick(loop->cache.entries[i].open.runner);
-            busy = true;
+            busy = busy || !runner_starts(loop->cache.entries[i].open.runner, 0);
         }
     }
     return busy;
@@ -394,6 +418,7 @@ static bool clip_goes_on(void *context)
 static void hand_back(struct claim_loop *loop)
 {
     loop->clips_go_back = true;
+    loop->waiting_goes_back = loop->waiting_count > 0;
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
         if (loop->cache.entries[i].open.runner != NULL) {
             runner_cancel_all(loop->cache.entries[i].open.runner);
@@ -494,23 +519,27 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
     bool nothing = false; /* an empty claim says so */
     bool offline = false;
     bool busy = false;
-    enum status status = check_offline(loop, &offline, error);
+    enum status status = claim_loop_check_offline(loop, &offline, error);
     if (status == STATUS_OK && !offline && claiming && wants_jobs(loop)) {
-        status = note_offline(loop, claim(loop, &nothing, error), error);
+        status = claim_loop_note_offline(loop, claim(loop, &nothing, error), error);
     }
     if (status != STATUS_OK) {
         return status;
     }
+    if (loop->offline_ns == 0) {
+        TRY(claim_loop_note_offline(loop, begin_waiting(loop, error), error));
+    }
     busy = tick_all(loop);
     if (loop->offline_ns == 0) {
-        status = note_offline(loop, claim_loop_clip_make(loop, clip_goes_on, &busy, error), error);
+        status = claim_loop_note_offline(
+            loop, claim_loop_clip_make(loop, clip_goes_on, &busy, error), error);
     }
     if (loop->offline_ns == 0 && status == STATUS_OK) {
-        status =
-            note_offline(loop, claim_loop_collect(loop, !busy || loop->made_way, error), error);
+        status = claim_loop_note_offline(
+            loop, claim_loop_collect(loop, !busy || loop->made_way, error), error);
     }
     if (loop->offline_ns == 0 && status == STATUS_OK) {
-        status = note_offline(loop, claim_loop_hand_over(loop, false, error), error);
+        status = claim_loop_note_offline(loop, claim_loop_hand_over(loop, false, error), error);
     }
     check_lease(loop);
     tell_keeper(loop);
@@ -520,6 +549,8 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
     if ((loop->offline_ns != 0 || claim_loop_paused(loop)) && !busy) {
         const struct timespec pause = {.tv_nsec = OFFLINE_PAUSE_MS * NS_PER_MS};
         nanosleep(&pause, NULL);
+    } else if (!busy) {
+        runner_cache_wait(&loop->cache, OFFLINE_PAUSE_MS);
     }
     if (loop->running_count > 0) {
         loop->drained_ns = 0;
@@ -527,11 +558,11 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
     }
     *over = !busy && loop->running_count == 0 && (nothing || !claiming);
     if (*over && claiming && loop->config->drain) {
-        status = note_offline(loop, await_jobs(loop, error), error);
+        status = claim_loop_note_offline(loop, await_jobs(loop, error), error);
         *over = status == STATUS_OK && loop->offline_ns == 0 && !loop->awaits;
         if (*over) {
             bool queued = false;
-            status = note_offline(loop, queued_left(loop, &queued, error), error);
+            status = claim_loop_note_offline(loop, queued_left(loop, &queued, error), error);
             *over = status == STATUS_OK && loop->offline_ns == 0 && !queued;
         }
         /* Jobs whose delay ended between the claim and the question were in neither: once more. */
@@ -539,7 +570,7 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
         loop->looked_again = *over;
         *over = *over && !again;
     } else if (*over && claiming) {
-        status = note_offline(loop, stuck_here(loop, over, error), error);
+        status = claim_loop_note_offline(loop, stuck_here(loop, over, error), error);
     }
     return status;
 }
@@ -564,6 +595,7 @@ static enum status run(struct claim_loop *loop, struct error *error)
     if (status == STATUS_OK) {
         hand_back(loop);
         status = claim_loop_clip_make(loop, clip_goes_on, &over, error);
+        THEN(status, begin_waiting(loop, error));
         THEN(status, claim_loop_collect(loop, true, error));
     }
     if (status == STATUS_OK && !atomic_load(config->stop)) {
@@ -606,6 +638,7 @@ static void loop_finish(struct claim_loop *loop)
     lease_keeper_stop(loop->keeper);
     prepared_cache_destroy(loop->prepared_scenarios);
     free(loop->leases);
+    free(loop->waiting);
 }
 
 /* A plugin lives in this process and has no deadline but the keeper's. */
@@ -640,6 +673,7 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
         .slot_count = config->slot_count,
         .thread_count = config->thread_count,
         .overlap = config->overlap,
+        .start_apart = true,
         .device = config->device,
         .spill_bytes_max = config->spill_bytes_max > 0 ? config->spill_bytes_max : SPILL_BYTES_MAX,
         .checkpoint_ns = claim_loop_checkpoint_ns(config),
@@ -651,9 +685,10 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
     loop->cache.source.planner_config.watch_context = loop;
     loop->claim_id = 1;
     loop->leases = calloc(LIMIT_CLAIM_JOBS, sizeof *loop->leases);
+    loop->waiting = calloc(LIMIT_CLAIM_JOBS, sizeof *loop->waiting);
     loop->prepared_scenarios = prepared_cache_create();
     enum status status = STATUS_OK;
-    if (loop->leases == NULL || loop->prepared_scenarios == NULL) {
+    if (loop->leases == NULL || loop->waiting == NULL || loop->prepared_scenarios == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "worker: out of memory");
     }
     THEN(status, lease_keeper_start(config->store, &config->worker, stuck_limit_ms(config),

@@ -101,6 +101,7 @@ static void complete_clip(struct claim_loop *loop, const struct claim_clip *clip
         loop->stats.jobs++;
         loop->stats.ticks += clip->made.ticks;
         loop->fault_count = 0;
+        loop->busy_doublings = 0;
     } else {
         claim_loop_end_broken(loop, completion, &clip->lease, status, error->text);
     }
@@ -131,7 +132,9 @@ static bool goes_back(struct claim_loop *loop, const struct claim_clip *clip, en
     if (status == STATUS_BUSY || status == STATUS_TIMEOUT) {
         log_event(loop->config->logger, LOG_WARNING, "job %lld goes back: %s",
                   (long long)clip->lease.job_id, error->text);
-        loop->paused_until_ns = clock_now_ns(loop->clock) + CLAIM_LOOP_FAULT_PAUSE_MS * NS_PER_MS;
+        int64_t pause_ms = (int64_t)CLAIM_LOOP_FAULT_PAUSE_MS << loop->busy_doublings;
+        loop->busy_doublings += loop->busy_doublings < CLAIM_LOOP_BUSY_DOUBLINGS_MAX ? 1 : 0;
+        loop->paused_until_ns = clock_now_ns(loop->clock) + pause_ms * NS_PER_MS;
         return true;
     }
     return status == STATUS_CANCELLED;

@@ -5,8 +5,8 @@
  * this.
  *
  * Invariant: a claimed job is counted in running_count until the store took its completion, and is
- * in one place: a runner of the cache, `unsent`, `clips`, or `pending`. One thread alone touches
- * all this.
+ * in one place: a runner of the cache, `waiting`, `unsent`, `clips`, or `pending`. One thread alone
+ * touches all this.
  */
 #ifndef SWERVE_WORKER_RUN_CLAIM_LOOP_INTERNAL_H
 #define SWERVE_WORKER_RUN_CLAIM_LOOP_INTERNAL_H
@@ -18,12 +18,19 @@
 #include "worker/run/unstarted.h"
 
 enum {
-    CLAIM_LOOP_FAILURES_TOLD = 10,    /* failed attempts that a drain prints */
-    CLAIM_LOOP_COMPLETION_BATCH = 32, /* at most this many wait for one commit */
-    CLAIM_LOOP_FAULT_PAUSE_MS = 100,  /* no claims after a fault of this host, doubled each time */
-    CLAIM_LOOP_FAULTS_MAX = 8,        /* of this host, in a row: then the loop ends */
+    CLAIM_LOOP_FAILURES_TOLD = 10,     /* failed attempts that a drain prints */
+    CLAIM_LOOP_COMPLETION_BATCH = 32,  /* at most this many wait for one commit */
+    CLAIM_LOOP_FAULT_PAUSE_MS = 100,   /* no claims after a fault of this host, doubled each time */
+    CLAIM_LOOP_BUSY_DOUBLINGS_MAX = 6, /* of that pause, while a clip's model is not to be had */
+    CLAIM_LOOP_FAULTS_MAX = 8,         /* of this host, in a row: then the loop ends */
     CLAIM_LOOP_FAULTS_JOB = 3,   /* times that this host gives a job back before it is blamed */
     CLAIM_LOOP_FAULTY_JOBS = 64, /* of which these are counted */
+};
+
+/* A job whose planner starts. */
+struct claim_waiting {
+    struct job_lease lease;
+    bool given_up;
 };
 
 /* A job that makes a clip and waits for its turn. */
@@ -59,10 +66,16 @@ struct claim_loop {
     uint32_t unsent_count;
     struct claim_clip *clips; /* counted as running, too */
     bool clips_go_back;
+    /* Jobs whose planners start, counted as running too; what is claimed meanwhile is of others. */
+    struct claim_waiting *waiting; /* [LIMIT_CLAIM_JOBS] */
+    uint32_t waiting_count;
+    bool waiting_goes_back;
+    struct store_planner without[STORE_WITHOUT_MAX]; /* of a claim */
     int64_t offline_ns; /* when the store was found silent; 0: it answers */
-    bool alone;         /* poison jobs are about: one job at a time, nothing held beside it */
-    bool runners_full;  /* a job had to be released: no claims until a runner is idle */
-    bool made_way;      /* a job was given up for another one, which is to be claimed at once */
+    int64_t silent_ns; /* since when nothing was written; heartbeats may have been answered since */
+    bool alone;        /* poison jobs are about: one job at a time, nothing held beside it */
+    bool runners_full; /* a job had to be released: no claims until a runner is idle */
+    bool made_way;     /* a job was given up for another one, which is to be claimed at once */
     /* Of a drain: since when there is nothing to claim (0: there is), and whether it waits then for
      * jobs that may come back; that is said once. */
     int64_t drained_ns;
@@ -78,6 +91,7 @@ struct claim_loop {
     /* Faults of this host since it last finished a job, and when it claims again. */
     uint32_t fault_count;
     int64_t paused_until_ns;
+    uint32_t busy_doublings; /* of the pause for a model, since a clip was made */
     struct {
         int64_t job_id;
         uint32_t times;
@@ -85,6 +99,11 @@ struct claim_loop {
     uint32_t faulty_next;
     struct claim_loop_stats stats;
 };
+
+/* The job waits for its planner, which starts. */
+void claim_loop_wait(struct claim_loop *loop, const struct job_lease *lease);
+/* Fills loop->without: planners that do not start here, and those that start now. Their number. */
+uint32_t claim_loop_leave_alone(struct claim_loop *loop);
 
 /* Adds a completion for a leased job, of no kind yet. There must be room. */
 struct job_completion *claim_loop_pending_add(struct claim_loop *loop,
@@ -135,6 +154,14 @@ void claim_loop_give_up(struct claim_loop *loop, int64_t job_id, int64_t epoch);
 
 /* Notes a call that the store did not answer: what needs it waits until it does. */
 void claim_loop_fell_silent(struct claim_loop *loop, const struct error *error);
+
+/* The store is silent: an operating fault with a policy. What needs it waits until a heartbeat,
+ * which another thread goes on sending, was answered; the simulation goes on. Consumes
+ * STATUS_TIMEOUT unless it has lasted too long. */
+enum status claim_loop_note_offline(struct claim_loop *loop, enum status status,
+                                    struct error *error);
+/* Whether the store is (still) silent. Not OK: for too long. */
+enum status claim_loop_check_offline(struct claim_loop *loop, bool *offline, struct error *error);
 
 /* Device time between checkpoints. */
 int64_t claim_loop_checkpoint_ns(const struct claim_loop_config *config);

@@ -214,6 +214,12 @@ void claim_loop_give_up(struct claim_loop *loop, int64_t job_id, int64_t epoch)
             give_up_job(loop, runner, job);
         }
     }
+    for (uint32_t i = 0; i < loop->waiting_count; i++) {
+        struct claim_waiting *waiting = &loop->waiting[i];
+        bool is_it = waiting->lease.job_id == job_id && waiting->lease.epoch == epoch;
+        waiting->given_up = waiting->given_up || is_it;
+        loop->made_way = loop->made_way || is_it;
+    }
     for (struct claim_clip *clip = loop->clips; clip != NULL; clip = clip->next) {
         bool is_it = clip->lease.job_id == job_id && clip->lease.epoch == epoch;
         clip->cancelled = clip->cancelled || is_it;

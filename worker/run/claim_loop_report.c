@@ -105,9 +105,26 @@ enum status claim_loop_flush(struct claim_loop *loop, struct error *error)
             note_unstarted(loop, i, results[i].excused);
         }
     }
+    loop->silent_ns = status == STATUS_OK ? 0 : loop->silent_ns;
     loop->running_count -= loop->pending_count;
     claim_loop_pending_clear(loop);
     return status;
+}
+
+void claim_loop_wait(struct claim_loop *loop, const struct job_lease *lease)
+{
+    CHECK(loop->waiting_count < LIMIT_CLAIM_JOBS);
+    loop->waiting[loop->waiting_count++] = (struct claim_waiting){.lease = *lease};
+}
+
+uint32_t claim_loop_leave_alone(struct claim_loop *loop)
+{
+    uint32_t count = loop->unstarted.count;
+    memcpy(loop->without, loop->unstarted.planners, count * sizeof *loop->without);
+    for (uint32_t i = 0; i < loop->waiting_count; i++) {
+        count = unstarted_list(loop->without, count, &loop->waiting[i].lease.spec);
+    }
+    return count;
 }
 
 struct job_completion *claim_loop_pending_add(struct claim_loop *loop,
@@ -484,7 +501,35 @@ void claim_loop_fell_silent(struct claim_loop *loop, const struct error *error)
         log_event(loop->config->logger, LOG_ERROR, "the store is silent; going on without it: %s",
                   error->text);
         loop->offline_ns = clock_now_ns(loop->clock);
+        loop->silent_ns = loop->silent_ns != 0 ? loop->silent_ns : loop->offline_ns;
     }
+}
+
+enum status claim_loop_note_offline(struct claim_loop *loop, enum status status,
+                                    struct error *error)
+{
+    if (status != STATUS_TIMEOUT || loop->config->offline_limit_ms == 0) {
+        return status;
+    }
+    claim_loop_fell_silent(loop, error);
+    return STATUS_OK;
+}
+
+enum status claim_loop_check_offline(struct claim_loop *loop, bool *offline, struct error *error)
+{
+    int64_t limit_ns = loop->config->offline_limit_ms * NS_PER_MS;
+    if (loop->offline_ns != 0 && lease_keeper_answered_ns(loop->keeper) > loop->offline_ns) {
+        log_event(loop->config->logger, LOG_ERROR, "the store answers again after %.1f s",
+                  (double)(clock_now_ns(loop->clock) - loop->offline_ns) / (double)NS_PER_S);
+        loop->offline_ns = 0;
+    }
+    *offline = loop->offline_ns != 0;
+    if (*offline && clock_now_ns(loop->clock) - loop->silent_ns > limit_ns) {
+        return error_set(error, STATUS_TIMEOUT,
+                         "the store has been silent for %.0f s; what was not reported is run again",
+                         (double)limit_ns / (double)NS_PER_S);
+    }
+    return STATUS_OK;
 }
 
 void claim_loop_report_to_keeper(struct claim_loop *loop)
@@ -513,6 +558,10 @@ void claim_loop_report_to_keeper(struct claim_loop *loop)
                                               .epoch = clip->lease.epoch,
                                               .device_ns = clip->made.device_ns,
                                               .metres_mm = clip->made.metres_mm};
+    }
+    for (uint32_t i = 0; i < loop->waiting_count && count < LIMIT_CLAIM_JOBS; i++) {
+        to[count++] = (struct store_progress){.job_id = loop->waiting[i].lease.job_id,
+                                              .epoch = loop->waiting[i].lease.epoch};
     }
     /* Results on their way to the store are still ours. */
     for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {

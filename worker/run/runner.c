@@ -112,7 +112,7 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     if (status != STATUS_OK) {
         goto fail;
     }
-    status = runner_open_planner(runner, error);
+    status = runner_start_planner(runner, error);
     if (status != STATUS_OK) {
         status = error->status = runner_start_failed(config, status);
         goto fail;
@@ -154,6 +154,7 @@ void runner_destroy(struct runner *runner)
     runner_discard_list(runner, &runner->isolated);
     destroy_jobs(runner->jobs);
     destroy_jobs(runner->done);
+    runner_abandon_start(runner);
     planner_close(runner->planner);
     runner_ops(runner)->close(runner->world);
     sensors_destroy(runner->sensors);

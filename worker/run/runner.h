@@ -56,6 +56,9 @@ struct runner_config {
     int64_t checkpoint_ns; /* device time between checkpoints in a learned world; 0: none */
     bool overlap; /* the planner is asked for one half of the slots while the world steps the other
                    */
+    /* A planner that answers from a process or a server starts in a thread: runner_create() returns
+     * before it has, and after its death others go on while it is started again. */
+    bool start_apart;
     bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */
     const struct clock *clock;
     const struct logger *logger; /* may be NULL */
@@ -74,6 +77,13 @@ struct runner_stats {
 enum status runner_create(const struct runner_config *config, struct runner **out,
                           struct error *error);
 void runner_destroy(struct runner *runner); /* accepts NULL; unfinished job runs are destroyed */
+
+/* Waits until the planner has started, or failed to, for `wait_ms` at most. True: it still starts,
+ * and the runner has nothing else to do meanwhile. */
+bool runner_starts(const struct runner *runner, int64_t wait_ms);
+/* After runner_create() with start_apart, once runner_starts() is false and before any job: as
+ * runner_create() without. Not OK: it can only be destroyed. */
+enum status runner_started(struct runner *runner, struct error *error);
 
 /* Queues a job; the runner owns it until runner_take(). `only` >= -1 runs just that rollout
  * (ROLLOUT_MAIN or a branch, solo) and leaves the others unfinished; ROLLOUT_ALL runs all but what

@@ -5,6 +5,7 @@
 #include "engine/worlds/world.h"
 #include "schemas/job_context.h"
 #include "worker/planner/planner_spec.h"
+#include "worker/planner/planner_start.h"
 
 #include <string.h>
 
@@ -18,6 +19,13 @@ static void close_entry(struct runner_cache *cache, struct cache_entry *entry)
     cache->up_bytes += cost.up_bytes;
     cache->down_bytes += cost.down_bytes;
     runner_close(&entry->open);
+    entry->starts = false;
+    entry->failed.status = STATUS_OK;
+}
+
+static bool is_busy(const struct cache_entry *entry)
+{
+    return entry->starts || runner_busy(entry->open.runner);
 }
 
 static bool serves(const struct cache_entry *entry, const struct job_spec *spec)
@@ -40,7 +48,7 @@ static enum status drop_outdated(struct runner_cache *cache, const struct job_sp
             strcmp(entry->spec.planner_hash, spec->planner_hash) == 0) {
             continue;
         }
-        if (!runner_busy(entry->open.runner)) {
+        if (!is_busy(entry)) {
             close_entry(cache, entry);
         } else if (plugin) {
             return error_set(error, STATUS_BUSY, "an earlier version of the planner is running");
@@ -58,12 +66,34 @@ static struct cache_entry *find_place(struct runner_cache *cache)
         if (entry->open.runner == NULL) {
             return entry;
         }
-        if (!runner_busy(entry->open.runner) &&
-            (place == NULL || entry->last_use < place->last_use)) {
+        if (!is_busy(entry) && (place == NULL || entry->last_use < place->last_use)) {
             place = entry;
         }
     }
     return place;
+}
+
+static uint32_t count_starts(const struct runner_cache *cache)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        count += cache->entries[i].starts ? 1 : 0;
+    }
+    return count;
+}
+
+/* The runner of an entry, or why there will be none. */
+static enum status use(struct runner_cache *cache, struct cache_entry *entry, struct runner **out,
+                       struct error *error)
+{
+    enum status status = entry->failed.status;
+    entry->last_use = ++cache->uses;
+    *out = entry->starts ? NULL : entry->open.runner;
+    if (status != STATUS_OK) {
+        *error = entry->failed;
+        close_entry(cache, entry);
+    }
+    return status;
 }
 
 enum status runner_cache_get(struct runner_cache *cache, const struct job_spec *spec,
@@ -71,10 +101,14 @@ enum status runner_cache_get(struct runner_cache *cache, const struct job_spec *
 {
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
         if (serves(&cache->entries[i], spec)) {
-            cache->entries[i].last_use = ++cache->uses;
-            *out = cache->entries[i].open.runner;
-            return STATUS_OK;
+            return use(cache, &cache->entries[i], out, error);
         }
+    }
+    bool apart = cache->source.start_apart &&
+                 planner_starts_apart(spec->planner, &cache->source.planner_config);
+    if (apart && count_starts(cache) >= RUNNER_CACHE_STARTS_MAX) {
+        *out = NULL;
+        return STATUS_OK;
     }
     TRY(drop_outdated(cache, spec, error));
     struct cache_entry *place = find_place(cache);
@@ -87,9 +121,34 @@ enum status runner_cache_get(struct runner_cache *cache, const struct job_spec *
     }
     TRY(runner_open(&cache->source, spec, rig, &place->open, error));
     place->spec = *spec;
-    place->last_use = ++cache->uses;
-    *out = place->open.runner;
-    return STATUS_OK;
+    place->starts = apart;
+    return use(cache, place, out, error);
+}
+
+bool runner_cache_settle(struct runner_cache *cache)
+{
+    bool settled = false;
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        struct cache_entry *entry = &cache->entries[i];
+        if (entry->starts && !runner_starts(entry->open.runner, 0)) {
+            entry->starts = false;
+            entry->failed.status = runner_started(entry->open.runner, &entry->failed);
+            entry->last_use = ++cache->uses; /* whoever waits for it comes before it is closed */
+            settled = true;
+        }
+    }
+    return settled;
+}
+
+void runner_cache_wait(const struct runner_cache *cache, int64_t wait_ms)
+{
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        const struct runner *runner = cache->entries[i].open.runner;
+        if (runner != NULL && runner_starts(runner, 0)) {
+            (void)runner_starts(runner, wait_ms);
+            return;
+        }
+    }
 }
 
 void runner_cache_finish(struct runner_cache *cache)

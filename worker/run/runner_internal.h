@@ -30,6 +30,7 @@ struct runner {
     char planner_hash[SHA256_HEX_BYTES]; /* "": not checked */
     struct world *world;
     struct planner *planner; /* NULL: died, opened again before the next tick */
+    struct opening *opening; /* in a thread; NULL: none */
     bool planner_opened;     /* once, so that `wants` is known */
     uint32_t wants;
     struct sensors *sensors; /* that the planner chose; NULL: none */
@@ -193,6 +194,9 @@ int64_t runner_step_ns(struct runner *runner);
 bool runner_keep_rig(struct runner *runner);
 
 enum status runner_open_planner(struct runner *runner, struct error *error);
+/* Begins to open it in a thread, where it starts apart; else as runner_open_planner(). */
+enum status runner_start_planner(struct runner *runner, struct error *error);
+void runner_abandon_start(struct runner *runner); /* where there is none, nothing happens */
 
 /* Closes the dead instance; what it was driving is queued to be run again, alone. */
 void runner_planner_died(struct runner *runner, const struct error *error);
@@ -213,7 +217,8 @@ enum status runner_start_failed(const struct runner_config *config, enum status 
 /* Gives the rollout's trace what the planner wrote in its session; before it finishes. */
 void runner_keep_output(struct runner *runner, struct rollout *rollout);
 
-/* After a death. When it cannot be opened again every job fails: an operating fault. */
+/* After a death. When it cannot be opened again every job fails: an operating fault. Where it
+ * starts apart there is no planner yet afterwards. */
 void runner_reopen_planner(struct runner *runner);
 
 #endif

@@ -7,10 +7,14 @@
  * attempt fails, as where the server does not listen any more, and its job is tried again as often
  * as others.
  *
+ * A planner starts in a thread of its own where that may take long (runner_config.start_apart):
+ * until it has, the runner has nothing to do, and its worker goes on with others.
+ *
  * A planner that dies once and not again is a result all the same, and one to be looked at: each
  * rollout that was being driven keeps the sentence of that death, whatever its verdict becomes.
  */
 #include "worker/planner/planner_spec.h"
+#include "worker/planner/planner_start.h"
 #include "worker/run/runner_internal.h"
 
 #include "base/check.h"
@@ -165,20 +169,41 @@ static enum status open_with_rig(const struct runner *runner, struct planner_con
     return error->status;
 }
 
-enum status runner_open_planner(struct runner *runner, struct error *error)
+/* A planner that is being opened: of the thread that does it, until its start has ended. */
+struct opening {
+    const struct runner *runner; /* what of it never changes */
+    struct planner_config config;
+    struct planner *planner;
+    struct planner_start *start;
+};
+
+static struct opening opening_of(const struct runner *runner)
 {
-    struct planner_config config = runner->config.planner_config;
-    struct planner *planner = NULL;
-    config.session_count = runner->session_count;
-    config.rig = runner->rig;
-    config.place = runner->place.backend != NULL ? &runner->place : NULL;
+    struct opening opening = {.runner = runner, .config = runner->config.planner_config};
+    opening.config.session_count = runner->session_count;
+    opening.config.rig = runner->rig;
+    opening.config.place = runner->place.backend != NULL ? &runner->place : NULL;
+    return opening;
+}
+
+static enum status open_instance(void *context, const atomic_bool *abandoned, struct error *error)
+{
+    struct opening *opening = context;
+    const struct runner *runner = opening->runner;
     char files[SHA256_HEX_BYTES] = "";
     bool checked = runner->planner_hash[0] != '\0';
+    opening->config.abandoned = abandoned;
     if (checked) {
         TRY(planner_identity(runner->planner_spec, files, error));
     }
-    TRY(open_with_rig(runner, &config, &planner, error));
-    enum status status = checked ? check_identity(runner, files, planner, error) : STATUS_OK;
+    TRY(open_with_rig(runner, &opening->config, &opening->planner, error));
+    return checked ? check_identity(runner, files, opening->planner, error) : STATUS_OK;
+}
+
+/* Takes an instance over, on failure too. */
+static enum status take_instance(struct runner *runner, struct planner *planner, enum status status,
+                                 struct error *error)
+{
     THEN(status, check_rig(runner, planner, error));
     THEN(status, take_sensors(runner, planner, error));
     if (status != STATUS_OK) {
@@ -189,6 +214,73 @@ enum status runner_open_planner(struct runner *runner, struct error *error)
     runner->planner_opened = true;
     runner->wants = planner_wants(planner);
     return open_views(runner, error);
+}
+
+enum status runner_open_planner(struct runner *runner, struct error *error)
+{
+    struct opening opening = opening_of(runner);
+    enum status status = open_instance(&opening, NULL, error);
+    return take_instance(runner, opening.planner, status, error);
+}
+
+enum status runner_start_planner(struct runner *runner, struct error *error)
+{
+    if (!runner->config.start_apart ||
+        !planner_starts_apart(runner->planner_spec, &runner->config.planner_config)) {
+        return runner_open_planner(runner, error);
+    }
+    struct opening *opening = malloc(sizeof *opening);
+    TRY(memory_check(opening, error, "runner: out of memory"));
+    *opening = opening_of(runner);
+    enum status status = planner_start_begin(open_instance, opening, &opening->start, error);
+    if (status != STATUS_OK) {
+        free(opening);
+        return status == STATUS_LIMIT ? error->status = STATUS_NO_MEMORY : status;
+    }
+    runner->opening = opening;
+    return STATUS_OK;
+}
+
+/* Ends the start; *out is the caller's. */
+static enum status end_start(struct runner *runner, struct planner **out, struct error *error)
+{
+    enum status status = planner_start_end(runner->opening->start, error);
+    *out = runner->opening->planner;
+    free(runner->opening);
+    runner->opening = NULL;
+    return status;
+}
+
+void runner_abandon_start(struct runner *runner)
+{
+    struct error unused;
+    struct planner *planner = NULL;
+    if (runner->opening != NULL) {
+        (void)end_start(runner, &planner, &unused);
+        planner_close(planner);
+    }
+}
+
+bool runner_starts(const struct runner *runner, int64_t wait_ms)
+{
+    return runner->opening != NULL && !planner_start_wait(runner->opening->start, wait_ms);
+}
+
+static enum status finish_start(struct runner *runner, struct error *error)
+{
+    struct planner *planner = NULL;
+    enum status status = end_start(runner, &planner, error);
+    return take_instance(runner, planner, status, error);
+}
+
+enum status runner_started(struct runner *runner, struct error *error)
+{
+    if (runner->opening == NULL) {
+        return STATUS_OK;
+    }
+    enum status status = finish_start(runner, error);
+    return status == STATUS_OK ? status
+                               : (error->status = runner_start_failed(&runner->config, status));
 }
 
 struct death {
@@ -335,8 +427,18 @@ void runner_planner_died(struct runner *runner, const struct error *error)
 void runner_reopen_planner(struct runner *runner)
 {
     struct error error;
-    runner->stats.planner_restarts++;
-    if (runner_open_planner(runner, &error) == STATUS_OK) {
+    enum status status = STATUS_OK;
+    if (runner->opening == NULL) {
+        runner->stats.planner_restarts++;
+        status = runner_start_planner(runner, &error);
+    }
+    if (runner->opening != NULL) {
+        if (runner_starts(runner, 0)) {
+            return;
+        }
+        status = finish_start(runner, &error);
+    }
+    if (status == STATUS_OK) {
         return;
     }
     /* It started before and does not now: an operating fault. The attempts fail and are retried. */

@@ -119,6 +119,7 @@ enum status runner_open(const struct runner_source *source, const struct job_spe
         .slot_count = source->slot_count,
         .thread_count = source->thread_count,
         .overlap = source->overlap,
+        .start_apart = source->start_apart,
         .checkpoint_ns = source->checkpoint_ns,
         .always_solo = source->always_solo,
         .observe_health = source->observe_health,

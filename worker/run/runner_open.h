@@ -19,6 +19,7 @@ struct runner_source {
     uint32_t slot_count;
     uint32_t thread_count; /* per learned world */
     bool overlap;          /* as of struct runner_config */
+    bool start_apart;      /* .. then runner_starts() and runner_started() after runner_open() */
     const char *device;    /* that learned worlds may use, as on the command line; NULL: auto */
     uint64_t spill_bytes_max;
     int64_t checkpoint_ns; /* as of struct runner_config */

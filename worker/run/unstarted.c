@@ -36,6 +36,21 @@ static bool same(const struct store_planner *a, const struct store_planner *b)
            strcmp(a->backend, b->backend) == 0 && strcmp(a->revision, b->revision) == 0;
 }
 
+uint32_t unstarted_list(struct store_planner *list, uint32_t count, const struct job_spec *spec)
+{
+    struct store_planner planner;
+    unstarted_world(spec, &planner);
+    for (uint32_t i = 0; i < count; i++) {
+        if (same(&list[i], &planner)) {
+            return count;
+        }
+    }
+    if (count < STORE_WITHOUT_MAX) {
+        list[count++] = planner;
+    }
+    return count;
+}
+
 static void rig_of(const struct job_spec *spec, const struct rig *rig, struct unstarted_rig *out)
 {
     struct error unused;

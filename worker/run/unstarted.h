@@ -42,6 +42,10 @@ void unstarted_world(const struct job_spec *spec, struct store_planner *out);
 /* Those of them that ask for the job's revision, which is not this worker's. */
 void unstarted_release(const struct job_spec *spec, struct store_planner *out);
 
+/* Adds the planner in the world of the spec to a list of `count`, [STORE_WITHOUT_MAX], unless it is
+ * there or the list is full. Returns the new count. */
+uint32_t unstarted_list(struct store_planner *list, uint32_t count, const struct job_spec *spec);
+
 bool unstarted_has(const struct unstarted *unstarted, const struct store_planner *planner);
 
 /* The sentence with which a job of this planner and rig (NULL: the built-in one) failed here

@@ -7,10 +7,13 @@
 #include "report/compare/compare.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/rng.h"
 #include "tests/harness.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { ROLLOUTS = 800 };
 
@@ -323,6 +326,64 @@ static void rewritten_planners_are_told(void)
     }
 }
 
+/* The text that a writer makes, less what a form spells otherwise: quotes, and the ends of lines.
+ */
+static char *plain(char *text)
+{
+    static const char *const marks[] = {"&quot;", "&#34;", "&#39;", "\\", "\"", "'", "\n"};
+    for (size_t m = 0; m < COUNT_OF(marks); m++) {
+        for (char *at = strstr(text, marks[m]); at != NULL; at = strstr(at, marks[m])) {
+            memmove(at, at + strlen(marks[m]), strlen(at + strlen(marks[m])) + 1);
+        }
+    }
+    return text;
+}
+
+/* Each note is in the text, in the page and in the Markdown. */
+static void every_writer_has_every_note(void)
+{
+    enum { WRITERS = 3 };
+    struct error error;
+    struct compare_notes notes;
+    char path[] = "/tmp/swerve-compare-XXXXXX";
+    char *written[WRITERS] = {NULL};
+    size_t bytes = 0;
+    clear();
+    made_a.side.store_url = made_b.side.store_url = "s.db";
+    for (int side = 0; side < 2; side++) {
+        struct made *made = side == 0 ? &made_a : &made_b;
+        add(made, "a", "", 1, VERDICT_PASS);
+        snprintf(made->side.planner, sizeof made->side.planner, "exec:p");
+        snprintf(made->side.planner_hash, SHA256_HEX_BYTES, "hash%d", side);
+        snprintf(made->side.revision, SHA256_HEX_BYTES, "revision%d", side);
+        made->side.undriven = 3 + side;
+    }
+    struct compare compare = compared();
+    compare_note(&compare, &notes);
+    EXPECT_INT(notes.count, COMPARE_NOTES_MAX);
+    FILE *out = open_memstream(&written[0], &bytes);
+    compare_print(&compare, out);
+    EXPECT_INT(fclose(out), 0);
+    out = open_memstream(&written[1], &bytes);
+    compare_markdown(&compare, "", out);
+    EXPECT_INT(fclose(out), 0);
+    int fd = mkstemp(path);
+    EXPECT(fd >= 0 && close(fd) == 0);
+    EXPECT_OK(compare_html(&compare, path, &error), error);
+    EXPECT_OK(file_read(path, 16 << 20, &written[2], &bytes, &error), error);
+    unlink(path);
+    for (int w = 0; w < WRITERS; w++) {
+        plain(written[w]);
+        for (uint32_t i = 0; i < notes.count; i++) {
+            char note[COMPARE_NOTE_BYTES];
+            memcpy(note, notes.text[i], sizeof note);
+            EXPECT_CONTAINS(written[w], plain(note));
+        }
+        free(written[w]);
+    }
+    compare_finish(&compare);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "power") == 0) {
@@ -331,5 +392,6 @@ int main(int argc, char **argv)
     return TEST_RUN(TEST(joins_what_belongs_together), TEST(regressions_are_told),
                     TEST(lost_passes_are_regressions), TEST(failed_drives_have_no_costs),
                     TEST(equal_sides_have_no_flips), TEST(intervals_stay_within_the_possible),
-                    TEST(errors_are_rare_and_effects_found), TEST(rewritten_planners_are_told));
+                    TEST(errors_are_rare_and_effects_found), TEST(rewritten_planners_are_told),
+                    TEST(every_writer_has_every_note));
 }

@@ -504,6 +504,44 @@ static void jobs_have_the_size_of_their_scenario(void)
     close_store();
 }
 
+/* Whatever a worker says in its heartbeats, an attempt that is lost with it, or that it hands back,
+ * is booked with no more miles than its scenario has room for. */
+static void lost_miles_are_within_their_scenario(void)
+{
+    struct store_worker worker = worker_of("w", "bulk");
+    struct store_progress progress = {.metres_mm = INT64_C(10000000000000), .device_ns = 1};
+    const char *const ends[] = {"lost", "released"};
+    char hash[SHA256_HEX_BYTES];
+    int64_t cancelled[1];
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    open_store(true);
+    sha256_hex(WHOLE, sizeof WHOLE - 1, hash);
+    EXPECT_OK(store->ops->scenario_put(store, hash, WHOLE, sizeof WHOLE - 1, &error), error);
+    make_specs("a", "k", 1);
+    memcpy(specs[0].scenario_hash, hash, sizeof hash);
+    specs[0].rollout_count = 2;
+    EXPECT_OK(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), error);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_INT(claim("w", 1), 1);
+        progress.job_id = leases[0].job_id;
+        progress.epoch = leases[0].epoch;
+        EXPECT_OK(
+            store->ops->heartbeat(store, &worker, &progress, 1, cancelled, &count, &ttl_ms, &error),
+            error);
+        if (i == 0) {
+            EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+        } else {
+            make_completion(0, "w", COMPLETION_RELEASED);
+            completions[0].metres_mm = progress.metres_mm;
+            complete(1);
+        }
+        const int64_t booked_mm = ledger_of("a", ends[i]).metres_mm;
+        EXPECT(booked_mm >= 16 * 12000 && booked_mm <= 2 * 21 * 12000);
+    }
+    close_store();
+}
+
 /* An audit is of the scenario and seed that it repeats. */
 static void audits_repeat_what_they_name(void)
 {
@@ -621,6 +659,6 @@ int conformance_door(const struct conformance_backend *tested)
         TEST(a_flag_brings_its_evidence), TEST(partial_outcomes_are_no_more_than_rollouts),
         TEST(outcomes_are_within_their_range), TEST(metrics_are_within_their_range),
         TEST(verdicts_agree_with_their_reasons), TEST(results_are_taken_over_whole),
-        TEST(jobs_have_the_size_of_their_scenario), TEST(audits_repeat_what_they_name),
-        TEST(names_are_printable_and_no_paths)));
+        TEST(jobs_have_the_size_of_their_scenario), TEST(lost_miles_are_within_their_scenario),
+        TEST(audits_repeat_what_they_name), TEST(names_are_printable_and_no_paths)));
 }

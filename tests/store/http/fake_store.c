@@ -60,7 +60,8 @@ static enum status end(struct fake *fake, enum status status, struct error *erro
 {
     if (atomic_load(&fake->control->fail_calls) > 0) {
         atomic_fetch_sub(&fake->control->fail_calls, 1);
-        status = STATUS_STORE;
+        status = (enum status)atomic_load(&fake->control->fail_as);
+        status = status != STATUS_OK ? status : STATUS_STORE;
     }
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->mutex);

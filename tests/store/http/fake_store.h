@@ -13,7 +13,8 @@
 /* Behaviour of the fake, and what it saw; shared between the test and the store, outlives the
  * store. */
 struct fake_control {
-    atomic_int fail_calls; /* the next so many calls answer STATUS_STORE */
+    atomic_int fail_calls; /* the next so many calls answer STATUS_STORE .. */
+    atomic_int fail_as;    /* .. or this; 0: none */
     atomic_int block;      /* suite_status waits while this is set */
     atomic_int blocked;    /* calls that wait so */
     atomic_int stands;     /* pages begin anew while this is set, and demand is beyond sums */

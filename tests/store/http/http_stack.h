@@ -23,7 +23,7 @@ struct stack {
     char url[128];
 };
 
-static inline void stack_start(struct stack *stack)
+static inline void stack_start_with(struct stack *stack, const struct store_server_options *options)
 {
     struct error error;
     memset(stack, 0, sizeof *stack);
@@ -31,7 +31,14 @@ static inline void stack_start(struct stack *stack)
     snprintf(stack->url, sizeof stack->url, "unix:%s", stack->socket_path);
     EXPECT_OK(fake_store_open(&stack->control, &stack->fake, &error), error);
     int fd = support_listen(stack->socket_path);
-    EXPECT_OK(store_server_start(stack->fake, fd, NULL, &stack->server, &error), error);
+    EXPECT_OK(store_server_start_with(stack->fake, fd, NULL, options, &stack->server, &error),
+              error);
+}
+
+static inline void stack_start(struct stack *stack)
+{
+    const struct store_server_options options = {0};
+    stack_start_with(stack, &options);
 }
 
 static inline void stack_stop(struct stack *stack)

@@ -51,6 +51,78 @@ static void a_store_that_fails_is_not_ready(void)
     stack_stop(&stack);
 }
 
+static int write_one(const char *socket_path, const char *path, const char *body)
+{
+    char text[512];
+    int bytes = snprintf(text, sizeof text,
+                         "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                         "Content-Length: %zu\r\n\r\n%s",
+                         path, strlen(body), body);
+    int fd = support_connect(socket_path);
+    int code = support_request(fd, text, (size_t)bytes, reply, sizeof reply);
+    close(fd);
+    return code;
+}
+
+/* A full disk reads: what cannot be written is told by the calls that fail, and by /readyz until
+ * one like them was written, or for a while. Workers are asked to come back, people are not. */
+static void a_full_disk_is_told(void)
+{
+    static struct stack stack;
+    const struct store_server_options options = {.asks_again = true};
+    const char *beat = "/v1/workers/w/heartbeat";
+    const char *body = "{\"pool\":\"bulk\",\"device\":\"cpu\",\"progress\":[]}";
+    stack_start_with(&stack, &options);
+    EXPECT_INT(write_one(stack.socket_path, beat, body), 200);
+    atomic_store(&stack.control.fail_as, STATUS_IO);
+    atomic_store(&stack.control.fail_calls, 1);
+    EXPECT_INT(write_one(stack.socket_path, beat, body), 503);
+    EXPECT(strstr(reply, "Retry-After") != NULL);
+    EXPECT_INT(ask(stack.socket_path, "/readyz"), 503);
+    EXPECT_INT(ask(stack.socket_path, "/healthz"), 200);
+    EXPECT_INT(write_one(stack.socket_path, beat, body), 200);
+    EXPECT_INT(ask(stack.socket_path, "/readyz"), 200);
+    atomic_store(&stack.control.fail_calls, 1);
+    EXPECT_INT(write_one(stack.socket_path, "/v1/suites/s/cancel", "{}"), 500);
+    EXPECT_INT(write_one(stack.socket_path, beat, body), 200); /* another kind ends nothing */
+    EXPECT_INT(ask(stack.socket_path, "/readyz"), 503);
+    EXPECT_INT(write_one(stack.socket_path, "/v1/suites/s/cancel", "{}"), 200);
+    EXPECT_INT(ask(stack.socket_path, "/readyz"), 200);
+    stack_stop(&stack);
+}
+
+/* Workers of one command, whose owner looks after them, are not asked to come again. */
+static void a_full_disk_ends_its_own(void)
+{
+    static struct stack stack;
+    stack_start(&stack);
+    atomic_store(&stack.control.fail_as, STATUS_IO);
+    atomic_store(&stack.control.fail_calls, 1);
+    EXPECT_INT(write_one(stack.socket_path, "/v1/workers/w/heartbeat",
+                         "{\"pool\":\"bulk\",\"device\":\"cpu\",\"progress\":[]}"),
+               500);
+    stack_stop(&stack);
+}
+
+/* A failure that nobody repeats counts for a while. */
+static void a_failed_write_is_forgotten(void)
+{
+    struct http_ready ready;
+    struct store *store = NULL;
+    struct error full = {.status = STATUS_IO, .text = "the disk is full"};
+    char path[200];
+    snprintf(path, sizeof path, "%s/full.db", support_directory());
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    http_ready_init(&ready);
+    http_ready_wrote(&ready, "complete", &full);
+    EXPECT_INT(http_ready_check(&ready, store, &error), STATUS_IO);
+    EXPECT_TEXT(error.text, "the disk is full");
+    ready.unwritten_ns -= HTTP_READY_UNWRITTEN_MS * (int64_t)1000000;
+    EXPECT_OK(http_ready_check(&ready, store, &error), error);
+    http_ready_finish(&ready);
+    store->ops->close(store);
+}
+
 /* A file's owner finds out by itself. */
 static void a_database_that_is_gone_is_told(void)
 {
@@ -121,6 +193,7 @@ static void a_store_that_hangs_is_told_at_once(void)
 int main(void)
 {
     return TEST_RUN(TEST(it_is_asked_once_a_second), TEST(a_store_that_fails_is_not_ready),
-                    TEST(a_database_that_is_gone_is_told),
+                    TEST(a_full_disk_is_told), TEST(a_full_disk_ends_its_own),
+                    TEST(a_failed_write_is_forgotten), TEST(a_database_that_is_gone_is_told),
                     TEST(a_store_that_hangs_is_told_at_once));
 }
