@@ -139,6 +139,26 @@ for at, foreseen, tokens in zip(d["foresight"], d["models"]["foreseen"], d["mode
 PY
     code 0 "$swerve" correlate gains.json --tokens two.safetensors
     says out 'by tokens'
+    code 0 "$swerve" correlate gains.json --json --tokens two.safetensors --samples 4
+    python3 - <<'PY' || fail "futures of a network that is sure"
+import json
+d = json.load(open("out"))["samples"]
+tokens = json.load(open("out"))["models"]["tokens"]
+assert d["futures"] == 4
+for at, nominal in zip(d["energy"], tokens):  # all futures are the nominal one
+    assert abs(at["tokens_m"]["mean"] - nominal["position_m"]["mean"]) < 1e-9, (at, nominal)
+    less = at["tokens_m"]["mean"] - at["drivers_m"]["mean"]
+    assert abs(at["tokens_less_drivers_m"]["mean"] - less) < 1e-9, at
+for of in d["of"].values():
+    assert of["overlaps"]["mean"] == 0, d
+assert d["of"]["recorded"]["answers"]["mean"] is None
+PY
+    code 0 "$swerve" correlate gains.json --tokens two.safetensors --samples 4
+    says out '4 futures of each'
+    code 2 "$swerve" correlate gains.json --samples 4
+    says err 'samples goes with --tokens'
+    code 2 "$swerve" correlate gains.json --tokens two.safetensors --samples 1
+    says err 'expected 2 to 256, found 1'
     code 0 "$swerve" correlate gains.json --json
     python3 -c 'import json; d = json.load(open("out")); assert "tokens" not in d["models"]' || fail "tokens without a network"
     printf 'no tensors' > other.safetensors
