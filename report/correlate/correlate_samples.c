@@ -17,8 +17,9 @@
 
 enum { TICKS = 50, LOOK_TICKS = 5, ANSWER_DRAWS = 8, ANSWER_TICK = 30 };
 
-/* Who follows ego: behind it in its lane, no farther than this. */
-#define FOLLOWS_M 60.0
+/* Who follows ego: behind it in its lane, no farther than this. In a bend of 300 m it is the lane
+ * beside that lies straight behind from 37 m on. */
+#define FOLLOWS_M 35.0
 #define FOLLOWS_S 3.0
 #define FOLLOWS_BESIDE_M 1.2
 #define FOLLOWS_COSINE 0.95
@@ -117,7 +118,7 @@ static bool recorded_at(const struct recording *recording, uint32_t tick)
     return recording_from_start(recording) && tick < recording->count;
 }
 
-/* Where agent i was; who has no recording did not move. Behind the last agent: ego. */
+/* Place of agent i; who has no recording did not move. Behind the last agent: ego. */
 static bool body_of(const struct token_samples *samples, const struct scene *scene, bool recorded,
                     uint32_t i, struct box *out)
 {
