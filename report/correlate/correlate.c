@@ -21,11 +21,6 @@
 
 enum { WINDOW_EVERY_TICKS = 10, HORIZON_MOST_TICKS = 50 };
 
-const char *const correlate_names[CORRELATE_MODEL_COUNT] = {
-    "kinematic",        "single_track", "straight",     "traffic",
-    "traffic_straight", "foreseen",     "accelerating", "tokens"};
-const double correlate_horizons_s[CORRELATE_HORIZONS] = {1, 2, 3, 5};
-
 /* ---- errors ---- */
 
 static void close_scene(struct correlate *correlate)
@@ -96,17 +91,6 @@ static struct action input_at(const struct recording *recording, uint32_t tick, 
                            .steer_rad = steer_at(recording, tick, wheelbase_m)};
 }
 
-/* Whether a horizon ends at that tick of a window; -1: none does. */
-static int horizon_at(uint32_t ticks)
-{
-    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
-        if ((uint32_t)lround(correlate_horizons_s[h] / TICK_S) == ticks) {
-            return h;
-        }
-    }
-    return -1;
-}
-
 /* ---- ego's models ---- */
 
 static void drive_window(struct correlate *correlate, const struct recording *recording,
@@ -126,7 +110,7 @@ static void drive_window(struct correlate *correlate, const struct recording *re
     for (uint32_t k = 0; k < HORIZON_MOST_TICKS && first + k + 1 < recording->count; k++) {
         input = input_at(recording, first + k, wheelbase_m);
         ego_motion_step(&ego, &motion, &record, &input, friction);
-        int horizon = horizon_at(k + 1);
+        int horizon = correlate_horizon_at(k + 1);
         if (horizon >= 0) {
             correlate_compare(correlate, model, horizon, &recording->ticks[first + k + 1],
                               ego.pose.x_m, ego.pose.y_m, ego.speed_mps);
@@ -267,7 +251,7 @@ static enum status run_traffic(struct correlate *correlate, struct scene_run *ru
         ops->step(run->world, &action, &active);
         TRY(see(run, ops->slot_scene(run->world, 0), error));
         note_traffic(run, tick + 1);
-        int horizon = run->rows == NULL ? horizon_at(tick + 1) : -1;
+        int horizon = run->rows == NULL ? correlate_horizon_at(tick + 1) : -1;
         if (horizon >= 0) {
             compare_traffic(correlate, run, horizon, tick + 1);
             TRY(foreseen_compare(run->foreseen, run->scenario, run->agents, horizon, correlate,

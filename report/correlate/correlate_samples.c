@@ -192,19 +192,9 @@ static void look_at_recording(struct token_samples *samples)
 
 /* ---- futures ---- */
 
-static int horizon_at(uint32_t tick)
-{
-    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
-        if ((uint32_t)lround(correlate_horizons_s[h] / TICK_S) == tick) {
-            return h;
-        }
-    }
-    return -1;
-}
-
 static void note_places(struct token_samples *samples, const struct scene *scene, uint32_t draw)
 {
-    int horizon = horizon_at(scene->tick);
+    int horizon = correlate_horizon_at(scene->tick);
     uint32_t agents = samples->scenario->agent_count;
     if (horizon >= 0) {
         struct vec2 *places =
