@@ -59,16 +59,33 @@ static enum status add_with_rows(struct correlate *correlate, const char **paths
     return status;
 }
 
+static enum status read_samples(int64_t samples, bool tokens, struct correlate *correlate,
+                                struct error *error)
+{
+    if (samples != 0 && (samples < CORRELATE_SAMPLES_MIN || samples > CORRELATE_SAMPLES_MAX)) {
+        return error_set(error, STATUS_USAGE, "--samples: expected %d to %d, found %lld",
+                         CORRELATE_SAMPLES_MIN, CORRELATE_SAMPLES_MAX, (long long)samples);
+    }
+    if (samples != 0 && !tokens) {
+        return error_set(error, STATUS_USAGE, "--samples goes with --tokens");
+    }
+    correlate->samples = (uint32_t)samples;
+    return STATUS_OK;
+}
+
 int command_correlate(int argc, char **argv)
 {
     bool json = false;
     const char *tokens_path = NULL;
     const char *rows_path = NULL;
+    int64_t samples = 0;
     const struct cli_option rows[] = {
         {"--json", NULL, "print one JSON object", .flag = &json},
         {"--tokens", "FILE", "a network that foresees too, compared (experimental)",
          .text = &tokens_path},
-        {"--rows", "FILE", "write what such a network learns from (scripts/train/traffic.py)",
+        {"--samples", "N", "with --tokens: draw N futures of it, and of drivers that differ",
+         .number = &samples},
+        {"--rows", "FILE", "write what such a network learns from, and compare nothing",
          .text = &rows_path},
     };
     const struct cli_command command = {
@@ -83,8 +100,8 @@ int command_correlate(int argc, char **argv)
     struct error error;
     CLI_PARSE(&command, argc, argv, paths, &count);
     struct tokens *tokens = NULL;
-    enum status status =
-        tokens_path == NULL ? STATUS_OK : tokens_open(tokens_path, &tokens, &error);
+    enum status status = read_samples(samples, tokens_path != NULL, &correlate, &error);
+    THEN(status, tokens_path == NULL ? STATUS_OK : tokens_open(tokens_path, &tokens, &error));
     correlate.tokens = tokens;
     THEN(status, add_with_rows(&correlate, paths, count, rows_path, &error));
     int code = 0;

@@ -38,6 +38,7 @@ struct future_drives {
     const char *planner; /* that is asked for; NULL: each */
     uint32_t tick;
     uint32_t draws;
+    bool tokens; /* are one of the models */
     bool json;
     uint32_t count;
     struct future_drive
@@ -112,8 +113,9 @@ static enum status ask(struct future_drives *self, struct future_drive *drive, s
     struct scenario_document *document = NULL;
     enum status status = again_begin(&self->again, &drive->outcome, &document, error);
     if (status == STATUS_OK) {
-        status = futures_drive(self->again.planner.open.runner, &document->scenario,
-                               &drive->outcome, self->tick, self->draws, &drive->found, error);
+        status =
+            futures_drive(self->again.planner.open.runner, &document->scenario, &drive->outcome,
+                          self->tick, self->draws, self->tokens, &drive->found, error);
         /* A drive of a world that generates has no likeness in the object world. */
         drive->found.same |= drive->outcome.tier >= TIER_STUDENT;
         scenario_destroy(document);
@@ -150,13 +152,10 @@ enum forecast {
 };
 
 static const char *const forecast_names[FORECAST_COUNT] = {
-    [TRAFFIC_MODEL_WRITTEN] = "written",
-    [TRAFFIC_MODEL_IDM] = "idm",
-    [TRAFFIC_MODEL_DRIVERS] = "drivers",
-    [TRAFFIC_MODEL_CONSTANT] = "constant",
-    [FORECAST_ALL] = "all",
-    [FORECAST_FORESEEN] = "foreseen",
-    [FORECAST_NOMINAL] = "one_default",
+    [TRAFFIC_MODEL_WRITTEN] = "written", [TRAFFIC_MODEL_IDM] = "idm",
+    [TRAFFIC_MODEL_DRIVERS] = "drivers", [TRAFFIC_MODEL_CONSTANT] = "constant",
+    [TRAFFIC_MODEL_TOKENS] = "tokens",   [FORECAST_ALL] = "all",
+    [FORECAST_FORESEEN] = "foreseen",    [FORECAST_NOMINAL] = "one_default",
 };
 
 struct answers {
@@ -314,13 +313,14 @@ static void print_drive(const struct future_drive *drive)
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
         share_text(futures_share_of(&drive->found, (enum traffic_model)m).value, text[m]);
     }
-    text_print(stdout, "%7lld %-44s %4llu %-5s %7s %7s %7s %8s   %5s [%.0f-%.0f%%] %s%s%s\n",
+    const char *tokens = drive->found.tokens ? text[TRAFFIC_MODEL_TOKENS] : "";
+    text_print(stdout, "%7lld %-44s %4llu %-5s %7s %7s %7s %8s%*s   %5s [%.0f-%.0f%%] %s%s%s\n",
                (long long)drive->outcome.id, drive->outcome.scenario_id,
                (unsigned long long)drive->outcome.seed, verdict_names[drive->outcome.verdict],
                text[TRAFFIC_MODEL_WRITTEN], text[TRAFFIC_MODEL_IDM], text[TRAFFIC_MODEL_DRIVERS],
-               text[TRAFFIC_MODEL_CONSTANT], share_text(all.value, text[TRAFFIC_MODEL_COUNT]),
-               rate_down(100 * all.low, 1), rate_up(100 * all.high, 1),
-               futures_answer_names[futures_answer(&all)],
+               text[TRAFFIC_MODEL_CONSTANT], drive->found.tokens ? 8 : 0, tokens,
+               share_text(all.value, text[TRAFFIC_MODEL_COUNT]), rate_down(100 * all.low, 1),
+               rate_up(100 * all.high, 1), futures_answer_names[futures_answer(&all)],
                teacher_differs(drive) ? ", the teacher: " : "",
                teacher_differs(drive) ? verdict_names[drive->teacher] : "");
 }
@@ -331,8 +331,9 @@ static void print_drives(const struct future_drives *self, const struct group *g
     uint32_t plain = 0;
     text_print(stdout, "%s: futures from %.1f s on, %u of each model; share that fails\n",
                group->drives[0].outcome.planner, self->tick * TICK_S, self->draws);
-    text_print(stdout, "%7s %-44s %4s %-5s %7s %7s %7s %8s   %s\n", "outcome", "scenario", "seed",
-               "drive", "written", "idm", "drivers", "constant", "P(fail), 95%, answer");
+    text_print(stdout, "%7s %-44s %4s %-5s %7s %7s %7s %8s%s   %s\n", "outcome", "scenario", "seed",
+               "drive", "written", "idm", "drivers", "constant", self->tokens ? "  tokens" : "",
+               "P(fail), 95%, answer");
     for (uint32_t i = 0; i < group->count; i++) {
         const struct future_drive *drive = &group->drives[i];
         if (counts(drive) && in_question(drive)) {
@@ -346,7 +347,7 @@ static void print_drives(const struct future_drives *self, const struct group *g
     }
     if (scores->without > 0) {
         text_print(stdout, "%lld of %lld futures have no verdict\n", (long long)scores->without,
-                   (long long)scores->drives * TRAFFIC_MODEL_COUNT * self->draws);
+                   (long long)scores->drives * (TRAFFIC_MODEL_COUNT - !self->tokens) * self->draws);
     }
     if (self->draws < futures_draws_decisive()) {
         text_print(stdout, "no answer can be other than undecided with less than %u draws\n",
@@ -467,8 +468,10 @@ static json_t *drive_json(const struct future_drive *drive)
     const struct futures_share all = futures_share_over(&drive->found, FUTURES_ALL);
     json_t *models = json_object();
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
-        json_object_set_new(models, traffic_model_names[m],
-                            model_json(&drive->found, (enum traffic_model)m));
+        if (futures_have(&drive->found, (enum traffic_model)m)) {
+            json_object_set_new(models, traffic_model_names[m],
+                                model_json(&drive->found, (enum traffic_model)m));
+        }
     }
     json_t *json = share_json(&all);
     json_object_set_new(json, "answer", json_string(futures_answer_names[futures_answer(&all)]));
@@ -532,7 +535,9 @@ static json_t *group_json(const struct group *group, const struct scores *scores
         }
     }
     for (int f = 0; f < FORECAST_COUNT; f++) {
-        json_object_set_new(calibration, forecast_names[f], calibration_json(&scores->of[f]));
+        if (futures_have(&group->drives[0].found, (enum traffic_model)f)) {
+            json_object_set_new(calibration, forecast_names[f], calibration_json(&scores->of[f]));
+        }
     }
     json_object_set_new(calibration, "foreseen_less_one_default",
                         beside_json(&scores->foreseen_beside_one));
@@ -630,13 +635,14 @@ static int finish(struct future_drives *self, enum status status, struct error *
 static enum status read_moment(int64_t tick, int64_t draws, struct future_drives *self,
                                struct error *error)
 {
+    int64_t most = self->tokens ? FUTURES_DRAWS_WITH_TOKENS_MAX : FUTURES_DRAWS_MAX;
     if (tick >= LIMIT_HORIZON_TICKS) {
         return error_set(error, STATUS_USAGE, "--at-tick: expected 0 to %d, found %lld",
                          LIMIT_HORIZON_TICKS - 1, (long long)tick);
     }
-    if (draws < 1 || draws > FUTURES_DRAWS_MAX) {
-        return error_set(error, STATUS_USAGE, "--draws: expected 1 to %d, found %lld",
-                         FUTURES_DRAWS_MAX, (long long)draws);
+    if (draws < 1 || draws > most) {
+        return error_set(error, STATUS_USAGE, "--draws: expected 1 to %lld, found %lld",
+                         (long long)most, (long long)draws);
     }
     self->tick = (uint32_t)tick;
     self->draws = (uint32_t)draws;
@@ -656,6 +662,8 @@ int command_futures(int argc, char **argv)
         {"--at-tick", "N", "tick from which on others drive otherwise, ten a second (0)",
          .number = &tick},
         {"--draws", "N", "futures of each traffic model, 1 to 63 (16)", .number = &draws},
+        {"--tokens", NULL, "a fifth traffic model, a network's; then 1 to 51 draws",
+         .flag = &self.tokens},
         {"--json", NULL, "print one JSON object", .flag = &self.json},
         CONFINEMENT_OPTION_ROWS(confinement),
     };

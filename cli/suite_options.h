@@ -71,7 +71,7 @@ enum { SEEDS_NOT_GIVEN = -1 };
         {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},            \
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",               \
          .text = &(options).models},                                                              \
-        {"--layout", "CONDITIONING", "given to the model: agents, map, none or foresee (agents)", \
+        {"--layout", "CONDITIONING", "it is given agents, map, none, foresee or tokens (agents)", \
          .text = &(options).layout},                                                              \
         {"--precision", "NAME", "of a world model: fp32, bf16, int8, or auto (bf16)",             \
          .text = &(options).precision},                                                           \

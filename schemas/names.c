@@ -117,7 +117,7 @@ const char *const intervention_names[INTERVENE_COUNT] = {
 };
 
 const char *const traffic_model_names[TRAFFIC_MODEL_COUNT] = {"written", "idm", "drivers",
-                                                              "constant"};
+                                                              "constant", "tokens"};
 
 const char *const sensor_names[SENSOR_KIND_COUNT] = {"lidar", "camera_left", "camera_front",
                                                      "camera_right"};

@@ -344,6 +344,7 @@ enum traffic_model {
     TRAFFIC_MODEL_IDM,         /* the default driver, its plans unknown */
     TRAFFIC_MODEL_DRIVERS,     /* drivers that differ */
     TRAFFIC_MODEL_CONSTANT,    /* acceleration and rate of turn go on */
+    TRAFFIC_MODEL_TOKENS,      /* a network adds to the default driver (engine/worlds/tokens.h) */
     TRAFFIC_MODEL_COUNT
 };
 

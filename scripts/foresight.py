@@ -2,7 +2,7 @@
 """Foresight on drawn maps: vehicles that `foresee` moves, beside what became of them and base lines.
 
     scripts/foresight.py build/worker/swerve [--scenes N] [--seed N] [--keep FOLDER] [--json] [--rows]
-                         [--tokens FILE]
+                         [--tokens FILE [--samples N]]
 
 Each scene is a map of its family drawn from a seed (radii, arms, lanes, lights, signs), with 8 to 24
 vehicles whose drivers, routes and speeds are drawn too; one in eight follows a script that brakes or
@@ -289,9 +289,9 @@ def at(lane, s_m):
 
 # ---- driving, recording, comparing ----
 
-def swerve(binary, *words):
+def swerve(binary, *words, codes=(0, 1)):
     done = subprocess.run([binary, *map(str, words)], capture_output=True, text=True, check=False)
-    if done.returncode > 1:
+    if done.returncode not in codes:
         sys.exit(f"swerve {' '.join(map(str, words[:3]))}: {done.stderr.strip()}")
     return done.stdout
 
@@ -334,8 +334,10 @@ def record_family(binary, folder, family, seeds):
     for seed in seeds:
         path = drawn / f"{family}_{seed}.json"
         path.write_text(json.dumps(scene(family, seed)), encoding="utf-8")
-        if json.loads(swerve(binary, "validate", path, "--json") or "{}").get("errors"):
-            path.unlink()  # two of them would overlap, or a script is too hard for the road
+    found = json.loads(swerve(binary, "validate", *drawn.iterdir(), "--json", codes=(0, 3)))
+    for file in found["files"]:
+        if not file["valid"]:  # two of them would overlap, or a script is too hard for the road
+            pathlib.Path(file["file"]).unlink()
     store = folder / f"{family}.db"
     swerve(binary, "run", drawn, "--store", store, "--planner", "builtin:idm")
     for line in swerve(binary, "show", "--all", "--store", store).splitlines():
@@ -371,6 +373,26 @@ def token_table(results):
         print("| " + " | ".join(row) + " |")
 
 
+def sample_table(results):
+    print("| family | energy, 1 s: drivers / tokens, m | 3 s | 5 s | tokens less drivers, 3 s | overlaps: recorded / drivers / "
+          "tokens | off the road | slower behind a braking ego: drivers / tokens (cases) |")
+    print("|---" * 8 + "|")
+    for name, result in results.items():
+        by = {round(e["horizon_s"]): e for e in result["samples"]["energy"]}
+        of = result["samples"]["of"]
+        row = [name] + [" / ".join(cell(by[h][m]) for m in ("drivers_m", "tokens_m")) for h in (1, 3, 5)]
+        row += [cell(by[3]["tokens_less_drivers_m"], True)]
+        row += [" / ".join(share(of[m][what]) for m in ("recorded", "drivers", "tokens"))
+                for what in ("overlaps", "off_road")]
+        row += [" / ".join(share(of[m]["answers"]) for m in ("drivers", "tokens"))
+                + f" ({of['tokens']['answers']['windows']:.0f})"]
+        print("| " + " | ".join(row) + " |")
+
+
+def share(value):
+    return "-" if value["mean"] is None else f"{100 * value['mean']:.1f}%"
+
+
 def table(results):
     print("| family | scenes, movers | 1 s: straight / accel. / foreseen, m | 3 s | 5 s | foreseen less "
           "accel., 3 s | 5 s | moving IoU at 3 s: straight / foreseen | more than straight, 3 s | 5 s |")
@@ -399,19 +421,23 @@ def main():
                         help="with --keep: files FAMILY.rows for scripts/train/traffic.py, no table")
     parser.add_argument("--tokens", type=pathlib.Path,
                         help="a network of that script, beside IDM")
+    parser.add_argument("--samples", type=int, default=0, help="with --tokens: futures to draw of each scene")
     parser.add_argument("--json", action="store_true", help="correlations in place of the table")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or pathlib.Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         seeds = range(options.seed, options.seed + options.scenes)
-        kept = {family: record_family(options.binary, folder, family, seeds)
-                for family in options.families.split(",")}
+        kept = {}
+        for family in options.families.split(","):
+            kept[family] = record_family(options.binary, folder, family, seeds)
+            if options.rows:
+                swerve(options.binary, "correlate", kept[family], "--json", "--rows",
+                       folder / f"{family}.rows")
         if options.rows:
-            for family, path in kept.items():
-                swerve(options.binary, "correlate", path, "--json", "--rows", folder / f"{family}.rows")
             return
         words = ["--json"] + (["--tokens", options.tokens] if options.tokens else [])
+        words += ["--samples", options.samples] if options.samples else []
         results = {family: json.loads(swerve(options.binary, "correlate", path, *words))
                    for family, path in kept.items()}
         results["all"] = json.loads(swerve(options.binary, "correlate", *kept.values(), *words))
@@ -419,6 +445,8 @@ def main():
             print(json.dumps(results))
         else:
             (token_table if options.tokens else table)(results)
+        if options.samples and not options.json:
+            sample_table(results)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ ROOMS = ["base", "schemas", "kernels", "engine", "scenarios", "scheduler", "stor
 SUFFIXES = {".c", ".h", ".cu", ".cuh", ".proto"}
 
 # Data that decide what an outcome says and that no hash in a question names: the bounds beyond which a frame of
-# a shipped model is flagged. (Weights, scenarios, planners and worlds are named by hashes of their own.)
-DATA = ["engine/models/*.health.json"]
+# a shipped model is flagged, and the network of token traffic. (Weights of world models, scenarios, planners and worlds are named by hashes of their own.)
+DATA = ["engine/models/*.health.json", "engine/worlds/tokens.safetensors"]
 
 # Code that is not on the path from a scenario's text to the row of an outcome: a folder and all below it, or files.
 EXCLUDED = {
@@ -57,7 +57,6 @@ EXCLUDED = {
     "engine/bench/bench*": "measures speed",
     "engine/bench/ranks.*": "measures speed",
     "engine/bench/scale_ranks.*": "measures speed",
-    "engine/worlds/tokens*": "an experiment that only correlate measures: no world drives by it",
     "schemas/careful/": "answers of drives for reports",
     "worker/careful/": "drives of its own, for reports",
     "worker/alpasim/": "serves pictures to other people's simulators",

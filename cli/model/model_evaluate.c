@@ -178,10 +178,11 @@ static enum status choose_conditionings(const struct evaluation *evaluation,
         int length = comma != NULL ? (int)(comma - rest) : (int)strlen(rest);
         snprintf(name, sizeof name, "%.*s", length, rest);
         TRY(models_parse_conditioning(name, &conditioning, error));
-        if (conditioning == CONDITIONING_FORESEE) {
+        if (conditioning_foresees(conditioning)) {
             return error_set(error, STATUS_USAGE,
-                             "--layouts: expected agents, map or none, found foresee: frozen "
-                             "frames tell of the network, which is given the agents in it");
+                             "--layouts: expected agents, map or none, found %s: frozen "
+                             "frames tell of the network, which is given the agents in it",
+                             name);
         }
         conditionings[conditioning] = true;
         rest = comma != NULL ? comma + 1 : NULL;

@@ -457,8 +457,8 @@ int command_session(int argc, char **argv)
         {"--verbose", NULL, "say what is going on", .flag = &command.verbose},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &command.models, .group = "A learned world, on the CPU"},
-        {"--layout", "CONDITIONING", "what it is given: agents, map, none, foresee (agents)",
-         .text = &command.layout},
+        {"--layout", "CONDITIONING",
+         "what it is given: agents, map, none, foresee, tokens (agents)", .text = &command.layout},
         {"--precision", "NAME", "fp32, bf16, int8, or auto (bf16)", .text = &command.precision},
         {"--steps", "N,..",
          "steps of its sampler by which a frame may be made, the most first, 0: drawn (all of "

@@ -358,6 +358,6 @@ enum status model_config_check(const char *source, const struct model_config *co
 uint32_t model_horizon_ticks(const struct model_config *config, enum conditioning conditioning)
 {
     uint32_t ticks = config->horizon_ticks[conditioning_of_network(conditioning)];
-    bool foresees = conditioning == CONDITIONING_FORESEE && ticks > SCENE_FORESEEN_TICKS;
-    return foresees ? SCENE_FORESEEN_TICKS : ticks;
+    bool beyond = conditioning_foresees(conditioning) && ticks > SCENE_FORESEEN_TICKS;
+    return beyond ? SCENE_FORESEEN_TICKS : ticks;
 }

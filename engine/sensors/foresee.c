@@ -29,6 +29,7 @@ enum { CONSTANT_POINTS = (int)(CONSTANT_S / TICK_S) + 2 };
 
 struct foresight {
     atomic_uint references;
+    uint32_t begin_tick;
     struct scenario scenario; /* lanes, successors and agents are owned, the rest is borrowed */
     uint32_t *successors;
     struct roadmap *roadmap;
@@ -320,6 +321,7 @@ static enum status see_frames(const struct prepared *prepared, const struct scen
 {
     size_t count = now->agent_count;
     bool constant = model == TRAFFIC_MODEL_CONSTANT;
+    self->begin_tick = now->tick;
     self->states = calloc(count + 1, sizeof *self->states);
     self->points = constant ? calloc(count + 1, CONSTANT_POINTS * sizeof *self->points) : NULL;
     if (self->states == NULL || (constant && self->points == NULL)) {
@@ -394,6 +396,11 @@ enum status foresight_of(struct prepared *prepared, const struct scene *start,
 const struct traffic_plan *foresight_traffic(const struct foresight *foresight)
 {
     return foresight->traffic;
+}
+
+uint32_t foresight_begins(const struct foresight *foresight)
+{
+    return foresight->begin_tick;
 }
 
 /* ---- driving ---- */

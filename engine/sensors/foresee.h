@@ -19,6 +19,8 @@
  *             and one in ten does not look at ego
  *   constant  acceleration and rate of turn go on for CONSTANT_S, then the speed; a draw adds what
  *             two frames do not tell of both
+ *   tokens    default drivers, as token traffic (engine/worlds/tokens.h) moves them on; a draw is
+ *             one of its network's
  * Draw 0 of each is its nominal future. Their spreads are assumptions, measured nowhere.
  *
  * Bits depend on (scenario, scene at the start, model, seed, ego, interventions) alone.
@@ -57,6 +59,9 @@ void foresight_unref(const struct foresight *foresight);
 
 /* Traffic plan that moves its agents; of a scenario of its own, with the same agents by index. */
 const struct traffic_plan *foresight_traffic(const struct foresight *foresight);
+
+/* Tick at which it begins. */
+uint32_t foresight_begins(const struct foresight *foresight);
 
 /* Fills motion[agent_count] and the scene's agents for the tick at which foresight begins. */
 void foresee_reset(const struct foresight *foresight, uint64_t seed, struct scene *scene,

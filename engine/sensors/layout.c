@@ -17,7 +17,8 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *const conditioning_names[CONDITIONING_CHOICES] = {"agents", "map", "none", "foresee"};
+const char *const conditioning_names[CONDITIONING_CHOICES] = {"agents", "map", "none", "foresee",
+                                                              "tokens"};
 
 #define WINDOW_M (WINDOW_PATCHES * WINDOW_PATCH_M)
 #define LOOK_AHEAD_M 32.0

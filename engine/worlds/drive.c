@@ -42,11 +42,22 @@ void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, 
     }
 }
 
-enum status drive_foresee(struct drive *drive, struct error *error)
+/* From here on foresight has the agents. Drivers of tokens differ by what they draw alone. */
+static void begin_foresight(struct drive *drive, const struct tokens *tokens)
 {
+    drive->tokens = tokens;
+    memset(drive->token_drivers, 0, drive->scene.agent_count * sizeof drive->token_drivers[0]);
+    foresee_reset(drive->foresight, tokens != NULL ? 0 : drive->traffic_seed, &drive->scene,
+                  drive->motion);
+}
+
+enum status drive_foresee(struct drive *drive, bool tokens, struct error *error)
+{
+    const struct tokens *network = NULL;
+    TRY(tokens ? tokens_shipped(&network, error) : STATUS_OK);
     TRY(foresight_of(drive->prepared, &drive->scene, &drive->foresight, error));
     foresight_ref(drive->foresight);
-    foresee_reset(drive->foresight, drive->seed, &drive->scene, drive->motion);
+    begin_foresight(drive, network);
     return STATUS_OK;
 }
 
@@ -54,6 +65,12 @@ enum status drive_foresee(struct drive *drive, struct error *error)
 static void step_agents(struct drive *drive)
 {
     const struct prepared *prepared = drive->prepared;
+    if (drive->tokens != NULL) {
+        const struct token_traffic traffic = {drive->tokens, drive->foresight,
+                                              drive->token_drivers};
+        token_traffic_step(&traffic, drive->traffic_seed, &drive->scene, drive->motion);
+        return;
+    }
     if (drive->foresight != NULL) {
         foresee_step(drive->foresight, drive->traffic_seed, &drive->scene, drive->motion);
         return;
@@ -100,8 +117,10 @@ static enum status change_traffic(struct drive *drive, const struct intervention
     if (what->traffic == TRAFFIC_MODEL_WRITTEN) {
         return vary_traffic(drive, what->draw, error);
     }
-    struct drive *next = calloc(1, sizeof *next);
     const struct foresight *foresight = NULL;
+    const struct tokens *tokens = NULL;
+    TRY(what->traffic == TRAFFIC_MODEL_TOKENS ? tokens_shipped(&tokens, error) : STATUS_OK);
+    struct drive *next = calloc(1, sizeof *next);
     TRY(memory_check(next, error, "no memory for a scene"));
     drive_copy(next, drive);
     step_agents(next);
@@ -113,7 +132,7 @@ static enum status change_traffic(struct drive *drive, const struct intervention
     foresight_unref(drive->foresight);
     drive->foresight = foresight;
     drive->traffic_seed = what->draw;
-    foresee_reset(foresight, drive->traffic_seed, &drive->scene, drive->motion);
+    begin_foresight(drive, tokens);
     return STATUS_OK;
 }
 
@@ -160,6 +179,9 @@ void drive_copy(struct drive *to, const struct drive *from)
     const struct storyboard *storyboard = from->prepared->scenario->storyboard;
     memcpy(to, from, bytes_to_agents(agents));
     memcpy(to->motion, from->motion, agents * sizeof from->motion[0]);
+    if (from->tokens != NULL) {
+        memcpy(to->token_drivers, from->token_drivers, agents * sizeof from->token_drivers[0]);
+    }
     if (storyboard != NULL) {
         story_copy(storyboard, &to->story, &from->story);
     }

@@ -13,6 +13,7 @@
 #include "engine/story/story.h"
 #include "engine/traffic/ego_model.h"
 #include "engine/traffic/traffic.h"
+#include "engine/worlds/tokens.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,12 +21,14 @@
 struct drive {
     struct prepared *prepared;         /* a reference of its own; NULL: the slot is free */
     const struct foresight *foresight; /* a reference; NULL: agents do as the scenario says */
+    const struct tokens *tokens;       /* that drive who is foreseen; NULL: default drivers alone */
     uint64_t seed;
     uint64_t traffic_seed; /* of the agents; the drive's until a branch gives another */
     struct ego_motion ego;
     struct scene scene;
-    struct agent_motion motion[LIMIT_AGENTS]; /* [scene.agent_count] in use */
-    struct story_state story;                 /* in use where the scenario has a storyboard */
+    struct agent_motion motion[LIMIT_AGENTS];        /* [scene.agent_count] in use */
+    struct token_driver token_drivers[LIMIT_AGENTS]; /* the same, in use where tokens drive */
+    struct story_state story; /* in use where the scenario has a storyboard */
 };
 
 /* A free drive is zeros up to `motion`, from its allocation on, and drive_release makes it zeros
@@ -37,8 +40,9 @@ struct drive {
 void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, bool follow_logs);
 
 /* From now on, tick 0, the agents that are present in the scene do what is foreseen of them
- * (engine/sensors/foresee.h), not what the scenario has them do; the others are out of it. */
-enum status drive_foresee(struct drive *drive, struct error *error);
+ * (engine/sensors/foresee.h), not what the scenario has them do; the others are out of it.
+ * `tokens`: as the shipped token traffic moves them on. */
+enum status drive_foresee(struct drive *drive, bool tokens, struct error *error);
 
 /* One tick: agents (if `traffic`) act on what was, then ego moves. */
 void drive_step(struct drive *drive, const struct action *action, bool traffic);

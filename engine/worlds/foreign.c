@@ -110,7 +110,8 @@ static enum status open_world(const struct world_ops *ops, const struct foreign 
     self->base = (struct world){ops, config->slot_count};
     self->foreign = foreign;
     self->conditioning = conditioning_of_network(config->conditioning);
-    self->foresees = config->conditioning == CONDITIONING_FORESEE;
+    self->foresees = conditioning_foresees(config->conditioning);
+    self->by_tokens = config->conditioning == CONDITIONING_TOKENS;
     self->memory_fd = -1;
     self->thread_count = config->thread_count > 0 ? config->thread_count : 1;
     self->layout = foreign_layout_of((enum swerve_world_form)foreign->declared.form);
@@ -226,7 +227,7 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
         extract_start(prepared, &slot->anchor, window, self->expected, &slot->drive.scene,
                       slot->tracks);
     }
-    if (self->foresees && drive_foresee(&slot->drive, error) != STATUS_OK) {
+    if (self->foresees && drive_foresee(&slot->drive, self->by_tokens, error) != STATUS_OK) {
         leave_slot(self, slot);
         return error_prefix(error, "world %s", self->declared.name);
     }

@@ -70,6 +70,7 @@ struct foreign_world {
     struct swerve_world_declared declared;
     enum conditioning conditioning; /* that it is given */
     bool foresees;                  /* who was in the first frame is moved by foresee.h */
+    bool by_tokens;                 /* .. and by tokens.h */
     void *instance;                 /* NULL: closed after a fault */
     uint32_t generation;            /* of the instance; those before took their states with them */
     uint32_t thread_count;

@@ -9,12 +9,17 @@
 #include "engine/sensors/foresee.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LAYERS = 3 };
 #define DRAW_ONE 16777216.0 /* weights of a draw are whole numbers up to this */
+
+/* Generated from engine/worlds/tokens.safetensors (scripts/embed_bytes.py). */
+extern const uint64_t token_weights[];
+extern const size_t token_weights_bytes;
 
 struct tokens {
     struct safetensors *file;
@@ -93,6 +98,30 @@ enum status tokens_open(const char *path, struct tokens **out, struct error *err
         return status;
     }
     *out = tokens;
+    return STATUS_OK;
+}
+
+enum status tokens_shipped(const struct tokens **out, struct error *error)
+{
+    static const struct tokens *_Atomic shipped;
+    const struct tokens *there = atomic_load_explicit(&shipped, memory_order_acquire);
+    if (there == NULL) {
+        struct tokens *own = calloc(1, sizeof *own);
+        TRY(memory_check(own, error, "no memory for token traffic"));
+        enum status status = safetensors_parse("token traffic", token_weights, token_weights_bytes,
+                                               &own->file, error);
+        THEN(status, read_layers(own, "token traffic", error));
+        if (status != STATUS_OK) {
+            tokens_close(own);
+            return status;
+        }
+        if (atomic_compare_exchange_strong(&shipped, &there, own)) {
+            there = own;
+        } else {
+            tokens_close(own); /* another thread was sooner, with the same */
+        }
+    }
+    *out = there;
     return STATUS_OK;
 }
 
@@ -175,53 +204,46 @@ static double draw_of(const struct tokens *tokens, const double *chances, uint64
 
 /* ---- steps ---- */
 
-void token_traffic_reset(struct token_traffic *traffic, const struct tokens *tokens,
-                         const struct foresight *foresight)
-{
-    memset(traffic, 0, sizeof *traffic);
-    traffic->tokens = tokens;
-    traffic->foresight = foresight;
-}
-
 bool token_traffic_drives(const struct scene *scene, const struct agent_motion *motion, uint32_t i)
 {
     return scene->agents[i].present && motion[i].mode == MOTION_TRACK && motion[i].reactive &&
            motion[i].direction > 0;
 }
 
-void token_traffic_look(struct token_traffic *traffic, const struct scene *scene,
-                        const struct agent_motion *motion)
+void token_traffic_look(const struct token_traffic *traffic, const struct scene *scene,
+                        const struct agent_motion *motion, struct token_look *look)
 {
-    traffic->trial = *scene;
-    memcpy(traffic->trial_motion, motion, scene->agent_count * sizeof *motion);
+    look->trial = *scene;
+    memcpy(look->trial_motion, motion, scene->agent_count * sizeof *motion);
     for (uint32_t i = 0; i < scene->agent_count; i++) {
-        traffic->trial_motion[i].habit_mps2 = 0.0;
-        traffic->trial_motion[i].observed = 0;
+        look->trial_motion[i].habit_mps2 = 0.0;
+        look->trial_motion[i].observed = 0;
     }
-    traffic_step(foresight_traffic(traffic->foresight), 0, &traffic->trial, traffic->trial_motion);
+    traffic_step(foresight_traffic(traffic->foresight), 0, &look->trial, look->trial_motion);
     for (uint32_t i = 0; i < scene->agent_count; i++) {
         struct token_driver *driver = &traffic->drivers[i];
         const struct agent_state *state = &scene->agents[i];
-        traffic->idm_mps2[i] = traffic->trial.agents[i].accel_mps2;
+        look->idm_mps2[i] = look->trial.agents[i].accel_mps2;
         if (!driver->known && token_traffic_drives(scene, motion, i)) {
             double seen_mps2 = motion[i].observed ? motion[i].habit_mps2 : state->accel_mps2;
-            double habit_mps2 = seen_mps2 - traffic->idm_mps2[i];
+            double habit_mps2 = seen_mps2 - look->idm_mps2[i];
             *driver =
                 (struct token_driver){true, state->speed_mps, seen_mps2, habit_mps2, habit_mps2};
         }
     }
 }
 
-static void decide(struct token_traffic *traffic, uint64_t seed, const struct scene *scene,
+static void decide(const struct token_traffic *traffic, uint64_t seed, const struct scene *scene,
                    const struct agent_motion *motion)
 {
+    struct token_look look;
     double habits_mps2[LIMIT_AGENTS] = {0};
-    token_traffic_look(traffic, scene, motion);
+    token_traffic_look(traffic, scene, motion, &look);
     for (uint32_t i = 0; i < scene->agent_count; i++) {
         if (token_traffic_drives(scene, motion, i)) {
             float inputs[TOKENS_INPUTS];
             double chances[TOKENS_MAX];
-            token_traffic_inputs(traffic, scene, motion, i, inputs);
+            token_traffic_inputs(traffic, scene, motion, look.idm_mps2[i], i, inputs);
             chances_of(traffic->tokens, inputs, chances);
             habits_mps2[i] = seed == 0 ? mean_of(traffic->tokens, chances)
                                        : draw_of(traffic->tokens, chances, seed, scene->tick, i);
@@ -232,10 +254,10 @@ static void decide(struct token_traffic *traffic, uint64_t seed, const struct sc
     }
 }
 
-void token_traffic_step(struct token_traffic *traffic, uint64_t seed, struct scene *scene,
+void token_traffic_step(const struct token_traffic *traffic, uint64_t seed, struct scene *scene,
                         struct agent_motion *motion)
 {
-    if (scene->tick % TOKENS_TICKS == 0) {
+    if ((scene->tick - foresight_begins(traffic->foresight)) % TOKENS_TICKS == 0) {
         decide(traffic, seed, scene, motion);
     }
     for (uint32_t i = 0; i < scene->agent_count; i++) {

@@ -9,7 +9,8 @@
  * perceptron that ends in a distribution over tokens. Seed 0 is the nominal future, whose
  * acceleration is the distribution's mean; other seeds draw one by (seed, tick, agent).
  *
- * Experimental: `swerve correlate --tokens` measures it, no world uses it (docs/model-card.md).
+ * A network is part of the program. Worlds in the layout `tokens` and the traffic model `tokens` of
+ * branches drive by it; `swerve correlate --tokens` measures any (docs/model-card.md).
  *
  * Bits depend on (weights, scenario, scene at tick 0, seed, ego, interventions) alone, on every
  * processor: there is one path of code, each sum runs in the order of its inputs, and a draw
@@ -43,6 +44,10 @@ struct tokens;
 enum status tokens_open(const char *path, struct tokens **out, struct error *error);
 void tokens_close(struct tokens *tokens); /* accepts NULL */
 
+/* The network that is part of the program (engine/worlds/tokens.safetensors); never closed. Made
+ * by the first who asks, from whatever thread. */
+enum status tokens_shipped(const struct tokens **out, struct error *error);
+
 /* A driver, from when it is first seen. */
 struct token_driver {
     bool known;
@@ -52,33 +57,35 @@ struct token_driver {
     double habit_mps2;       /* of the last token */
 };
 
-/* Token traffic of a foreseen scene. A plain value but for what it borrows. */
+/* Token traffic of a foreseen scene: all that its bits depend on beside scene and motion. */
 struct token_traffic {
     const struct tokens *tokens;       /* borrowed; NULL: it is only looked at */
     const struct foresight *foresight; /* borrowed */
-    struct token_driver drivers[LIMIT_AGENTS];
-    double idm_mps2[LIMIT_AGENTS]; /* by the last look */
+    struct token_driver *drivers;      /* [agent_count], borrowed; zeroes after foresee_reset */
+};
+
+/* Scratch of a look: what IDM has the drivers do next. */
+struct token_look {
+    double idm_mps2[LIMIT_AGENTS];
     struct scene trial;
     struct agent_motion trial_motion[LIMIT_AGENTS];
 };
 
-/* After foresee_reset. Zeroes the rest. */
-void token_traffic_reset(struct token_traffic *traffic, const struct tokens *tokens,
-                         const struct foresight *foresight);
-
 /* As foresee_step. */
-void token_traffic_step(struct token_traffic *traffic, uint64_t seed, struct scene *scene,
+void token_traffic_step(const struct token_traffic *traffic, uint64_t seed, struct scene *scene,
                         struct agent_motion *motion);
 
-/* Sets idm_mps2 and makes new drivers known. */
-void token_traffic_look(struct token_traffic *traffic, const struct scene *scene,
-                        const struct agent_motion *motion);
+/* Makes new drivers known. Fills of `look` what the inputs need. */
+void token_traffic_look(const struct token_traffic *traffic, const struct scene *scene,
+                        const struct agent_motion *motion, struct token_look *look);
 
 /* Whether tokens drive agent i. */
 bool token_traffic_drives(const struct scene *scene, const struct agent_motion *motion, uint32_t i);
 
-/* inputs[TOKENS_INPUTS] of the network for agent i, which tokens drive, after a look. */
+/* inputs[TOKENS_INPUTS] of the network for agent i, which tokens drive, to whom IDM says idm_mps2.
+ */
 void token_traffic_inputs(const struct token_traffic *traffic, const struct scene *scene,
-                          const struct agent_motion *motion, uint32_t i, float *inputs);
+                          const struct agent_motion *motion, double idm_mps2, uint32_t i,
+                          float *inputs);
 
 #endif

@@ -152,7 +152,7 @@ static void look_around(struct look *look, uint32_t self_index)
 }
 
 static void put_own(struct row *row, const struct look *look, const struct token_driver *driver,
-                    uint32_t i, double idm_mps2)
+                    uint32_t i, uint32_t since_ticks, double idm_mps2)
 {
     const struct scenario *scenario = look->plan->scenario;
     const struct track *track = look->track;
@@ -171,7 +171,7 @@ static void put_own(struct row *row, const struct look *look, const struct token
     }
     double ratio2 = v / desired_mps * (v / desired_mps);
     double free_mps2 = look->plan->agents[i].driver.accel_max_mps2 * (1.0 - ratio2 * ratio2);
-    double seen_mps2 = look->scene->tick == 0 ? driver->first_mps2 : look->self.accel_mps2;
+    double seen_mps2 = since_ticks == 0 ? driver->first_mps2 : look->self.accel_mps2;
     put(row, v / 20, 3);
     put(row, desired_mps / 20, 3);
     put(row, limit_mps / 20, 3);
@@ -183,7 +183,7 @@ static void put_own(struct row *row, const struct look *look, const struct token
     put(row, driver->first_mps / 20, 3);
     put(row, driver->first_mps2 / 2, 6);
     put(row, driver->first_habit_mps2 / 2, 6);
-    put(row, look->scene->tick / 50.0, 1);
+    put(row, since_ticks / 50.0, 1);
     put(row, look->self.half_length_m / 5, 3);
     put(row, scenario->agents[i].width_m / 2, 3);
     put(row, look->own->offset_m, 2);
@@ -249,7 +249,8 @@ static void put_way(struct row *row, const struct look *look)
 }
 
 void token_traffic_inputs(const struct token_traffic *traffic, const struct scene *scene,
-                          const struct agent_motion *motion, uint32_t i, float *inputs)
+                          const struct agent_motion *motion, double idm_mps2, uint32_t i,
+                          float *inputs)
 {
     const struct traffic_plan *plan = foresight_traffic(traffic->foresight);
     struct row row = {0, inputs};
@@ -264,7 +265,8 @@ void token_traffic_inputs(const struct token_traffic *traffic, const struct scen
     };
     look.self = body_of(&look, i);
     look_around(&look, i);
-    put_own(&row, &look, &traffic->drivers[i], i, traffic->idm_mps2[i]);
+    put_own(&row, &look, &traffic->drivers[i], i,
+            scene->tick - foresight_begins(traffic->foresight), idm_mps2);
     put_others(&row, &look);
     put_way(&row, &look);
     CHECK(row.count == TOKENS_INPUTS);

@@ -179,7 +179,8 @@ static enum status open_world(const struct world_ops *ops, const struct world_co
     self->model = config->model;
     self->previous = config->previous;
     self->conditioning = conditioning_of_network(config->conditioning);
-    self->foresees = config->conditioning == CONDITIONING_FORESEE;
+    self->foresees = conditioning_foresees(config->conditioning);
+    self->by_tokens = config->conditioning == CONDITIONING_TOKENS;
     enum status status = create_parts(self, config, error);
     if (status != STATUS_OK) {
         close_world(&self->base);
@@ -294,7 +295,7 @@ static enum status find_agents(struct learned_world *self, struct learned_slot *
         extract_start(slot->drive.prepared, &slot->anchor, learned_newest(self, slot)->window,
                       self->expected, &slot->drive.scene, slot->tracks);
     }
-    return self->foresees ? drive_foresee(&slot->drive, error) : STATUS_OK;
+    return self->foresees ? drive_foresee(&slot->drive, self->by_tokens, error) : STATUS_OK;
 }
 
 static enum status slot_reset(struct world *world, uint32_t index, struct prepared *prepared,

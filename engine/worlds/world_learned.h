@@ -57,6 +57,7 @@ struct learned_world {
     const struct model *previous;   /* NULL: none */
     enum conditioning conditioning; /* of the network */
     bool foresees;                  /* who was in the first frame is moved by foresee.h */
+    bool by_tokens;                 /* .. and by tokens.h */
     struct page_pool *pool;
     struct backend *backend;
     struct threads *threads;    /* draw the layouts of a batch */

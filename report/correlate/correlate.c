@@ -7,6 +7,7 @@
 #include "engine/worlds/world.h"
 #include "report/correlate/correlate_foresight.h"
 #include "report/correlate/correlate_realism.h"
+#include "report/correlate/correlate_samples.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,11 +20,6 @@
 #define STEERS_FROM_MPS 0.5
 
 enum { WINDOW_EVERY_TICKS = 10, HORIZON_MOST_TICKS = 50 };
-
-const char *const correlate_names[CORRELATE_MODEL_COUNT] = {
-    "kinematic",        "single_track", "straight",     "traffic",
-    "traffic_straight", "foreseen",     "accelerating", "tokens"};
-const double correlate_horizons_s[CORRELATE_HORIZONS] = {1, 2, 3, 5};
 
 /* ---- errors ---- */
 
@@ -39,10 +35,18 @@ static void close_scene(struct correlate *correlate)
     for (int h = 0; h < CORRELATE_HORIZONS; h++) {
         correlate_error_close(&correlate->foreseen_less_m[h]);
         correlate_error_close(&correlate->tokens_less_m[h]);
+        correlate_error_close(&correlate->energy_less_m[h]);
+        correlate_error_close(&correlate->energy_m[0][h]);
+        correlate_error_close(&correlate->energy_m[1][h]);
         correlate_error_close(&correlate->moving_iou_more[h]);
         for (int c = 0; c < CORRELATE_CELLS_COUNT; c++) {
             correlate_error_close(&correlate->moving_iou[c][h]);
         }
+    }
+    for (int f = 0; f < CORRELATE_FUTURES; f++) {
+        correlate_error_close(&correlate->overlaps[f]);
+        correlate_error_close(&correlate->off_road[f]);
+        correlate_error_close(&correlate->answers[f]);
     }
 }
 
@@ -87,17 +91,6 @@ static struct action input_at(const struct recording *recording, uint32_t tick, 
                            .steer_rad = steer_at(recording, tick, wheelbase_m)};
 }
 
-/* Whether a horizon ends at that tick of a window; -1: none does. */
-static int horizon_at(uint32_t ticks)
-{
-    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
-        if ((uint32_t)lround(correlate_horizons_s[h] / TICK_S) == ticks) {
-            return h;
-        }
-    }
-    return -1;
-}
-
 /* ---- ego's models ---- */
 
 static void drive_window(struct correlate *correlate, const struct recording *recording,
@@ -117,7 +110,7 @@ static void drive_window(struct correlate *correlate, const struct recording *re
     for (uint32_t k = 0; k < HORIZON_MOST_TICKS && first + k + 1 < recording->count; k++) {
         input = input_at(recording, first + k, wheelbase_m);
         ego_motion_step(&ego, &motion, &record, &input, friction);
-        int horizon = horizon_at(k + 1);
+        int horizon = correlate_horizon_at(k + 1);
         if (horizon >= 0) {
             correlate_compare(correlate, model, horizon, &recording->ticks[first + k + 1],
                               ego.pose.x_m, ego.pose.y_m, ego.speed_mps);
@@ -166,8 +159,9 @@ struct scene_run {
     struct world *world;
     struct traffic_states states;
     struct foreseen *foreseen;
-    struct foreseen *by_tokens; /* NULL: there are none */
-    struct token_rows *rows;    /* NULL: nobody asks for them */
+    struct foreseen *by_tokens;    /* NULL: there are none */
+    struct token_rows *rows;       /* NULL: nobody asks for them */
+    struct token_samples *samples; /* the same */
 };
 
 static void note_traffic(struct scene_run *run, uint32_t tick)
@@ -175,6 +169,9 @@ static void note_traffic(struct scene_run *run, uint32_t tick)
     const struct scene *scene = world_object_ops.slot_scene(run->world, 0);
     const struct roadmap *roadmap = prepared_roadmap(run->prepared);
     uint32_t agents = run->scenario->agent_count;
+    if (run->rows != NULL) {
+        return;
+    }
     for (uint32_t i = 0; i < agents; i++) {
         const struct recording *recording = &run->agents[i];
         uint32_t count = recording_from_start(recording) ? recording->count : 0;
@@ -201,12 +198,16 @@ static void compare_traffic(struct correlate *correlate, const struct scene_run 
     }
 }
 
-static enum status begin_foreseen(const struct correlate *correlate, struct scene_run *run,
+static enum status begin_foreseen(struct correlate *correlate, struct scene_run *run,
                                   const struct scene *start, struct error *error)
 {
     TRY(foreseen_create(run->prepared, start, NULL, &run->foreseen, error));
     if (correlate->tokens != NULL) {
         TRY(foreseen_create(run->prepared, start, correlate->tokens, &run->by_tokens, error));
+    }
+    if (correlate->tokens != NULL && correlate->samples > 0) {
+        TRY(token_samples_create(run->prepared, start, run->agents, &run->ego, correlate,
+                                 &run->samples, error));
     }
     return correlate->rows == NULL
                ? STATUS_OK
@@ -219,6 +220,9 @@ static enum status see(struct scene_run *run, const struct scene *scene, struct 
     foreseen_see(run->foreseen, scene);
     if (run->by_tokens != NULL) {
         foreseen_see(run->by_tokens, scene);
+    }
+    if (run->samples != NULL) {
+        token_samples_see(run->samples, scene);
     }
     return run->rows == NULL ? STATUS_OK : token_rows_step(run->rows, scene, error);
 }
@@ -233,8 +237,8 @@ static enum status run_traffic(struct correlate *correlate, struct scene_run *ru
     TRY(ops->open(&config, &run->world, error));
     TRY(ops->slot_reset(run->world, 0, run->prepared, 0, error));
     TRY(traffic_states_create(run->scenario, HORIZON_MOST_TICKS + 1, &run->states, error));
-    note_traffic(run, 0);
     TRY(begin_foreseen(correlate, run, ops->slot_scene(run->world, 0), error));
+    note_traffic(run, 0);
     for (uint32_t tick = 0; tick < HORIZON_MOST_TICKS; tick++) {
         struct action action = {0};
         if (tick + 1 < run->ego.count) {
@@ -247,7 +251,7 @@ static enum status run_traffic(struct correlate *correlate, struct scene_run *ru
         ops->step(run->world, &action, &active);
         TRY(see(run, ops->slot_scene(run->world, 0), error));
         note_traffic(run, tick + 1);
-        int horizon = horizon_at(tick + 1);
+        int horizon = run->rows == NULL ? correlate_horizon_at(tick + 1) : -1;
         if (horizon >= 0) {
             compare_traffic(correlate, run, horizon, tick + 1);
             TRY(foreseen_compare(run->foreseen, run->scenario, run->agents, horizon, correlate,
@@ -258,13 +262,16 @@ static enum status run_traffic(struct correlate *correlate, struct scene_run *ru
             }
         }
     }
+    if (run->rows != NULL) {
+        return STATUS_OK;
+    }
     for (uint32_t i = 0; i < run->scenario->agent_count; i++) {
         if (recording_from_start(&run->agents[i])) {
             go_straight(correlate, CORRELATE_TRAFFIC_STRAIGHT, &run->agents[i], 0);
         }
     }
     traffic_states_judge(&run->states, correlate);
-    return STATUS_OK;
+    return run->samples == NULL ? STATUS_OK : token_samples_judge(run->samples, error);
 }
 
 /* ---- scenes ---- */
@@ -276,8 +283,10 @@ static enum status read_recordings(struct correlate *correlate, struct scene_run
     if (scenario->ego.log.point_count > 1) {
         TRY(recording_make(&scenario->ego.log, &run->ego, error));
         if (moves(&run->ego)) {
-            drive_recording(correlate, &run->ego, scenario->ego.wheelbase_m,
-                            scenario->conditions.friction);
+            if (correlate->rows == NULL) {
+                drive_recording(correlate, &run->ego, scenario->ego.wheelbase_m,
+                                scenario->conditions.friction);
+            }
             (*found)++;
         }
     }
@@ -288,8 +297,10 @@ static enum status read_recordings(struct correlate *correlate, struct scene_run
         }
         TRY(recording_make(&agent->trajectory, &run->agents[i], error));
         if (moves(&run->agents[i])) {
-            drive_recording(correlate, &run->agents[i], WHEELBASE_SHARE * agent->length_m,
-                            scenario->conditions.friction);
+            if (correlate->rows == NULL) {
+                drive_recording(correlate, &run->agents[i], WHEELBASE_SHARE * agent->length_m,
+                                scenario->conditions.friction);
+            }
             (*found)++;
         } else {
             free(run->agents[i].ticks);
@@ -320,6 +331,7 @@ enum status correlate_scene(struct correlate *correlate, const struct scenario *
     foreseen_destroy(run.foreseen);
     foreseen_destroy(run.by_tokens);
     token_rows_destroy(run.rows);
+    token_samples_destroy(run.samples);
     for (uint32_t i = 0; i < scenario->agent_count; i++) {
         free(run.agents[i].ticks);
     }

@@ -50,6 +50,16 @@ enum correlate_cells {
 };
 
 enum { CORRELATE_HORIZONS = 4 };
+
+/* Whose futures are drawn. */
+enum correlate_futures {
+    CORRELATE_FUTURES_RECORDED = 0, /* the one that was */
+    CORRELATE_FUTURES_DRIVERS,      /* TRAFFIC_MODEL_DRIVERS */
+    CORRELATE_FUTURES_TOKENS,
+    CORRELATE_FUTURES
+};
+
+enum { CORRELATE_SAMPLES_MIN = 2, CORRELATE_SAMPLES_MAX = 256 };
 extern const char *const correlate_names[CORRELATE_MODEL_COUNT];
 extern const double correlate_horizons_s[CORRELATE_HORIZONS];
 
@@ -87,7 +97,9 @@ struct tokens; /* engine/worlds/tokens.h */
 
 struct correlate {
     const struct tokens *tokens; /* borrowed; NULL: none */
-    FILE *rows;          /* borrowed; for training one (scripts/train/traffic.py); or NULL */
+    uint32_t samples;            /* futures to draw of a scene, with tokens; 0: none */
+    FILE *rows; /* borrowed; for training one (scripts/train/traffic.py), and nothing is compared;
+                 * or NULL */
     uint32_t scenes;     /* that had something to compare */
     uint32_t recordings; /* vehicles in them that move */
     uint32_t empty;      /* scenarios without a recording */
@@ -96,6 +108,14 @@ struct correlate {
     struct correlate_error foreseen_less_m[CORRELATE_HORIZONS];
     /* Position error of tokens' vehicles less that of foreseen ones, by vehicle. */
     struct correlate_error tokens_less_m[CORRELATE_HORIZONS];
+    /* Of drawn futures: energy score of a vehicle's place, of drivers that differ and of tokens,
+     * and their difference; shares of a vehicle's futures in which it overlaps somebody, or its
+     * middle leaves the road, in 5 s; shares in which ego's follower is slower once ego brakes. */
+    struct correlate_error energy_m[2][CORRELATE_HORIZONS];
+    struct correlate_error energy_less_m[CORRELATE_HORIZONS];
+    struct correlate_error overlaps[CORRELATE_FUTURES];
+    struct correlate_error off_road[CORRELATE_FUTURES];
+    struct correlate_error answers[CORRELATE_FUTURES];
     /* Moving IoU, a value per scene; and that of foreseen vehicles less that of straight ones. */
     struct correlate_error moving_iou[CORRELATE_CELLS_COUNT][CORRELATE_HORIZONS];
     struct correlate_error moving_iou_more[CORRELATE_HORIZONS];

@@ -11,6 +11,21 @@
 
 #include <math.h>
 
+const char *const correlate_names[CORRELATE_MODEL_COUNT] = {
+    "kinematic",        "single_track", "straight",     "traffic",
+    "traffic_straight", "foreseen",     "accelerating", "tokens"};
+const double correlate_horizons_s[CORRELATE_HORIZONS] = {1, 2, 3, 5};
+
+int correlate_horizon_at(uint32_t ticks)
+{
+    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+        if ((uint32_t)lround(correlate_horizons_s[h] / TICK_S) == ticks) {
+            return h;
+        }
+    }
+    return -1;
+}
+
 void correlate_error_add(struct correlate_error *errors, double value)
 {
     errors->scene.count++;

@@ -14,7 +14,8 @@
 
 struct foreseen {
     const struct foresight *foresight;
-    struct token_traffic *traffic; /* owned; NULL: default drivers */
+    const struct tokens *tokens; /* borrowed; NULL: default drivers */
+    struct token_driver drivers[LIMIT_AGENTS];
     struct scene scene;
     struct agent_motion motion[LIMIT_AGENTS];
 };
@@ -65,37 +66,29 @@ enum status foreseen_create(struct prepared *prepared, const struct scene *start
     struct foreseen *self = calloc(1, sizeof *self);
     TRY(memory_check(self, error, "correlate: out of memory"));
     self->scene = *start;
+    self->tokens = tokens;
     enum status status = foresight_of(prepared, start, &self->foresight, error);
-    if (status == STATUS_OK && tokens != NULL) {
-        self->traffic = malloc(sizeof *self->traffic);
-        status = memory_check(self->traffic, error, "correlate: out of memory");
-    }
     if (status != STATUS_OK) {
         foreseen_destroy(self);
         return status;
     }
     foresee_reset(self->foresight, 0, &self->scene, self->motion);
-    if (self->traffic != NULL) {
-        token_traffic_reset(self->traffic, tokens, self->foresight);
-    }
     *out = self;
     return STATUS_OK;
 }
 
 void foreseen_destroy(struct foreseen *foreseen)
 {
-    if (foreseen != NULL) {
-        free(foreseen->traffic);
-        free(foreseen);
-    }
+    free(foreseen);
 }
 
-void foreseen_step(struct foreseen *foreseen)
+void foreseen_step(struct foreseen *self)
 {
-    if (foreseen->traffic != NULL) {
-        token_traffic_step(foreseen->traffic, 0, &foreseen->scene, foreseen->motion);
+    if (self->tokens != NULL) {
+        const struct token_traffic traffic = {self->tokens, self->foresight, self->drivers};
+        token_traffic_step(&traffic, 0, &self->scene, self->motion);
     } else {
-        foresee_step(foreseen->foresight, 0, &foreseen->scene, foreseen->motion);
+        foresee_step(self->foresight, 0, &self->scene, self->motion);
     }
 }
 

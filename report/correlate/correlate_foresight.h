@@ -24,6 +24,9 @@ static inline bool recording_from_start(const struct recording *recording)
     return recording->count > 0 && recording->ticks[0].t_s < TICK_S / 2;
 }
 
+/* Horizon that ends at that tick of a window; -1: none does. */
+int correlate_horizon_at(uint32_t ticks);
+
 /* Adds the errors of one vehicle at a horizon to the model's. */
 void correlate_compare(struct correlate *correlate, enum correlate_model model, int horizon,
                        const struct trajectory_point *recorded, double x_m, double y_m,

@@ -103,6 +103,35 @@ static void print_foresight(const struct correlate *correlate, FILE *out)
     text_print(out, "\n");
 }
 
+static const char *const futures_names[CORRELATE_FUTURES] = {"recorded", "drivers", "tokens"};
+
+static void print_samples(const struct correlate *correlate, FILE *out)
+{
+    static const char *const rows[2] = {"drivers that differ", "tokens"};
+    char text[CELL_BYTES];
+    text_print(out, "%u futures of each: energy score of places, m\n", correlate->samples);
+    for (int m = 0; m < 3; m++) {
+        text_print(out, "  %-22s", m < 2 ? rows[m] : "tokens less drivers");
+        for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+            text_print(out, " %19s",
+                       m < 2 ? cell_text(&correlate->energy_m[m][h], text)
+                             : signed_text(&correlate->energy_less_m[h], text));
+        }
+        text_print(out, "\n");
+    }
+    for (int f = 0; f < CORRELATE_FUTURES; f++) {
+        text_print(out, "  %-22s overlaps %.2f%%, off the road %.2f%%", futures_names[f],
+                   100 * correlate_estimate(&correlate->overlaps[f]).mean,
+                   100 * correlate_estimate(&correlate->off_road[f]).mean);
+        struct correlate_estimate answers = correlate_estimate(&correlate->answers[f]);
+        if (!isnan(answers.mean)) {
+            text_print(out, ", slower behind a braking ego %.1f%% of %.0f", 100 * answers.mean,
+                       answers.windows);
+        }
+        text_print(out, "\n");
+    }
+}
+
 static void print_realism(const struct correlate *correlate, FILE *out)
 {
     static const char *const names[2] = {"reactive traffic", "  going straight on"};
@@ -128,6 +157,9 @@ void correlate_print(const struct correlate *correlate, FILE *out)
     print_errors(correlate, "position, m", false, out);
     print_errors(correlate, "speed, m/s", true, out);
     print_foresight(correlate, out);
+    if (correlate->samples > 0) {
+        print_samples(correlate, out);
+    }
     print_realism(correlate, out);
     text_print(out, "realism: how likely the recording is under the run, 0 to 1, 1 is best "
                     "(docs/correlation.md)\n");
@@ -151,6 +183,28 @@ static json_t *error_json(const struct correlate_error *errors)
     return json_pack("{s:o, s:o, s:o, s:o, s:f, s:i}", "mean", json_finite_new(at.mean), "low",
                      json_finite_new(at.low), "high", json_finite_new(at.high), "most",
                      json_finite_new(at.most), "windows", at.windows, "scenes", (int)at.scenes);
+}
+
+static json_t *samples_json(const struct correlate *correlate)
+{
+    json_t *horizons = json_array();
+    json_t *models = json_object();
+    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+        json_array_append_new(
+            horizons, json_pack("{s:f, s:o, s:o, s:o}", "horizon_s", correlate_horizons_s[h],
+                                "drivers_m", error_json(&correlate->energy_m[0][h]), "tokens_m",
+                                error_json(&correlate->energy_m[1][h]), "tokens_less_drivers_m",
+                                error_json(&correlate->energy_less_m[h])));
+    }
+    for (int f = 0; f < CORRELATE_FUTURES; f++) {
+        json_object_set_new(models, futures_names[f],
+                            json_pack("{s:o, s:o, s:o}", "overlaps",
+                                      error_json(&correlate->overlaps[f]), "off_road",
+                                      error_json(&correlate->off_road[f]), "answers",
+                                      error_json(&correlate->answers[f])));
+    }
+    return json_pack("{s:i, s:o, s:o}", "futures", (int)correlate->samples, "energy", horizons,
+                     "of", models);
 }
 
 json_t *correlate_json(const struct correlate *correlate)
@@ -194,7 +248,12 @@ json_t *correlate_json(const struct correlate *correlate)
         }
         json_object_set_new(realism, correlate_names[CORRELATE_TRAFFIC + row], features);
     }
-    return json_pack("{s:i, s:i, s:i, s:o, s:o, s:o}", "recordings", (int)correlate->recordings,
-                     "scenes", (int)correlate->scenes, "without_recording", (int)correlate->empty,
-                     "models", models, "realism", realism, "foresight", foresight);
+    json_t *json =
+        json_pack("{s:i, s:i, s:i, s:o, s:o, s:o}", "recordings", (int)correlate->recordings,
+                  "scenes", (int)correlate->scenes, "without_recording", (int)correlate->empty,
+                  "models", models, "realism", realism, "foresight", foresight);
+    if (correlate->samples > 0) {
+        json_object_set_new(json, "samples", samples_json(correlate));
+    }
+    return json;
 }

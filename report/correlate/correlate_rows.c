@@ -22,7 +22,9 @@ struct token_rows {
     const struct foresight *foresight;
     struct scene scene;
     struct agent_motion motion[LIMIT_AGENTS];
+    struct token_driver drivers[LIMIT_AGENTS];
     struct token_traffic traffic;
+    struct token_look look;
     struct recording recordings[LIMIT_AGENTS]; /* owned */
     double beyond_mps2[LIMIT_AGENTS];          /* sum over the ticks since the last row */
     bool left[LIMIT_AGENTS];
@@ -48,7 +50,7 @@ enum status token_rows_create(struct prepared *prepared, const struct scene *sta
     }
     TRY(foresight_of(prepared, start, &rows->foresight, error));
     foresee_reset(rows->foresight, 0, &rows->scene, rows->motion);
-    token_traffic_reset(&rows->traffic, NULL, rows->foresight);
+    rows->traffic = (struct token_traffic){NULL, rows->foresight, rows->drivers};
     return STATUS_OK;
 }
 
@@ -83,7 +85,7 @@ static void put_back(struct token_rows *rows, uint32_t i)
     if (motion->shift_duration_s == 0.0) {
         motion->offset_m = at.offset_m;
     }
-    rows->beyond_mps2[i] += state->accel_mps2 - rows->traffic.idm_mps2[i];
+    rows->beyond_mps2[i] += state->accel_mps2 - rows->look.idm_mps2[i];
     rows->left[i] = fabs(at.offset_m) > LEAVES_M;
 }
 
@@ -92,7 +94,7 @@ static enum status write_row(struct token_rows *rows, uint32_t i, struct error *
     FILE *out = rows->correlate->rows;
     double beyond_mps2 = rows->beyond_mps2[i] / TOKENS_TICKS;
     const float head[2] = {(float)rows->correlate->scenes, (float)beyond_mps2};
-    rows->traffic.drivers[i].habit_mps2 = beyond_mps2;
+    rows->drivers[i].habit_mps2 = beyond_mps2;
     if (fwrite(head, sizeof head, 1, out) != 1 ||
         fwrite(rows->inputs[i], sizeof rows->inputs[i], 1, out) != 1) {
         return error_set(error, STATUS_IO, "cannot write rows: %s", strerror(errno));
@@ -105,12 +107,13 @@ enum status token_rows_step(struct token_rows *rows, const struct scene *scene, 
     uint32_t agents = rows->scene.agent_count;
     bool begins = rows->scene.tick % TOKENS_TICKS == 0;
     bool ends = (rows->scene.tick + 1) % TOKENS_TICKS == 0;
-    token_traffic_look(&rows->traffic, &rows->scene, rows->motion);
+    token_traffic_look(&rows->traffic, &rows->scene, rows->motion, &rows->look);
     for (uint32_t i = 0; begins && i < agents; i++) {
         rows->beyond_mps2[i] = 0.0;
-        rows->left[i] = rows->left[i] || !rows->traffic.drivers[i].known;
+        rows->left[i] = rows->left[i] || !rows->drivers[i].known;
         if (!rows->left[i]) {
-            token_traffic_inputs(&rows->traffic, &rows->scene, rows->motion, i, rows->inputs[i]);
+            token_traffic_inputs(&rows->traffic, &rows->scene, rows->motion, rows->look.idm_mps2[i],
+                                 i, rows->inputs[i]);
         }
     }
     foresee_step(rows->foresight, 0, &rows->scene, rows->motion);

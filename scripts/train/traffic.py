@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-INPUTS, HIDDEN = 73, 256
+INPUTS = 73
 BATCH, RATE, DECAY, MEAN_SHARE = 256, 1.5e-3, 1e-4, 0.25
 CENTRES_MPS2 = [-9, -7, -5, -3.6, -2.6, -1.9, -1.4, -1.0, -0.7, -0.45, -0.25, -0.1, 0,
                 0.1, 0.25, 0.45, 0.7, 1.0, 1.4, 1.9, 2.6, 3.8, 5.5, 8, 11]  # fmt: skip
@@ -46,9 +46,9 @@ def shares(accel: Tensor, centres: Tensor) -> Tensor:
     return out
 
 
-def network(tokens: int) -> nn.Sequential:
-    net = nn.Sequential(nn.Linear(INPUTS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(),
-                        nn.Linear(HIDDEN, tokens))  # fmt: skip
+def network(tokens: int, hidden: int) -> nn.Sequential:
+    net = nn.Sequential(nn.Linear(INPUTS, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
+                        nn.Linear(hidden, tokens))  # fmt: skip
     for layer in net[::2]:
         nn.init.normal_(layer.weight, 0, math.sqrt(2 / layer.in_features))
         nn.init.zeros_(layer.bias)
@@ -65,8 +65,8 @@ def loss_of(logits: Tensor, accel: Tensor, centres: Tensor) -> Tensor:
     return entropy + MEAN_SHARE * (mean - within).square().mean()
 
 
-def train(inputs: Tensor, accel: Tensor, centres: Tensor, steps: int) -> nn.Sequential:
-    net = network(len(centres))
+def train(inputs: Tensor, accel: Tensor, centres: Tensor, steps: int, hidden: int) -> nn.Sequential:
+    net = network(len(centres), hidden)
     optimiser = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY / RATE)
     average = [torch.zeros_like(p) for p in net.parameters()]
     began, seen, kept = time.process_time(), 0.0, 0
@@ -97,6 +97,7 @@ def main() -> None:
     parser.add_argument("rows", type=pathlib.Path, nargs="+")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--leave", default="", help="families to leave out, with commas: names of files")
+    parser.add_argument("--hidden", type=int, default=128, help="width (128)")
     parser.add_argument("--steps", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -110,7 +111,7 @@ def main() -> None:
         raise SystemExit(f"--leave: no rows of {', '.join(sorted(unknown))}")
     inputs, accel = read_rows([path for path in args.rows if path.stem not in left])
     centres = torch.tensor(CENTRES_MPS2, dtype=torch.float32)
-    net = train(inputs, accel, centres, args.steps)
+    net = train(inputs, accel, centres, args.steps, args.hidden)
     tensors = {"centres": centres.numpy()}
     for i, layer in enumerate(net[::2]):
         tensors[f"weight_{i}"] = np.ascontiguousarray(layer.weight.detach().numpy().T)

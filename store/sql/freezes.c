@@ -271,7 +271,8 @@ static enum status has_audit(struct sql_store *store, int64_t suite, const char 
 /* Ticks for which a version is trusted in the conditioning of a job's sampler. */
 static int64_t trusted_ticks(const struct model_version *version, const char *sampler)
 {
-    if (strncmp(sampler, "foresee/", 8) == 0 && version->agents_ticks > SCENE_FORESEEN_TICKS) {
+    bool foreseen = strncmp(sampler, "foresee/", 8) == 0 || strncmp(sampler, "tokens/", 7) == 0;
+    if (foreseen && version->agents_ticks > SCENE_FORESEEN_TICKS) {
         return SCENE_FORESEEN_TICKS;
     }
     return strncmp(sampler, "map/", 4) == 0    ? version->map_ticks

@@ -139,6 +139,56 @@ for at, foreseen, tokens in zip(d["foresight"], d["models"]["foreseen"], d["mode
 PY
     code 0 "$swerve" correlate gains.json --tokens two.safetensors
     says out 'by tokens'
+    code 0 "$swerve" correlate gains.json --json --tokens two.safetensors --samples 4
+    python3 - <<'PY' || fail "futures of a network that is sure"
+import json
+d = json.load(open("out"))["samples"]
+tokens = json.load(open("out"))["models"]["tokens"]
+assert d["futures"] == 4
+for at, nominal in zip(d["energy"], tokens):  # all futures are the nominal one
+    assert abs(at["tokens_m"]["mean"] - nominal["position_m"]["mean"]) < 1e-9, (at, nominal)
+    less = at["tokens_m"]["mean"] - at["drivers_m"]["mean"]
+    assert abs(at["tokens_less_drivers_m"]["mean"] - less) < 1e-9, at
+for of in d["of"].values():
+    assert of["overlaps"]["mean"] == 0, d
+assert d["of"]["recorded"]["answers"]["mean"] is None
+PY
+    code 0 "$swerve" correlate gains.json --tokens two.safetensors --samples 4
+    says out '4 futures of each'
+    python3 - <<'PY'
+import json
+def log(x0, y):
+    return [[k / 10, round(x0 + k, 1), y, 0, 10] for k in range(61)]
+for name, y in (("follows", 0), ("beside", 3.5), ("in_one_place", 0)):
+    scene = json.load(open("even.json"))
+    behind = log(27 if name == "in_one_place" else 10, y)
+    scene["map"]["lanes"].append({"id": "left", "centre_line": [[-100, 3.5], [900, 3.5]], "width_m": 3.5})
+    scene["agents"][0].update(trajectory=behind, speed_mps=10, pose={"x_m": behind[0][1], "y_m": y, "heading_rad": 0})
+    if name == "in_one_place":  # a second car meets it after 2 s, in the recording
+        other = [[k / 10, round(12 + 1.75 * k, 2) if k < 20 else 47.0 + k - 20, 0, 0, 17.5 if k < 20 else 10] for k in range(61)]
+        scene["agents"].append(dict(scene["agents"][0], id="other", trajectory=other, speed_mps=17.5,
+                                    pose={"x_m": 12, "y_m": 0, "heading_rad": 0}))
+    scene.update(id=name, ego={"pose": {"x_m": 100 if name == "in_one_place" else 30, "y_m": 0, "heading_rad": 0},
+                               "speed_mps": 10, "route": ["east"], "log": log(30, 0)})
+    if name == "in_one_place":
+        scene["ego"]["log"] = log(100, 0)
+    json.dump(scene, open(name + ".json", "w"))
+PY
+    for scene in follows beside in_one_place; do
+        code 0 "$swerve" correlate $scene.json --json --tokens two.safetensors --samples 4; cp out $scene.out
+    done
+    python3 - <<'PY' || fail "followers answer, and who overlaps is counted"
+import json
+of = {name: json.load(open(name + ".out"))["samples"]["of"] for name in ("follows", "beside", "in_one_place")}
+assert of["follows"]["tokens"]["answers"]["mean"] == 1 and of["follows"]["tokens"]["answers"]["windows"] == 8, of
+assert of["beside"]["tokens"]["answers"]["mean"] is None and of["in_one_place"]["tokens"]["answers"]["mean"] is None
+assert of["in_one_place"]["recorded"]["overlaps"]["mean"] == 1 and of["in_one_place"]["tokens"]["overlaps"]["mean"] == 0, of
+assert all(of["follows"][who][what]["mean"] == 0 for who in of["follows"] for what in ("overlaps", "off_road"))
+PY
+    code 2 "$swerve" correlate gains.json --samples 4
+    says err 'samples goes with --tokens'
+    code 2 "$swerve" correlate gains.json --tokens two.safetensors --samples 1
+    says err 'expected 2 to 256, found 1'
     code 0 "$swerve" correlate gains.json --json
     python3 -c 'import json; d = json.load(open("out")); assert "tokens" not in d["models"]' || fail "tokens without a network"
     printf 'no tensors' > other.safetensors

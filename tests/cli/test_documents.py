@@ -36,6 +36,7 @@ NOT_RUN = [  # in which command, why
     (r"scripts/(demo|test|setup)\b", "installs packages; CI runs these by themselves"),
     (r"meson setup", "builds what is under test"),
     (r"meson test|build/tests/", "the tests of a build, which run these by themselves or take half an hour"),
+    (r"scripts/foresight\.py|scripts/train/traffic\.py", "drives thousands of scenes, or trains on them; cli_correlate writes and measures few"),
     (r"soak_postgresql\.py", "takes minutes and a PostgreSQL server; store_postgres kills one of its own"),
     (r"export PATH", "the program of the test is on PATH"),
     (r"postgresql://", "needs a PostgreSQL server; tests/store/postgres has one"),

@@ -146,23 +146,39 @@ assert d["failed_before"] == 1 and d["failed"] == d["ended"] == d["calibration"]
     says out "5 of 64 futures have no verdict"
     code 2 "$swerve" futures --store f.db --draws 64
     says err "--draws: expected 1 to 63, found 64"
+    code 2 "$swerve" futures --store f.db --draws 52 --tokens
+    says err "--draws: expected 1 to 51, found 52"
+    code 0 "$swerve" futures --store f.db --draws 6 --at-tick 50 --tokens
+    says out "constant  tokens   P(fail)"
+    code 0 "$swerve" futures --store f.db --draws 6 --at-tick 50 --tokens --json; cp out five.json
+    python3 - <<'PY' || fail "tokens as a fifth model"
+import json
+five, = json.load(open("five.json"))["planners"]
+four, = json.load(open("later.json"))["planners"]
+assert "tokens" not in four["calibration"] and "tokens" not in four["drives"][0]["models"], four
+brakes, goes_on = (next(d for d in five["drives"] if d["scenario"] == name) for name in ("brakes", "goes_on"))
+assert brakes["models"]["tokens"]["failed"] > 0 and goes_on["models"]["tokens"]["passed"] == 6, five
+assert five["calibration"]["tokens"]["brier"] == (1 - brakes["models"]["tokens"]["p_fail"]) ** 2 / 2
+del brakes["models"]["tokens"]
+assert brakes["models"] == next(d for d in four["drives"] if d["scenario"] == "brakes")["models"]
+PY
     code 2 "$swerve" futures --store f.db --at-tick 6000
 }
 
 # A future, as a branch of a suite, ends as the command says, and replays.
 futures_are_branches() {
     local model branches=""
-    for model in written idm drivers constant; do
+    for model in written idm drivers constant tokens; do
         branches="$branches, {\"id\": \"$model\", \"at_tick\": 50, \"interventions\": [{\"kind\": \"traffic\", \"model\": \"$model\", \"draw\": 3}]}"
     done
     brakes brakes ', "manoeuvres": [{"when": "time", "value": 4, "do": "speed", "speed_mps": 0, "rate_mps2": 6}]' ", \"branches\": [${branches#, }]"
     code 0 "$swerve" run f.json --world object --store g.db
     code 0 "$swerve" replay --all --store g.db
-    says out "6 identical"
+    says out "7 identical"
     code 0 "$swerve" export --store g.db --format csv
     python3 - <<'PY' || fail "a future as a branch ends otherwise"
 import csv, json
-drive = {d["scenario"]: d for d in json.load(open("later.json"))["planners"][0]["drives"]}["brakes"]
+drive = {d["scenario"]: d for d in json.load(open("five.json"))["planners"][0]["drives"]}["brakes"]
 rows = {r["branch_id"]: r["verdict"] for r in csv.DictReader(open("out")) if r["scenario_id"] == "brakes" and r["branch_id"]}
 assert rows == {m: "fail" if 3 in at["failing_draws"] else "pass" for m, at in drive["models"].items()}, (rows, drive)
 PY

@@ -323,13 +323,13 @@ static void the_own_seed_changes_nothing_that_is_written(void)
 }
 
 /* A fork of what was handed over outlives it, and a second model takes over from the first. */
-static void forks_and_further_models(void)
+static void fork_of(enum traffic_model model)
 {
     const struct intervention back = {.kind = INTERVENE_TRAFFIC, .agent = -1, .draw = 1};
     struct run run;
     struct error error;
     begin_driving(&run, 1, 20);
-    hand_over(&run, TRAFFIC_MODEL_CONSTANT, 3);
+    hand_over(&run, model, 3);
     struct world *two;
     EXPECT_OK(run.ops->open(&(struct world_config){.slot_count = 2}, &two, &error), error);
     EXPECT_OK(run.ops->slot_reset(two, 0, run.prepared, 1, &error), error);
@@ -339,12 +339,16 @@ static void forks_and_further_models(void)
     for (uint32_t i = 0; i < 20; i++) {
         run.ops->step(two, actions, first);
     }
-    const struct intervention constant = {
-        .kind = INTERVENE_TRAFFIC, .agent = -1, .traffic = TRAFFIC_MODEL_CONSTANT, .draw = 3};
-    EXPECT_OK(run.ops->slot_intervene(two, 0, &constant, &error), error);
+    const struct intervention what = {
+        .kind = INTERVENE_TRAFFIC, .agent = -1, .traffic = model, .draw = 3};
+    EXPECT_OK(run.ops->slot_intervene(two, 0, &what, &error), error);
+    for (uint32_t i = 0; i < 7; i++) {
+        run.ops->step(two, actions, first);
+        tick(&run, 0);
+    }
     run.ops->slot_fork(two, 0, 1);
     run.ops->slot_release(two, 0);
-    for (uint32_t i = 0; i < 30; i++) {
+    for (uint32_t i = 0; i < 23; i++) {
         run.ops->step(two, actions, second);
         tick(&run, 0);
     }
@@ -356,6 +360,12 @@ static void forks_and_further_models(void)
     EXPECT_INT(run.ops->slot_intervene(run.world, 0, &back, &error), STATUS_BAD_INPUT);
     EXPECT(strstr(error.text, "written") != NULL);
     end(&run);
+}
+
+static void forks_and_further_models(void)
+{
+    fork_of(TRAFFIC_MODEL_CONSTANT);
+    fork_of(TRAFFIC_MODEL_TOKENS);
 }
 
 int main(void)

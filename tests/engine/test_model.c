@@ -103,6 +103,7 @@ static void tiny_says_what_it_is(void)
     EXPECT_INT(config->horizon_ticks[CONDITIONING_MAP], 10);
     EXPECT_INT(model_horizon_ticks(config, CONDITIONING_MAP), 10);
     EXPECT_INT(model_horizon_ticks(config, CONDITIONING_FORESEE), SCENE_FORESEEN_TICKS);
+    EXPECT_INT(model_horizon_ticks(config, CONDITIONING_TOKENS), SCENE_FORESEEN_TICKS);
     char hash[SHA256_HEX_BYTES];
     sha256_hex(tiny, tiny_bytes, hash);
     EXPECT_TEXT(model_hash(model), hash);

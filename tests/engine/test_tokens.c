@@ -20,7 +20,7 @@ static const float centres[TOKENS] = {-2.0f, 0.5f, 1.0f};
 
 struct drive {
     const struct foresight *foresight;
-    struct token_traffic traffic;
+    struct token_driver drivers[LIMIT_AGENTS];
     struct scene scene;
     struct agent_motion motion[LIMIT_AGENTS];
 };
@@ -96,10 +96,10 @@ static struct drive *drive_on(const struct run *run, const struct tokens *tokens
     drive->scene = *run->scene;
     EXPECT_OK(foresight_of(run->prepared, run->scene, &drive->foresight, &error), error);
     foresee_reset(drive->foresight, seed, &drive->scene, drive->motion);
-    token_traffic_reset(&drive->traffic, tokens, drive->foresight);
+    const struct token_traffic traffic = {tokens, drive->foresight, drive->drivers};
     for (; drive->scene.tick < ticks; drive->scene.tick++) {
         if (tokens != NULL) {
-            token_traffic_step(&drive->traffic, seed, &drive->scene, drive->motion);
+            token_traffic_step(&traffic, seed, &drive->scene, drive->motion);
         } else {
             foresee_step(drive->foresight, seed, &drive->scene, drive->motion);
         }
@@ -113,9 +113,14 @@ static void a_token_comes_on_top_of_idm(void)
     begin_road(&run, 20);
     struct tokens *zero = network(0, 0, CERTAIN);
     struct drive *one = drive_on(&run, zero, 0, 1);
-    double idm_mps2 = one->traffic.idm_mps2[CAR];
+    struct drive *none = drive_on(&run, NULL, 0, 0);
+    struct token_look look;
+    token_traffic_look(&(struct token_traffic){NULL, none->foresight, none->drivers}, &none->scene,
+                       none->motion, &look);
+    double idm_mps2 = look.idm_mps2[CAR];
+    free(none);
     EXPECT_NEAR(one->scene.agents[CAR].accel_mps2, idm_mps2 + 1.0, 1e-9);
-    EXPECT_NEAR(one->traffic.drivers[CAR].first_mps, 15, 1e-9);
+    EXPECT_NEAR(one->drivers[CAR].first_mps, 15, 1e-9);
     free(one);
     tokens_close(zero);
     /* The nominal future takes the mean, here of tokens that are equally likely. */
@@ -125,6 +130,45 @@ static void a_token_comes_on_top_of_idm(void)
     free(one);
     tokens_close(equal);
     end(&run);
+}
+
+/* Tokens are decided from the tick on at which they begin, whichever it is. */
+static void tokens_begin_in_the_middle(void)
+{
+    struct run run;
+    struct error error;
+    begin_road(&run, 20);
+    struct tokens *third = network(0, 0, CERTAIN);
+    struct drive *one = calloc(1, sizeof *one);
+    one->scene = *run.scene;
+    one->scene.tick = 42;
+    EXPECT_OK(foresight_create(run.prepared, &one->scene, &one->scene, TRAFFIC_MODEL_TOKENS, 1,
+                               &one->foresight, &error),
+              error);
+    EXPECT_INT(foresight_begins(one->foresight), 42);
+    foresee_reset(one->foresight, 0, &one->scene, one->motion);
+    const struct token_traffic traffic = {third, one->foresight, one->drivers};
+    struct token_look look;
+    float inputs[TOKENS_INPUTS];
+    token_traffic_look(&traffic, &one->scene, one->motion, &look);
+    token_traffic_inputs(&traffic, &one->scene, one->motion, look.idm_mps2[CAR], CAR, inputs);
+    EXPECT_NEAR(inputs[11], 0, 0); /* time since it began */
+    token_traffic_step(&traffic, 1, &one->scene, one->motion);
+    EXPECT_NEAR(one->scene.agents[CAR].accel_mps2, look.idm_mps2[CAR] + 1.0, 1e-9);
+    foresight_unref(one->foresight);
+    free(one);
+    tokens_close(third);
+    end(&run);
+}
+
+static void a_network_is_shipped(void)
+{
+    const struct tokens *first = NULL;
+    const struct tokens *second = NULL;
+    struct error error;
+    EXPECT_OK(tokens_shipped(&first, &error), error);
+    EXPECT_OK(tokens_shipped(&second, &error), error);
+    EXPECT(first != NULL && first == second);
 }
 
 static void draws_depend_on_seed_tick_and_agent(void)
@@ -138,9 +182,9 @@ static void draws_depend_on_seed_tick_and_agent(void)
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct drive *one = drive_on(&run, equal, seed, 1);
         for (int k = 0; k < TOKENS; k++) {
-            drawn[k] += one->traffic.drivers[CAR].habit_mps2 == (double)centres[k];
+            drawn[k] += one->drivers[CAR].habit_mps2 == (double)centres[k];
         }
-        alike += one->traffic.drivers[CAR].habit_mps2 == one->traffic.drivers[SECOND].habit_mps2;
+        alike += one->drivers[CAR].habit_mps2 == one->drivers[SECOND].habit_mps2;
         free(one);
     }
     EXPECT(drawn[0] + drawn[1] + drawn[2] == SEEDS);
@@ -195,9 +239,9 @@ int main(void)
 {
     char folder[] = "/tmp/swerve-tokens-XXXXXX";
     EXPECT(mkdtemp(folder) != NULL && chdir(folder) == 0);
-    int code =
-        TEST_RUN(TEST(a_token_comes_on_top_of_idm), TEST(draws_depend_on_seed_tick_and_agent),
-                 TEST(who_follows_ego_brakes), TEST(another_file_is_refused));
+    int code = TEST_RUN(TEST(a_token_comes_on_top_of_idm), TEST(tokens_begin_in_the_middle),
+                        TEST(a_network_is_shipped), TEST(draws_depend_on_seed_tick_and_agent),
+                        TEST(who_follows_ego_brakes), TEST(another_file_is_refused));
     rmdir(folder);
     return code;
 }

@@ -48,7 +48,8 @@ static struct futures ask_about(enum hazard hazard, uint32_t tick, uint32_t draw
         s.scenario.criteria.expected_progress_m = 1000;
     }
     EXPECT_OK(runner_create(&config, &runner, &error), error);
-    EXPECT_OK(futures_drive(runner, &s.scenario, &outcome, tick, draws, &found, &error), error);
+    EXPECT_OK(futures_drive(runner, &s.scenario, &outcome, tick, draws, true, &found, &error),
+              error);
     runner_destroy(runner);
     arena_finish(&s.arena);
     return found;
@@ -109,7 +110,7 @@ static void what_can_be_made_good_is_foretold(void)
 
 static void answers_take_draws(void)
 {
-    struct futures found = {.draws = futures_draws_decisive()};
+    struct futures found = {.draws = futures_draws_decisive(), .tokens = true};
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
         found.models[m].passed = found.draws;
     }
@@ -140,7 +141,7 @@ static void nothing_follows_the_end(void)
 
 static void the_interval_has_that_of_each_model(void)
 {
-    struct futures found = {.draws = 16};
+    struct futures found = {.draws = 16, .tokens = true};
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
         found.models[m] = (struct futures_of_model){.passed = 16};
     }
@@ -150,7 +151,7 @@ static void the_interval_has_that_of_each_model(void)
     EXPECT_INT(futures_answer(&all), FUTURES_PASS);
     found.models[TRAFFIC_MODEL_DRIVERS] = (struct futures_of_model){.failed = 16};
     all = futures_share_over(&found, FUTURES_ALL);
-    EXPECT_NEAR(all.value, 0.25, 1e-12);
+    EXPECT_NEAR(all.value, 1.0 / TRAFFIC_MODEL_COUNT, 1e-12);
     EXPECT(all.low == 0 && all.high == 1);
     EXPECT_INT(futures_answer(&all), FUTURES_UNDECIDED);
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {

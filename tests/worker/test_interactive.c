@@ -867,6 +867,7 @@ static void samplers_are_called_after_their_steps(void)
                  {"agents/euler12/int8", 3, "agents/euler9/int8"},
                  {"map/euler2/bf16", 1, "map/euler1/bf16"},
                  {"foresee/euler2/bf16", 2, "foresee/euler0/bf16"},
+                 {"tokens/euler2/bf16", 2, "tokens/euler0/bf16"},
                  {"agents/euler2/bf16", 3, NULL},
                  {"map/euler2/bf16", 2, NULL},
                  {"agents/theirs/exact", 1, NULL}};

@@ -47,8 +47,13 @@ static void add_future(struct fan *fan, uint32_t tick, enum traffic_model model,
     snprintf(branch->id, sizeof branch->id, "%s-%u", traffic_model_names[model], draw);
 }
 
+bool futures_have(const struct futures *futures, enum traffic_model model)
+{
+    return model != TRAFFIC_MODEL_TOKENS || futures->tokens;
+}
+
 static void fan_init(struct fan *fan, const struct scenario *scenario, uint32_t tick,
-                     uint32_t draws)
+                     const struct futures *futures)
 {
     fan->scenario = *scenario;
     fan->scenario.branches = fan->branches;
@@ -58,7 +63,8 @@ static void fan_init(struct fan *fan, const struct scenario *scenario, uint32_t 
     }
     add_future(fan, tick, TRAFFIC_MODEL_IDM, 0);
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
-        for (uint32_t draw = 1; draw <= draws; draw++) {
+        bool has = futures_have(futures, (enum traffic_model)m);
+        for (uint32_t draw = 1; has && draw <= futures->draws; draw++) {
             add_future(fan, tick, (enum traffic_model)m, draw);
         }
     }
@@ -131,16 +137,17 @@ static enum status look_back(struct runner *runner, const struct scenario *scena
 }
 
 enum status futures_drive(struct runner *runner, const struct scenario *scenario,
-                          const struct outcome *outcome, uint32_t tick, uint32_t draws,
+                          const struct outcome *outcome, uint32_t tick, uint32_t draws, bool tokens,
                           struct futures *out, struct error *error)
 {
-    struct futures found = {.nominal = VERDICT_INVALID, .draws = draws};
+    struct futures found = {.nominal = VERDICT_INVALID, .draws = draws, .tokens = tokens};
     struct job_run *job = NULL;
     bool may_have_failed = false;
-    CHECK(draws >= 1 && draws <= FUTURES_DRAWS_MAX);
+    CHECK(draws >= 1 &&
+          draws <= (uint32_t)(tokens ? FUTURES_DRAWS_WITH_TOKENS_MAX : FUTURES_DRAWS_MAX));
     struct fan *fan = calloc(1, sizeof *fan);
     TRY(memory_check(fan, error, "futures"));
-    fan_init(fan, scenario, tick, draws);
+    fan_init(fan, scenario, tick, &found);
     enum status status = drive_job(runner, &fan->scenario, outcome, &job, error);
     if (status == STATUS_OK) {
         collect(job, outcome, tick, &found);
@@ -178,7 +185,7 @@ struct futures_share futures_share_over(const struct futures *futures, uint32_t 
     double sum = 0.0;
     uint32_t count = 0;
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
-        if ((models >> m & 1) == 0) {
+        if ((models >> m & 1) == 0 || !futures_have(futures, (enum traffic_model)m)) {
             continue;
         }
         struct futures_share share = futures_share_of(futures, (enum traffic_model)m);

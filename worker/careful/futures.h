@@ -22,7 +22,8 @@
 
 enum {
     FUTURES_DRAWS = 16,
-    FUTURES_DRAWS_MAX = 63, /* of all models, and the nominal one, as branches of a scenario */
+    FUTURES_DRAWS_MAX = 63, /* of four models, and the nominal one, as branches of a scenario */
+    FUTURES_DRAWS_WITH_TOKENS_MAX = 51, /* of all five */
 };
 
 struct futures_of_model {
@@ -39,14 +40,19 @@ struct futures {
     enum verdict verdict; /* of the drive, run again */
     enum verdict nominal; /* of the one nominal future of default drivers */
     uint32_t draws;       /* of each model */
+    bool tokens;          /* TRAFFIC_MODEL_TOKENS is one of them */
     struct futures_of_model models[TRAFFIC_MODEL_COUNT];
 };
 
 /* Drives the futures of one drive in a runner that is idle, of its planner, and of a world that
- * knows the truth. `draws`: 1 to FUTURES_DRAWS_MAX, draw 1 being the first. */
+ * knows the truth. `draws`: 1 to FUTURES_DRAWS_MAX, draw 1 being the first; with tokens to
+ * FUTURES_DRAWS_WITH_TOKENS_MAX. */
 enum status futures_drive(struct runner *runner, const struct scenario *scenario,
-                          const struct outcome *outcome, uint32_t tick, uint32_t draws,
+                          const struct outcome *outcome, uint32_t tick, uint32_t draws, bool tokens,
                           struct futures *out, struct error *error);
+
+/* Whether a model is one of those of the futures. */
+bool futures_have(const struct futures *futures, enum traffic_model model);
 
 struct futures_share {
     double value; /* P(fail); NAN: no future has a verdict */
@@ -57,7 +63,7 @@ struct futures_share {
 /* Of one model: the interval of its draws (rate_interval). */
 struct futures_share futures_share_of(const struct futures *futures, enum traffic_model model);
 
-/* Of several models, a bit each; each has the same weight. */
+/* Of several models, a bit each, as far as the futures have them; each has the same weight. */
 enum {
     FUTURES_ALL = (1 << TRAFFIC_MODEL_COUNT) - 1,
     FUTURES_FORESEEN = FUTURES_ALL & ~(1 << TRAFFIC_MODEL_WRITTEN), /* not knowing the scenario */

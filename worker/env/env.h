@@ -98,7 +98,7 @@ SWERVE_ENV_API int swerve_env_open_sensors(const struct swerve_env_config *confi
 /* A model of which the world is made, on the CPU. */
 struct swerve_env_model {
     const char *models;    /* folder of models; NULL: as of `swerve --models` */
-    const char *layout;    /* "agents", "map", "none" or "foresee"; NULL: agents */
+    const char *layout;    /* "agents", "map", "none", "foresee" or "tokens"; NULL: agents */
     const char *precision; /* "fp32", "bf16" or "int8"; NULL: bf16, of tinyphysics fp32 */
     uint32_t skip_steps;   /* of its sampler, left out of every step, as of `swerve run` */
 };

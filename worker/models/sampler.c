@@ -41,8 +41,13 @@ enum status sampler_skip(char sampler[LIMIT_ID_BYTES], uint32_t skipped, struct 
                          sampler);
     }
     size_t length = before - strlen(EULER);
-    bool drawable = strncmp(sampler, conditioning_names[CONDITIONING_AGENTS], length) == 0 ||
-                    strncmp(sampler, conditioning_names[CONDITIONING_FORESEE], length) == 0;
+    bool drawable = false;
+    for (int i = 0; i < CONDITIONING_CHOICES; i++) {
+        drawable =
+            drawable || (conditioning_of_network((enum conditioning)i) == CONDITIONING_AGENTS &&
+                         strlen(conditioning_names[i]) == length &&
+                         strncmp(sampler, conditioning_names[i], length) == 0);
+    }
     if (skipped > steps || (skipped == steps && !drawable)) {
         return error_set(error, STATUS_BAD_INPUT,
                          "sampler %s: expected at most %u steps to be left out, found %u", sampler,
@@ -120,7 +125,8 @@ enum status models_parse_conditioning(const char *name, enum conditioning *out, 
         }
     }
     return error_set(error, STATUS_USAGE,
-                     "layout: expected agents, map, none or foresee, found \"%.60s\"", name);
+                     "layout: expected agents, map, none, foresee or tokens, found \"%.60s\"",
+                     name);
 }
 
 enum status models_parse_sampler(const char *sampler, enum conditioning *conditioning,
