@@ -226,16 +226,9 @@ static uint32_t jobs_max(const struct claim_loop *loop)
 /* Jobs whose planners start leave their slots to others. */
 static uint32_t begun(const struct claim_loop *loop)
 {
-    uint32_t count = loop->running_count - loop->waiting_count;
-    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
-        const struct runner *runner = loop->cache.entries[i].open.runner;
-        const struct job_run *job =
-            runner != NULL && runner_starts(runner, 0) ? runner_jobs(runner) : NULL;
-        for (; job != NULL && count > 0; job = job->next) {
-            count--;
-        }
-    }
-    return count;
+    uint32_t begun = loop->running_count - loop->waiting_count;
+    uint32_t starting = runner_cache_starting(&loop->cache);
+    return begun > starting ? begun - starting : 0;
 }
 
 /* Few enough jobs are running for another claim to be worth its commit, and it could be begun. */

@@ -151,6 +151,20 @@ void runner_cache_wait(const struct runner_cache *cache, int64_t wait_ms)
     }
 }
 
+uint32_t runner_cache_starting(const struct runner_cache *cache)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        const struct runner *runner = cache->entries[i].open.runner;
+        bool starts = runner != NULL && runner_starts(runner, 0);
+        const struct job_run *job = starts ? runner_jobs(runner) : NULL;
+        for (; job != NULL; job = job->next) {
+            count++;
+        }
+    }
+    return count;
+}
+
 void runner_cache_finish(struct runner_cache *cache)
 {
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {

@@ -44,6 +44,9 @@ bool runner_cache_settle(struct runner_cache *cache);
 /* Waits for the first planner that starts, for `wait_ms` at most. Without one returns at once. */
 void runner_cache_wait(const struct runner_cache *cache, int64_t wait_ms);
 
+/* Jobs of runners whose planner starts again. */
+uint32_t runner_cache_starting(const struct runner_cache *cache);
+
 /* Closes all; their jobs must have been taken out. */
 void runner_cache_finish(struct runner_cache *cache);
 
