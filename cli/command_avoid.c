@@ -395,6 +395,7 @@ int command_avoid(int argc, char **argv)
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &models},
         {"--json", NULL, "print one JSON object", .flag = &avoid.json},
+        AGAIN_DEADLINE_ROW(avoid.again),
         CONFINEMENT_OPTION_ROWS(confinement),
     };
     const struct cli_command command = {

@@ -665,6 +665,7 @@ int command_futures(int argc, char **argv)
         {"--tokens", NULL, "a fifth traffic model, a network's; then 1 to 51 draws",
          .flag = &self.tokens},
         {"--json", NULL, "print one JSON object", .flag = &self.json},
+        AGAIN_DEADLINE_ROW(self.again),
         CONFINEMENT_OPTION_ROWS(confinement),
     };
     const struct cli_command command = {

@@ -29,9 +29,11 @@ static enum status use_runner(struct again *again, const struct outcome *outcome
         return STATUS_OK;
     }
     replay_planner_close(&again->planner);
+    int64_t deadline_ms = again->planner_deadline_ms;
     const struct runner_source source = {
         .models = again->models,
-        .planner_config = {.tick_deadline_ms = 1000, .confinement = again->confinement},
+        .planner_config = {.tick_deadline_ms = deadline_ms > 0 ? deadline_ms : 1000,
+                           .confinement = again->confinement},
         .slot_count = AGAIN_SLOTS,
         .spill_bytes_max = UINT64_C(8) << 30,
         .clock = clock_system(),

@@ -13,11 +13,19 @@ struct again {
     struct store *store; /* borrowed, like all that follows */
     const char *url;     /* of the store, as the user names it */
     const struct planner_confinement *confinement;
-    struct models *models; /* NULL: learned worlds cannot be asked */
-    bool truth;            /* worlds that generate are the object world */
+    struct models *models;       /* NULL: learned worlds cannot be asked */
+    bool truth;                  /* worlds that generate are the object world */
+    int64_t planner_deadline_ms; /* of an answer; 0: a second */
     struct replay_planner planner;
     struct job_spec spec; /* the runner's, with the hash of its planner */
 };
+
+/* Row of a command's option table. */
+#define AGAIN_DEADLINE_ROW(again_)                                                 \
+    {                                                                              \
+        "--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)", \
+            .number = &(again_).planner_deadline_ms                                \
+    }
 
 /* Loads the outcome's scenario and sees that the runner of its drive is open
  * (again->planner.open.runner). The caller destroys *out. */

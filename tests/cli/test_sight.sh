@@ -78,6 +78,13 @@ avoid_leaves_out_what_is_another_drive_now() {
     python3 -c 'import json; d = json.load(open("out")); d, = d["planners"]; assert d["different"] and not d["drives"] and d["base_rate"] is None, d' ||
         fail "futures of another planner"
     says err "left out: swerve replay "
+    # One whose first answer takes longer than a second has the deadline of its run.
+    printf '%s\n' 'import time' 'import swerve_planner' 'wait = [1.3]' 'class Mine(swerve_planner.Planner):' \
+        '    def act(self, observation):' '        time.sleep(wait.pop() if wait else 0)' '        return 0.0, 0.0' \
+        'swerve_planner.run(Mine)' >slow.py
+    code 0 "$swerve" run library/x.json --world object --store s.db --planner "exec:python3 slow.py" --planner-deadline-ms 20000 --workers 1
+    code 1 "$swerve" futures --store s.db --draws 1 --planner-deadline-ms 300
+    code 0 "$swerve" futures --store s.db --draws 1 --planner-deadline-ms 20000
 }
 
 # A car ahead brakes at 4 s, or does not; ego does not look. Before that nobody but the model that knows the script says
