@@ -39,8 +39,11 @@ HERE = "unix:wheel.sock"
 def served(*options, path="wheel.sock"):
     """A server's process and its address, beside which hardware comes by the path."""
     with open("server.log", "w") as log:
+        # A sanitizer keeps what was freed for a while; here its memory is looked at.
+        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
         server = subprocess.Popen([SWERVE, "session", "serve", "wall.json", "--listen", "127.0.0.1:0", "--save", "saved", "--verbose",
-                                   "--hardware", path, *options], text=True, stdout=subprocess.PIPE, stderr=log)
+                                   "--hardware", path, *options], text=True, env=env,
+                                  stdout=subprocess.PIPE, stderr=log)
         try:
             yield server, server.stdout.readline().strip()
         finally:

@@ -36,6 +36,7 @@
     X(k_context_camera, 128, 0, 0, 0)      \
     X(k_copy_frames, 128, 0, 0, 0)         \
     X(k_digest, 32, 0, 0, 0)               \
+    X(k_draw, 128, 0, 0, 0)                \
     X(k_fetch, 128, 0, 0, 0)               \
     X(k_grid, 256, 0, 0, 0)                \
     X(k_motion, 128, 0, 0, 0)              \
