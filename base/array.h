@@ -42,4 +42,12 @@ static inline int array_compare_int64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The same of double items. */
+static inline int array_compare_double(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 #endif

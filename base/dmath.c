@@ -23,13 +23,6 @@ double dmath_wrap_angle(double x_rad)
     return inline_wrap_angle(x_rad);
 }
 
-int dmath_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double dmath_sin(double x_rad)
 {
     double s;

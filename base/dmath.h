@@ -28,9 +28,6 @@ double dmath_log(double x);
 /* The same angle in (-pi, pi], for |x| <= 1e5. */
 double dmath_wrap_angle(double x_rad);
 
-/* For qsort: doubles, ascending. */
-int dmath_compare(const void *a, const void *b);
-
 static inline double dmath_clamp(double x, double low, double high)
 {
     return x < low ? low : x > high ? high : x;

@@ -2,7 +2,6 @@
  * Meters of a suite. See meters.h.
  */
 #include "report/meters.h"
-#include "base/dmath.h"
 #include "report/page/page.h"
 
 #include "base/array.h"
@@ -53,7 +52,7 @@ static int compare_entries(const void *a, const void *b)
 /* Nearest rank; sorts. */
 static void quantiles(double *values, uint32_t count, double out[METER_QUANTILES])
 {
-    qsort(values, count, sizeof *values, dmath_compare);
+    qsort(values, count, sizeof *values, array_compare_double);
     for (int i = 0; i < METER_QUANTILES; i++) {
         double rank = ceil(meter_quantiles[i] * count);
         out[i] = values[rank >= 1.0 ? (uint32_t)rank - 1 : 0];

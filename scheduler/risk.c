@@ -7,7 +7,7 @@
  */
 #include "scheduler/risk.h"
 
-#include "base/dmath.h"
+#include "base/array.h"
 #include "scheduler/rate.h"
 
 #include "base/rng.h"
@@ -368,7 +368,7 @@ enum status risk_estimate(const struct risk_input *input, struct risk_estimate *
     for (uint32_t d = 0; d < count; d++) {
         rates[d] = draw_rate(input, shared, pooled, &draws, exposures, means, means + strata);
     }
-    qsort(rates, count, sizeof *rates, dmath_compare);
+    qsort(rates, count, sizeof *rates, array_compare_double);
     for (uint32_t i = 0; i < strata; i++) {
         means[i] /= count;
         if (probability != NULL) {

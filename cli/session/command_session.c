@@ -470,8 +470,7 @@ int command_session(int argc, char **argv)
         {"--threads", "N", "that share a tick (1)", .number = &command.threads},
         {"--agreement", "STORE",
          "with verdicts by all steps, by fewer and of the previous model, without which hardware "
-         "is "
-         "shown frames by all steps alone",
+         "is shown frames by all steps alone",
          .text = &command.agreement},
         {"--policy", "FILE", "its bands (docs/trust.md)", .text = &command.policy},
     };

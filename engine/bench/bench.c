@@ -4,6 +4,7 @@
  */
 #include "engine/bench/bench.h"
 
+#include "base/array.h"
 #include "base/dmath.h"
 
 #include <stdio.h>
@@ -167,6 +168,6 @@ done:
 
 double engine_bench_median(double *values, uint32_t count)
 {
-    qsort(values, count, sizeof *values, dmath_compare);
+    qsort(values, count, sizeof *values, array_compare_double);
     return values[count / 2];
 }

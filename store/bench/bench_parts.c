@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/dmath.h"
 #include "base/units.h"
 #include "schemas/job_context.h"
 #include "store/postgres/postgres_db.h"
@@ -33,7 +32,7 @@ int64_t bench_percentile(int64_t *samples, size_t count, unsigned percent)
 
 double bench_median(double *samples, size_t count)
 {
-    qsort(samples, count, sizeof samples[0], dmath_compare);
+    qsort(samples, count, sizeof samples[0], array_compare_double);
     return samples[count / 2];
 }
 

@@ -288,7 +288,8 @@ static enum status set_apart(struct claim_loop *loop, uint32_t *count, struct er
 static uint32_t claim_room(const struct claim_loop *loop)
 {
     uint32_t most = jobs_max(loop);
-    uint32_t room = most > begun(loop) ? most - begun(loop) : 1;
+    uint32_t at_work = begun(loop);
+    uint32_t room = most > at_work ? most - at_work : 1;
     uint32_t notes = CLAIM_LOOP_COMPLETION_BATCH - loop->pending_count;
     uint32_t more = JOBS_MAX - loop->running_count;
     room = room > notes ? notes : room;

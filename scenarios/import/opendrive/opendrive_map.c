@@ -7,6 +7,7 @@
  * crosswalks are opendrive_map_links.c's.
  */
 #include "scenarios/import/opendrive/opendrive_map.h"
+#include "base/array.h"
 #include "base/dmath.h"
 #include "scenarios/import/opendrive/opendrive_internal.h"
 #include "scenarios/resolve.h"
@@ -162,7 +163,7 @@ static void find_cuts(const struct od_mapper *mapper, const struct opendrive_sec
     }
     cuts->s_m[cuts->count++] = section->s_m;
     cuts->s_m[cuts->count++] = section->end_m;
-    qsort(cuts->s_m, cuts->count, sizeof cuts->s_m[0], dmath_compare);
+    qsort(cuts->s_m, cuts->count, sizeof cuts->s_m[0], array_compare_double);
     uint32_t kept = 1;
     for (uint32_t i = 1; i < cuts->count; i++) {
         if (cuts->s_m[i] - cuts->s_m[kept - 1] > PIECE_MIN_M || i + 1 == cuts->count) {

@@ -3,6 +3,7 @@
  */
 #include "scenarios/import/womd/womd.h"
 
+#include "base/array.h"
 #include "base/dmath.h"
 #include "base/units.h"
 #include "scenarios/resolve.h"
@@ -149,7 +150,7 @@ static enum status read_agents(struct import *import, const struct json_cursor *
     }
     if (many && status == STATUS_OK) {
         memcpy(sorted_m, nearest_m, count * sizeof *sorted_m);
-        qsort(sorted_m, count, sizeof *sorted_m, dmath_compare);
+        qsort(sorted_m, count, sizeof *sorted_m, array_compare_double);
     }
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         struct json_cursor object = json_cursor_element(objects, i);
