@@ -9,12 +9,11 @@
 #include "base/text.h"
 #include "base/units.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define USD_PER_HOUR_MAX 1e6
+#define UUSD_PER_HOUR_MAX (INT64_C(1000000) * UUSD_PER_USD)
 
 /* The pools and devices that `swerve run` and workers use by themselves. */
 static const char *const pools[] = {"bulk", "teacher"};
@@ -26,18 +25,6 @@ struct price_command {
     struct store *store;
     json_t *list;
 };
-
-static enum status parse_usd(const char *text, int64_t *uusd, struct error *error)
-{
-    double usd = 0.0;
-    if (!cli_real(text, 0.0, USD_PER_HOUR_MAX, &usd)) {
-        return error_set(error, STATUS_USAGE,
-                         "price: expected dollars per device-hour from 0 to %.0f, found \"%s\"",
-                         USD_PER_HOUR_MAX, text);
-    }
-    *uusd = llround(usd * (double)UUSD_PER_USD);
-    return STATUS_OK;
-}
 
 static enum status present(struct price_command *command, const char *pool, const char *device,
                            struct error *error)
@@ -111,7 +98,7 @@ int command_price(int argc, char **argv)
                              ? STATUS_OK
                              : error_set(&error, STATUS_USAGE, "price: expected %s", command.usage);
     if (status == STATUS_OK && count == 4) {
-        status = parse_usd(arguments[3], &uusd, &error);
+        status = cli_dollars("price", arguments[3], 0, UUSD_PER_HOUR_MAX, &uusd, &error);
     }
     THEN(status,
          (count == 4 ? cli_store_make : cli_store_open)(price.store_url, &price.store, &error));

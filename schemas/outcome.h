@@ -120,6 +120,19 @@ struct metrics {
     bool goal_reached;
 };
 
+/* Bounds of two subscores, and nuPlan's score of them all: gates times a weighted mean of the rest
+ * (worker/METRICS.md, [A]). */
+#define METRICS_MAKING_PROGRESS_MIN 0.2
+#define METRICS_TTC_BOUND_S 0.95
+static inline double metrics_score(const struct metrics *metrics)
+{
+    const double gate = metrics->no_at_fault_collision * metrics->drivable_area *
+                        metrics->making_progress * metrics->driving_direction;
+    const double sum = 5.0 * metrics->progress + 5.0 * metrics->ttc + 4.0 * metrics->speed_limit +
+                       2.0 * metrics->comfort;
+    return gate * sum / 16.0;
+}
+
 /* Measures of what a learned world generated (docs/health.md); worker/models/health_bounds.h has
  * their bounds. */
 enum health_measure {

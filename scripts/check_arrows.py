@@ -239,7 +239,7 @@ ROOMS = {
     "cli/kept": ("files of planners that a store keeps with a suite: packed, found, put back; drives that are done again, one or those of a suite; outcomes that are missing",
         ["store/api", "worker/submission"]),
     "cli/budget": ("what a suite may cost, what it is expected to, and who answers it at what price",
-        ["report", "worker/submission"]),
+        ["report", "worker/submission", "base/program"]),
     "cli/label": ("labels of the suite that a command sends: tags, a note, the commit that it stands in",
         ["store/api", "base/program"]),
     "cli/notify": ("notices to a webhook: ends of suites, alarms",

@@ -4,8 +4,10 @@
 #include "base/program/cli_options.h"
 
 #include "base/text.h"
+#include "base/units.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +66,40 @@ bool cli_real(const char *text, double least, double most, double *out)
     bool good = end != text && *end == '\0' && value >= least && value <= most;
     *out = good ? value : *out;
     return good;
+}
+
+enum { DOLLAR_DECIMALS = 6 };
+
+enum status cli_dollars(const char *option, const char *text, int64_t least_uusd, int64_t most_uusd,
+                        int64_t *uusd, struct error *error)
+{
+    if (text == NULL) {
+        return STATUS_OK;
+    }
+    int64_t amount = 0;
+    int decimals = -1; /* behind a point */
+    bool good = text[0] != '\0' && text[0] != '.';
+    for (const char *at = text; good && *at != '\0'; at++) {
+        if (*at == '.' && decimals < 0 && at[1] != '\0') {
+            decimals = 0;
+            continue;
+        }
+        good = *at >= '0' && *at <= '9' && decimals < DOLLAR_DECIMALS && amount <= most_uusd;
+        amount = good ? amount * 10 + (*at - '0') : amount;
+        decimals += decimals >= 0;
+    }
+    for (int i = decimals > 0 ? decimals : 0; i < DOLLAR_DECIMALS && amount <= most_uusd; i++) {
+        amount *= 10;
+    }
+    if (!good || amount < least_uusd || amount > most_uusd) {
+        return error_set(error, STATUS_USAGE,
+                         "%s: expected dollars %s %" PRId64
+                         ", with at most %d decimals, found \"%.64s\"",
+                         option, least_uusd > 0 ? "above 0 and up to" : "from 0 to",
+                         most_uusd / UUSD_PER_USD, DOLLAR_DECIMALS, text);
+    }
+    *uusd = amount;
+    return STATUS_OK;
 }
 
 size_t cli_name(const char *name, const char *const *names, size_t count)
@@ -163,6 +199,7 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
     if (option == NULL) {
         return unknown_option(command, word, bytes);
     }
+    bool again = given[option - command->options];
     given[option - command->options] = true;
     if (option->flag != NULL) {
         if (equals != NULL) {
@@ -181,6 +218,10 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
             return usage_error(command, "needs a value: ", option->name);
         }
         value = argv[++*index];
+    }
+    if (again && option->texts == NULL) {
+        text_print(stderr, "swerve %s: warning: %s is given twice; %s counts\n", command->name,
+                   option->name, value);
     }
     if (option->text != NULL) {
         *option->text = value;

@@ -72,6 +72,11 @@ bool cli_number(const char *text, int64_t *out);
 /* A number from `least` to `most`, the whole of the text; false: it is none, *out is as it was. */
 bool cli_real(const char *text, double least, double most, double *out);
 
+/* Dollars with up to six decimals as micro-dollars, `least_uusd` (0 or 1) to `most_uusd` (at most
+ * 10^15) of them; NULL: *uusd stays as it is. USAGE names the option. */
+enum status cli_dollars(const char *option, const char *text, int64_t least_uusd, int64_t most_uusd,
+                        int64_t *uusd, struct error *error);
+
 /* Place of the name among `count`; `count`: it is none of them. */
 size_t cli_name(const char *name, const char *const *names, size_t count);
 

@@ -9,6 +9,7 @@
 #include "cli/budget/budget.h"
 
 #include "base/array.h"
+#include "base/program/cli_options.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/budget/market.h"
@@ -20,34 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEN_OUTCOMES = 2000, OUTCOME_PAGE = 500, LEDGER_ROWS = 1024, DECIMALS = 6 };
+enum { SEEN_OUTCOMES = 2000, OUTCOME_PAGE = 500, LEDGER_ROWS = 1024 };
 
 enum status budget_read(const char *text, int64_t *uusd, struct error *error)
 {
-    int64_t amount = 0;
-    int decimals = -1; /* behind a point */
-    bool good = text == NULL || (text[0] != '\0' && text[0] != '.');
-
-    for (const char *at = text; good && at != NULL && *at != '\0'; at++) {
-        if (*at == '.' && decimals < 0 && at[1] != '\0') {
-            decimals = 0;
-            continue;
-        }
-        good = *at >= '0' && *at <= '9' && decimals < DECIMALS && amount <= STORE_BUDGET_UUSD_MAX;
-        amount = good ? amount * 10 + (*at - '0') : amount;
-        decimals += decimals >= 0;
-    }
-    for (int i = decimals > 0 ? decimals : 0; good && i < DECIMALS; i++) {
-        amount = amount <= STORE_BUDGET_UUSD_MAX ? amount * 10 : amount;
-    }
-    if (!good || (text != NULL && amount < 1) || amount > STORE_BUDGET_UUSD_MAX) {
-        return error_set(error, STATUS_USAGE,
-                         "--budget: expected dollars above 0 and up to %" PRId64
-                         ", with at most %d decimals, found \"%.64s\"",
-                         STORE_BUDGET_UUSD_MAX / UUSD_PER_USD, DECIMALS, text);
-    }
-    *uusd = amount;
-    return STATUS_OK;
+    *uusd = 0;
+    return cli_dollars("--budget", text, 1, STORE_BUDGET_UUSD_MAX, uusd, error);
 }
 
 /* ---- measures ---- */

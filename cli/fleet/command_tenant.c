@@ -8,14 +8,13 @@
 #include "base/units.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PAGE_TENANTS = 100 };
 
-#define USD_MAX 1e9
+#define UUSD_MAX (INT64_C(1000000000) * UUSD_PER_USD)
 
 struct tenant_options {
     const char *store_url;
@@ -125,28 +124,6 @@ static void take_named(void *context, const struct tenant *tenant)
     }
 }
 
-/* Leaves *uusd as it is where nothing is said. */
-static enum status parse_usd(const char *option, const char *text, int64_t *uusd,
-                             struct error *error)
-{
-    double usd = 0.0;
-    if (text == NULL) {
-        return STATUS_OK;
-    }
-    if (!cli_real(text, 0.0, USD_MAX, &usd)) {
-        return error_set(error, STATUS_USAGE,
-                         "%s: expected dollars from 0 (no limit) to %.0f, found \"%s\"", option,
-                         USD_MAX, text);
-    }
-    *uusd = llround(usd * (double)UUSD_PER_USD);
-    if (usd > 0.0 && *uusd == 0) { /* which would be any sum */
-        return error_set(error, STATUS_USAGE,
-                         "%s: expected 0 (no limit) or at least 0.000001 dollars, found \"%s\"",
-                         option, text);
-    }
-    return STATUS_OK;
-}
-
 static enum status set(struct store *store, const struct tenant_options *options, const char *name,
                        struct error *error)
 {
@@ -168,8 +145,8 @@ static enum status set(struct store *store, const struct tenant_options *options
                          LIMIT_ID_BYTES - 1);
     }
     strcpy(tenant.name, name);
-    TRY(parse_usd("--usd-day", options->usd_day, &tenant.uusd_day_max, error));
-    TRY(parse_usd("--usd-month", options->usd_month, &tenant.uusd_month_max, error));
+    TRY(cli_dollars("--usd-day", options->usd_day, 0, UUSD_MAX, &tenant.uusd_day_max, error));
+    TRY(cli_dollars("--usd-month", options->usd_month, 0, UUSD_MAX, &tenant.uusd_month_max, error));
     TRY(store->ops->tenant_set(store, &tenant, settings, error));
     TRY(each_tenant(store, take_named, &tenant, error)); /* as others have set it, too */
     print_tenant(NULL, &tenant);

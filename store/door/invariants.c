@@ -334,6 +334,32 @@ static bool metres_agree(const struct outcome *outcome)
     return apart_mm <= 1.0 && (outcome->prefix_ticks > 0 || apart_mm >= -1.0);
 }
 
+/* Subscores that follow from measures beside them, and the score that follows from the subscores:
+ * of every drive that our code scored (worker/score), so of no log of the controls challenge. */
+static const char *score_disagrees(const struct outcome *outcome)
+{
+    const struct metrics *metrics = &outcome->metrics;
+    if (!is_judged(outcome) || !isnan(metrics->total_cost)) {
+        return NULL;
+    }
+    if (isnan(metrics->score)) {
+        return "score: expected one of a drive that passed or failed, found none";
+    }
+    if (metrics->no_at_fault_collision != (metrics->at_fault ? 0.0 : 1.0)) {
+        return "no_at_fault_collision: expected 0 where at_fault, else 1";
+    }
+    if (metrics->making_progress !=
+        (metrics->progress >= METRICS_MAKING_PROGRESS_MIN ? 1.0 : 0.0)) {
+        return "making_progress: expected 1 where progress is at least 0.2, else 0";
+    }
+    if (metrics->ttc != (metrics->min_ttc_s > METRICS_TTC_BOUND_S ? 1.0 : 0.0)) {
+        return "ttc: expected 1 where min_ttc_s is above 0.95, else 0";
+    }
+    return fabs(metrics->score - metrics_score(metrics)) <= 1e-9
+               ? NULL
+               : "score: expected what its subscores make (worker/METRICS.md), found another";
+}
+
 /* Sights as worker/given writes them: words with commas between, "chunks:FIRST+MORE@HZ" the last.
  */
 static bool is_given(const char *text)
@@ -394,6 +420,7 @@ enum status invariants_outcome_agrees(const struct outcome *outcome, struct erro
     const struct metrics *metrics = &outcome->metrics;
     const char *verdict = verdict_disagrees(outcome);
     const char *health = health_disagrees(&outcome->health);
+    const char *score = score_disagrees(outcome);
     const struct {
         bool broken;
         const char *sentence;
@@ -430,8 +457,7 @@ enum status invariants_outcome_agrees(const struct outcome *outcome, struct erro
          "trace_hash: expected 64 digits of 0 to 9 and a to f"},
         {!is_given(outcome->given),
          "given: expected sights of schemas/planner.md with commas between"},
-        {is_judged(outcome) && isnan(metrics->score) && isnan(metrics->total_cost),
-         "score: expected one of a drive that passed or failed, found none"},
+        {score != NULL, score},
         {is_judged(outcome) && isnan(metrics->total_cost) && !metres_agree(outcome),
          "metres_mm: expected those of distance_m, or behind a fork no more, found others"},
         {metrics->collision_tick != UINT32_MAX && metrics->collision_tick > outcome->ticks,

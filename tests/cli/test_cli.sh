@@ -213,6 +213,8 @@ exit_2_usage() {
     says err 'unknown command "rnu"; did you mean run?'
     code 2 "$swerve" run drive.json --seeds 0 --store u.db
     says err "--seeds: expected 1 to 10000, found 0"
+    code 2 "$swerve" run drive.json --seeds 1 --store u.db --seeds=0
+    says err "swerve run: warning: --seeds is given twice; 0 counts"
     code 0 "$swerve" help
     says out "usage: swerve COMMAND"
     code 0 "$swerve" --help

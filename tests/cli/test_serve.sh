@@ -249,7 +249,7 @@ tenants_keep_to_themselves() {
     SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 3 "$swerve" tenant set beta --weight 0 --store "$url"
     says err "expected a weight from 1 to 100"
     SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 2 "$swerve" tenant set beta --usd-day 0.0000001 --store "$url"
-    says err "at least 0.000001"
+    says err "with at most 6 decimals"
     SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set gamma --usd-day 0.000001 --usd-month 50 --store "$url"
     says out "today \$0.00 of \$0.000001, this month \$0.00 of \$50.00"
     SWERVE_TOKEN_FILE="$secrets/ann" code 4 "$swerve" tenant set acme --weight 100 --store "$url"

@@ -26,13 +26,7 @@
 #define LATACCEL_WEIGHT 50.0 /* of the controls challenge */
 #define PROGRESS_FLOOR_M 0.1
 #define TIME_SLACK_S 1e-6
-#define MAKING_PROGRESS_MIN 0.2
-#define TTC_BOUND_S 0.95
 enum { CENTRE_RUN_TICKS = 20 }; /* CENTRE_RUN_S */
-#define WEIGHT_PROGRESS 5.0
-#define WEIGHT_TTC 5.0
-#define WEIGHT_SPEED_LIMIT 4.0
-#define WEIGHT_COMFORT 2.0
 
 /* Swerve's free flow, used where neither a figure nor a log says what progress to expect. */
 #define STANDING_START_MPS 1.0
@@ -448,8 +442,8 @@ static void compose(const struct score *score, struct metrics *out)
     out->driving_direction = direction_score(score->wrong_way_max_m);
     out->progress_m = score->sample_count > 0 ? score->ego.route_s_m - score->route_start_s_m : 0;
     out->progress = progress_ratio(out->progress_m, score->expected_progress_m);
-    out->making_progress = out->progress >= MAKING_PROGRESS_MIN ? 1.0 : 0.0;
-    out->ttc = score->min_ttc_s > TTC_BOUND_S ? 1.0 : 0.0;
+    out->making_progress = out->progress >= METRICS_MAKING_PROGRESS_MIN ? 1.0 : 0.0;
+    out->ttc = score->min_ttc_s > METRICS_TTC_BOUND_S ? 1.0 : 0.0;
     out->speed_limit = speed_limit_score(score);
     out->lane_keeping = score->centre.kept_off ? 0.0 : 1.0;
     out->traffic_light = score->ran_red_light ? 0.0 : 1.0;
@@ -462,11 +456,7 @@ static void compose(const struct score *score, struct metrics *out)
         out->accel_min_mps2 = comfort.lon_accel_min_mps2;
         out->jerk_max_mps3 = comfort.jerk_max_mps3;
     }
-    double gate = out->no_at_fault_collision * out->drivable_area * out->making_progress *
-                  out->driving_direction;
-    double sum = WEIGHT_PROGRESS * out->progress + WEIGHT_TTC * out->ttc +
-                 WEIGHT_SPEED_LIMIT * out->speed_limit + WEIGHT_COMFORT * out->comfort;
-    out->score = gate * sum / (WEIGHT_PROGRESS + WEIGHT_TTC + WEIGHT_SPEED_LIMIT + WEIGHT_COMFORT);
+    out->score = metrics_score(out);
 }
 
 /* A bit per criterion that is applied and not met. A comparison with NAN is false, so an absent

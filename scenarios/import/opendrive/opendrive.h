@@ -401,9 +401,6 @@ struct opendrive_map {
     struct right_of_way right_of_way;
 };
 
-/* Everything, so that origin alone is to be set. */
-struct opendrive_cut opendrive_cut_all(void);
-
 /* Whether maps of both are the same, because the same sections and crosswalks are in. */
 bool opendrive_cut_same(const struct opendrive_network *network, const struct opendrive_cut *a,
                         const struct opendrive_cut *b);

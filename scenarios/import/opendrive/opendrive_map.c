@@ -505,12 +505,6 @@ static enum status add_lanes(struct od_mapper *mapper)
     return status;
 }
 
-struct opendrive_cut opendrive_cut_all(void)
-{
-    return (struct opendrive_cut){
-        .low = {-INFINITY, -INFINITY}, .high = {INFINITY, INFINITY}, .origin = {0, 0}};
-}
-
 bool od_crosswalk_is_in(const struct opendrive_crosswalk *crosswalk,
                         const struct opendrive_cut *cut)
 {
