@@ -204,6 +204,8 @@ static void complete(const char *worker, const struct job_lease *lease)
         outcomes[0].reasons = fails ? REASON_COLLISION : 0;
         outcomes[0].metrics.collision_count = 1; /* of which ego is not at fault */
         outcomes[0].metrics.at_fault = false;
+        outcomes[0].metrics.no_at_fault_collision = 1;
+        outcomes[0].metrics.score = metrics_score(&outcomes[0].metrics);
     }
     snprintf(completion.worker_id, sizeof completion.worker_id, "%s", worker);
     completion.outcomes = outcomes;

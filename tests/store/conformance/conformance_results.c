@@ -51,8 +51,9 @@ static void outcomes_come_back(void)
         strcpy(sent[i].slice[5], "cut_in");
         sent[i].safety_critical = true;
         struct metrics *metrics = &sent[i].metrics;
-        metrics->score = 0.1 + 0.2;
+        metrics->score = i == 0 ? 0 : 0.1 + 0.2; /* ego is at fault */
         metrics->min_ttc_s = (double)INFINITY;
+        metrics->ttc = 1;
         metrics->accel_min_mps2 = -3.25e-300;
         metrics->collision_tick = i == 0 ? UINT32_MAX : 12;
         metrics->collision_agent = -1;
