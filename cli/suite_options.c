@@ -36,14 +36,15 @@ static bool computes_in_bf16(const struct submission_options *build)
     return all;
 }
 
-/* Device of learned tiers. Devices compute in bf16; a worker that lacks the device says so. */
+/* Device of learned tiers. Devices compute one model, in bf16; a worker that lacks the device says
+ * so. */
 static enum status choose_backend(const struct suite_options *options,
                                   const struct submission_options *build, struct device *device,
                                   struct error *error)
 {
     bool learned = build->policy.student_available || build->policy.teacher_available;
     bool automatic = strcmp(options->device, "auto") == 0;
-    if (automatic && (!learned || !computes_in_bf16(build))) {
+    if (automatic && (!learned || !computes_in_bf16(build) || options->previous != NULL)) {
         return device_choose("cpu", device, error);
     }
     TRY(device_choose(options->device, device, error));
@@ -52,6 +53,11 @@ static enum status choose_backend(const struct suite_options *options,
                          "--device %s: computes in bf16, found --precision %s, or a version of the "
                          "store with another",
                          options->device, options->precision);
+    }
+    if (device->ops != NULL && options->previous != NULL) {
+        return error_set(error, STATUS_USAGE,
+                         "--device %s: computes one model, found --previous %s", options->device,
+                         options->previous);
     }
     return STATUS_OK;
 }

@@ -29,10 +29,10 @@ static size_t place_of(const double *sorted, size_t count, double value)
     return low;
 }
 
-void deadline_observe(struct deadline_pool *pool, uint32_t model, enum deadline_part part,
+void deadline_observe(struct deadline_pool *pool, uint32_t costs, enum deadline_part part,
                       double cost_ms)
 {
-    struct deadline_cost *cost = &pool->costs[model][part];
+    struct deadline_cost *cost = &pool->costs[costs][part];
     double *sorted = cost->sorted_ms;
     double *oldest = &cost->samples_ms[cost->count % DEADLINE_SAMPLES];
     size_t count = cost->count < DEADLINE_SAMPLES ? (size_t)cost->count : DEADLINE_SAMPLES;
@@ -61,7 +61,7 @@ double deadline_cost_ms(const struct deadline_pool *pool, uint32_t tier)
 {
     CHECK(tier < pool->tier_count);
     const struct deadline_tier *way = &pool->tiers[tier];
-    const struct deadline_cost *costs = pool->costs[way->model];
+    const struct deadline_cost *costs = pool->costs[way->costs];
     return costs[DEADLINE_CONTEXT].p95_ms + way->steps * costs[DEADLINE_STEP].p95_ms +
            costs[DEADLINE_OVERHEAD].p95_ms;
 }
@@ -76,7 +76,7 @@ static int64_t cost_ns(const struct deadline_pool *pool, uint32_t tier)
 /* Whether enough was measured of a tier to refuse somebody by it. */
 static bool is_known(const struct deadline_pool *pool, uint32_t tier)
 {
-    return pool->costs[pool->tiers[tier].model][DEADLINE_CONTEXT].count >= DEADLINE_KNOWN;
+    return pool->costs[pool->tiers[tier].costs][DEADLINE_CONTEXT].count >= DEADLINE_KNOWN;
 }
 
 static double need_of(const struct deadline_pool *pool, const struct deadline_session *session)

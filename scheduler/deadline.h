@@ -20,7 +20,7 @@
 
 enum {
     DEADLINE_TIERS_MAX = 8,
-    DEADLINE_MODELS_MAX = 4,
+    DEADLINE_COSTS_MAX = DEADLINE_TIERS_MAX,
     DEADLINE_SESSIONS_MAX = 64,
     DEADLINE_SAMPLES = 128,   /* of a part's cost, the newest ones */
     DEADLINE_KNOWN = 20,      /* measurements of a part, before which nobody is refused by it */
@@ -49,8 +49,8 @@ enum deadline_part {
 
 /* Way in which a frame is made. Tiers are a list, the best one first. */
 struct deadline_tier {
-    uint32_t model; /* whose costs hold, below DEADLINE_MODELS_MAX */
-    uint32_t steps; /* of its sampler; 0: drawn, not generated */
+    uint32_t costs; /* that hold for it, below DEADLINE_COSTS_MAX: tiers may share them */
+    uint32_t steps; /* of a sampler, each of which costs a DEADLINE_STEP; 0: none does */
 };
 
 /* Newest measurements of one part, and their 95th percentile. */
@@ -64,7 +64,7 @@ struct deadline_cost {
 struct deadline_pool {
     uint32_t tier_count;
     struct deadline_tier tiers[DEADLINE_TIERS_MAX];
-    struct deadline_cost costs[DEADLINE_MODELS_MAX][DEADLINE_PARTS];
+    struct deadline_cost costs[DEADLINE_COSTS_MAX][DEADLINE_PARTS];
     /* Ticks of the running and of the last whole period of DEADLINE_LATE_NS. */
     int64_t period_began_ns;
     uint32_t period_ticks, period_lates;
@@ -90,7 +90,7 @@ struct deadline_choice {
 };
 
 /* A measurement of a part of a tick, of one step for DEADLINE_STEP. */
-void deadline_observe(struct deadline_pool *pool, uint32_t model, enum deadline_part part,
+void deadline_observe(struct deadline_pool *pool, uint32_t costs, enum deadline_part part,
                       double cost_ms);
 
 /* Forgets what was measured: nobody sits any more, and what an idle pool measured last would refuse

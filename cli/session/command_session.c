@@ -38,6 +38,7 @@ struct session_command {
     const char *models;
     const char *layout;
     const char *precision;
+    const char *device; /* NULL: auto */
     const char *steps;
     const char *previous;
     const char *agreement;
@@ -181,20 +182,41 @@ static enum status choose_precision(const struct session_command *command, struc
     return STATUS_OK;
 }
 
-/* The promoted model of the tier that the world is called after. Options of learned worlds are
- * refused for others. */
+/* As in bulk, devices compute in bf16; nor has one a second model. auto is the CPU where a device
+ * could not take what is asked for. */
+static enum status choose_device(const struct session_command *command, enum nn_precision precision,
+                                 struct device *out, struct error *error)
+{
+    bool fits = precision == NN_BF16 && command->previous == NULL;
+    const char *name = command->device != NULL ? command->device : "auto";
+    TRY(device_choose(strcmp(name, "auto") == 0 && !fits ? "cpu" : name, out, error));
+    if (out->ops != NULL && !fits) {
+        return error_set(error, STATUS_USAGE,
+                         "--device %s: expected bf16 and no --previous, as devices have neither "
+                         "another precision nor a second model, found %s%s%s",
+                         name, nn_precision_names[precision],
+                         command->previous != NULL ? " and --previous " : "",
+                         command->previous != NULL ? command->previous : "");
+    }
+    return STATUS_OK;
+}
+
+/* The promoted model of the tier that the world is called after, and what it runs on. Options of
+ * learned worlds are refused for others. */
 static enum status open_model(const struct session_command *command, struct models **models,
-                              struct interactive_options *out, struct error *error)
+                              struct device *device, struct interactive_options *out,
+                              struct error *error)
 {
     enum nn_precision precision = NN_BF16;
     enum tier tier =
         strcmp(command->world, tier_names[TIER_TEACHER]) == 0 ? TIER_TEACHER : TIER_STUDENT;
     if (strcmp(command->world, tier_names[tier]) != 0) {
-        bool plain = command->steps == NULL && command->models == NULL && command->previous == NULL;
+        bool plain = command->steps == NULL && command->models == NULL &&
+                     command->previous == NULL && command->device == NULL;
         return plain ? STATUS_OK
                      : error_set(error, STATUS_USAGE,
-                                 "--world %s: --models, --steps and --previous are of student and "
-                                 "teacher",
+                                 "--world %s: --models, --steps, --previous and --device are of "
+                                 "student and teacher",
                                  command->world);
     }
     TRY(models_parse_conditioning(command->layout, &out->conditioning, error));
@@ -206,6 +228,8 @@ static enum status open_model(const struct session_command *command, struct mode
         return models_missing(command->models, tier, error);
     }
     TRY(choose_precision(command, *models, tier, &precision, error));
+    TRY(choose_device(command, precision, device, error));
+    out->device = device;
     TRY(models_promoted(*models, tier, precision, &out->model, error));
     models_hold(*models, out->model);
     out->threads = (uint32_t)command->threads;
@@ -375,6 +399,7 @@ static enum status serve(const struct session_command *command, const char *suit
     struct session_hardware *hardware = NULL;
     struct models *models = NULL;
     struct interactive_judged *judged = NULL;
+    struct device device = {.ops = NULL};
     struct interactive_options options = {
         .suite = suite,
         .world = command->world,
@@ -385,7 +410,7 @@ static enum status serve(const struct session_command *command, const char *suit
     };
     const struct logger logger = {STDERR_FILENO, command->verbose ? LOG_DEBUG : LOG_WARNING,
                                   "swerve session"};
-    enum status status = open_model(command, &models, &options, error);
+    enum status status = open_model(command, &models, &device, &options, error);
     THEN(status, read_agreement(command, &options, &judged, error));
     THEN(status, interactive_open(&options, &pool, error));
     THEN(status, make_folder("--save", command->folder, error));
@@ -397,6 +422,7 @@ static enum status serve(const struct session_command *command, const char *suit
         .world = command->world,
         .models = command->models,
         .previous = command->previous,
+        .device = command->device,
         .folder = command->folder,
         .keeps = command->keep != NULL,
     };
@@ -456,10 +482,12 @@ int command_session(int argc, char **argv)
          .flag = &command.allow_remote},
         {"--verbose", NULL, "say what is going on", .flag = &command.verbose},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
-         .text = &command.models, .group = "A learned world, on the CPU"},
+         .text = &command.models, .group = "A learned world"},
         {"--layout", "CONDITIONING",
          "what it is given: agents, map, none, foresee, tokens (agents)", .text = &command.layout},
         {"--precision", "NAME", "fp32, bf16, int8, or auto (bf16)", .text = &command.precision},
+        {"--device", "NAME", "auto, cpu or cuda:N, in bf16 and without --previous (auto)",
+         .text = &command.device},
         {"--steps", "N,..",
          "steps of its sampler by which a frame may be made, the most first, 0: drawn (all of "
          "them, half as many, .., 1, 0); p1: one of the previous model's",
@@ -467,7 +495,7 @@ int command_session(int argc, char **argv)
         {"--previous", "MODEL",
          "of the same folder, which takes over for a tick where the promoted one is too slow",
          .text = &command.previous},
-        {"--threads", "N", "that share a tick (1)", .number = &command.threads},
+        {"--threads", "N", "that share a tick, on the CPU (1)", .number = &command.threads},
         {"--agreement", "STORE",
          "with verdicts by all steps, by fewer and of the previous model, without which hardware "
          "is shown frames by all steps alone",

@@ -151,10 +151,11 @@ static void show_frame(void *context, const struct interactive_frame *frame)
         ego->speed_mps, ego->accel_mps2, ego->steer_rad, "action", frame->action.accel_mps2,
         frame->action.steer_rad, "agents", agents_of(frame->scene), "end", ends[frame->end],
         "touched", frame->touched, "paused", frame->paused, "lines", (int)frame->lines);
-    json_t *timing = json_pack("{s:s,s:s,s:i,s:b,s:f,s:f,s:f,s:f}", "tier", frame->tier, "model",
-                               frame->model, "steps", (int)frame->steps, "late", frame->late,
-                               "deadline_ms", frame->limit_ms, "wait_ms", frame->wait_ms,
-                               "compute_ms", frame->compute_ms, "slack_ms", frame->slack_ms);
+    json_t *timing =
+        json_pack("{s:s,s:s,s:s,s:i,s:b,s:f,s:f,s:f,s:f}", "tier", frame->tier, "model",
+                  frame->model, "backend", frame->backend, "steps", (int)frame->steps, "late",
+                  frame->late, "deadline_ms", frame->limit_ms, "wait_ms", frame->wait_ms,
+                  "compute_ms", frame->compute_ms, "slack_ms", frame->slack_ms);
     bool whole = object != NULL && timing != NULL && json_object_update(object, timing) == 0 &&
                  put_place(talk, object, frame);
     char *text = whole ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
@@ -557,7 +558,7 @@ static enum status save(struct talk *talk, const struct json_cursor *message, st
     char wanted[NAME_BYTES];
     char name[NAME_BYTES + 8];
     char path[LIMIT_PATH_BYTES];
-    char command[2 * LIMIT_PATH_BYTES + 64 + LIMIT_ID_BYTES];
+    char command[2 * LIMIT_PATH_BYTES + 128 + LIMIT_ID_BYTES];
     TRY(name_of(message, wanted, error));
     TRY(save_scenario(talk, wanted, name, path, error));
     if (talk->seed != 0) {
@@ -565,10 +566,12 @@ static enum status save(struct talk *talk, const struct json_cursor *message, st
     }
     const char *models = talk->options.models;
     const char *previous = talk->options.previous;
-    snprintf(command, sizeof command, "swerve run %s%s --world %s%s%s%s%s", path,
+    const char *device = talk->options.device;
+    snprintf(command, sizeof command, "swerve run %s%s --world %s%s%s%s%s%s%s", path,
              talk->seed == 0 ? " --nominal" : "", talk->options.world,
              models != NULL ? " --models " : "", models != NULL ? models : "",
-             previous != NULL ? " --previous " : "", previous != NULL ? previous : "");
+             previous != NULL ? " --previous " : "", previous != NULL ? previous : "",
+             device != NULL ? " --device " : "", device != NULL ? device : "");
     say(talk, json_pack("{s:s,s:s,s:s,s:s}", "type", "saved", "name", name, "path", path, "command",
                         command));
     return STATUS_OK;

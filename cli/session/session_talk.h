@@ -19,6 +19,7 @@ struct talk_options {
     const char *world;
     const char *models;   /* folder that was named for them; NULL: none */
     const char *previous; /* name of the model that takes over; NULL: none */
+    const char *device;   /* as --device named it; NULL: nobody did */
     const char *folder;   /* that saved scenarios are written to */
     bool keeps;           /* sessions, which can be taken up */
     /* The client is hardware, which finds its cameras in this memory and is shown no windscreen;

@@ -204,7 +204,7 @@ static double draw_cost(double median_ms)
 /* Time of a tick in a tier, measured as it goes. */
 static double drive(struct fleet *fleet, uint32_t tier)
 {
-    static const double medians_ms[DEADLINE_MODELS_MAX][DEADLINE_PARTS] = {
+    static const double medians_ms[DEADLINE_COSTS_MAX][DEADLINE_PARTS] = {
         {1, 14, 1}, {1, 7, 1}, {0.5, 0, 0.3}};
     const struct deadline_tier *way = &fleet->pool.tiers[tier];
     double slow = fleet->heavy && draw_uniform() < 0.04 ? 3 : 1;
@@ -212,8 +212,8 @@ static double drive(struct fleet *fleet, uint32_t tier)
     for (int part = 0; part < DEADLINE_PARTS; part++) {
         uint32_t times = part == DEADLINE_STEP ? way->steps : 1;
         for (uint32_t i = 0; i < times; i++) {
-            double cost_ms = slow * draw_cost(medians_ms[way->model][part]);
-            deadline_observe(&fleet->pool, way->model, (enum deadline_part)part, cost_ms);
+            double cost_ms = slow * draw_cost(medians_ms[way->costs][part]);
+            deadline_observe(&fleet->pool, way->costs, (enum deadline_part)part, cost_ms);
             total_ms += cost_ms;
         }
     }

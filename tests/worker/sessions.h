@@ -27,8 +27,9 @@ static const char road[] =
     "\"east\",\"s_m\":60},\"speed_mps\":8,\"behaviour\":\"idm\"}]}";
 
 static char road_path[] = "/tmp/swerve_interactive_XXXXXX";
-static char long_road_path[] = "/tmp/swerve_interactive_XXXXXX"; /* LONG_HORIZON ticks of it */
-enum { LONG_HORIZON = 50 };
+static char long_road_path[] = "/tmp/swerve_interactive_XXXXXX";  /* LONG_HORIZON ticks of it */
+static char short_road_path[] = "/tmp/swerve_interactive_XXXXXX"; /* SHORT_HORIZON */
+enum { LONG_HORIZON = 50, SHORT_HORIZON = 5 };
 static struct models *models;
 /* Frames of which nothing is said: their weights are random. */
 static struct models_model model;
@@ -65,6 +66,8 @@ static inline void open_model(const char *directory)
     write_file(road_path, text, strlen(text));
     memcpy(strstr(text, horizon), "\"horizon_s\":5.0", sizeof horizon - 1);
     write_file(long_road_path, text, strlen(text));
+    memcpy(strstr(text, "\"horizon_s\":5.0"), "\"horizon_s\":0.5", sizeof horizon - 1);
+    write_file(short_road_path, text, strlen(text));
     free(text);
 }
 
@@ -102,6 +105,7 @@ static inline void close_models(void)
     model_close((struct model *)previous.model);
     unlink(road_path);
     unlink(long_road_path);
+    unlink(short_road_path);
 }
 
 #endif

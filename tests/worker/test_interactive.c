@@ -4,7 +4,7 @@
  * when it is due by its costs, says so, and counts it; costs are measured before anybody sits.
  * Method: the smallest student over a road of its own; saved sessions through the runner, compared
  * by trace hash; a pool whose clock stands still until the test moves it, with costs that it
- * plants.
+ * plants. With a module of devices as argument: the same drives, and a pool, on its first device.
  */
 #include "base/file.h"
 #include "tests/worker/jobs.h"
@@ -20,16 +20,26 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+/* That everything is driven on; NULL: the CPU. A device has no second model, and an emulated one
+ * takes a second for a tick. */
+static const struct device *on;
+
 /* ---- replay ---- */
+
+static uint32_t skips(uint64_t key, uint32_t tick)
+{
+    return on != NULL ? skipped_at(key, tick) % (STEPS + 1) : skipped_at(key, tick);
+}
 
 static struct swerve_env *open_env(const struct models_model *before)
 {
     struct swerve_env *env = NULL;
     struct error error;
     const struct swerve_env_config config = {
-        SWERVE_ENV_ABI_VERSION, 1, 1, SWERVE_ENV_BEV | SWERVE_ENV_HASH, NULL, road_path,
+        SWERVE_ENV_ABI_VERSION,           1,    1,
+        SWERVE_ENV_BEV | SWERVE_ENV_HASH, NULL, on != NULL ? short_road_path : road_path,
     };
-    const struct env_learned learned = {&model, CONDITIONING_AGENTS, 1, before};
+    const struct env_learned learned = {&model, CONDITIONING_AGENTS, 1, before, on};
     EXPECT_OK(env_open_learned(&config, &learned, &env, &error), error);
     return env;
 }
@@ -39,7 +49,7 @@ static void drive(struct session *session, uint64_t key, uint32_t end)
     struct error error;
     for (uint32_t tick = session_tick(session); tick < end; tick++) {
         const struct action action = action_of(key, tick);
-        EXPECT_OK(session_step(session, &action, skipped_at(key, tick), &error), error);
+        EXPECT_OK(session_step(session, &action, skips(key, tick), &error), error);
     }
 }
 
@@ -53,7 +63,8 @@ static struct job_run *run_scenario(const struct world_ops *world, struct jobs_s
     const struct runner_config config = {
         .world = world,
         .model = world == &world_student_ops ? model.model : NULL,
-        .previous = world == &world_student_ops ? previous.model : NULL,
+        .previous = world == &world_student_ops && on == NULL ? previous.model : NULL,
+        .device = world == &world_student_ops ? on : NULL,
         .previous_bounds = &previous.bounds,
         .bounds = &model.bounds,
         .planner = "plugin:" PLUGIN_MOODY "?echo,0,none", /* is shown the whole grid, too */
@@ -68,30 +79,37 @@ static struct job_run *run_scenario(const struct world_ops *world, struct jobs_s
     return job;
 }
 
-/* A session of nine ticks, five back, and on to the end; then what it saved, through the runner:
- * the same trace, whose ticks say what they left out. */
+/* A session of nine ticks, five back, and on to the end, or on a device of three and two; then what
+ * it saved, through the runner: the same trace, whose ticks say what they left out. */
 static void drive_again(struct swerve_env *env, uint64_t key)
 {
     struct error error;
     char expected[LIMIT_ID_BYTES] = "agents/euler0-2/bf16";
-    sampler_add_previous(expected, previous.hash);
+    if (on == NULL) {
+        sampler_add_previous(expected, previous.hash);
+    }
     struct session *session = NULL;
     struct scenario_document *document = NULL;
     struct jobs_scenario s = {0};
     char *text = NULL;
     EXPECT_OK(session_create(env, 0, 0, key, &session, &error), error);
-    drive(session, key, 9);
-    EXPECT_OK(session_back(session, 5, true, &error), error); /* which drives four again */
-    EXPECT_INT(session_tick(session), 4);
-    drive(session, key + 100, HORIZON);
+    const uint32_t horizon = on != NULL ? SHORT_HORIZON : HORIZON;
+    const uint32_t left = on != NULL ? 1 : 4;
+    drive(session, key, on != NULL ? 3 : 9);
+    EXPECT_OK(session_back(session, on != NULL ? 2 : 5, true, &error), error); /* and there again */
+    EXPECT_INT(session_tick(session), left);
+    drive(session, key + 100, horizon);
     EXPECT_INT(session_end(session), SWERVE_ENV_HORIZON);
     char *hash = outcome_text(session, "trace_hash");
     char *sampler = outcome_text(session, "sampler");
     char *model_hash = outcome_text(session, "model_hash");
-    if (key == 1) { /* which draws all */
+    if (key == 1 && on == NULL) { /* which draws all */
         EXPECT_TEXT(sampler, expected);
     }
     EXPECT_TEXT(model_hash, model.hash);
+    char *backend = outcome_text(session, "backend");
+    EXPECT_TEXT(backend, on != NULL ? on->backend : "");
+    free(backend);
     EXPECT_OK(session_scenario(session, "again", &text, &error), error);
     EXPECT_OK(scenario_load_text("again", text, strlen(text), &document, &error), error);
     s.scenario = document->scenario;
@@ -103,10 +121,10 @@ static void drive_again(struct swerve_env *env, uint64_t key)
     EXPECT(strcmp(job->results[1].trace_hash, hash) != 0);
     const struct trace *trace = &job->results[2].trace;
     size_t bytes = sizeof(struct trace_tick) + trace->agent_count * sizeof(struct trace_agent);
-    for (uint32_t tick = 0; tick < HORIZON; tick++) {
+    for (uint32_t tick = 0; tick < horizon; tick++) {
         const struct trace_tick *at =
             (const struct trace_tick *)(const void *)(trace->data + tick * bytes);
-        EXPECT_INT(at->skipped, skipped_at(tick < 4 ? key : key + 100, tick));
+        EXPECT_INT(at->skipped, skips(tick < left ? key : key + 100, tick));
     }
     job_run_destroy(job);
     job = run_scenario(&world_object_ops, &s, key); /* which has no sampler */
@@ -126,9 +144,11 @@ static void drive_again(struct swerve_env *env, uint64_t key)
  */
 static void sessions_of_mixed_steps_are_driven_again(void)
 {
-    struct swerve_env *env = open_env(&previous);
+    struct swerve_env *env = open_env(on == NULL ? &previous : NULL);
     const char *whole = getenv("SWERVE_TEST_LONG");
-    int64_t rounds = whole != NULL && strcmp(whole, "yes") == 0 ? 100 : test_rounds(8, 2);
+    int64_t rounds = on != NULL                                   ? 2
+                     : whole != NULL && strcmp(whole, "yes") == 0 ? 100
+                                                                  : test_rounds(8, 2);
     for (int64_t key = 1; key <= rounds; key++) {
         drive_again(env, (uint64_t)key);
     }
@@ -217,12 +237,13 @@ static struct interactive *open_pool(const struct interactive_options *with,
     struct interactive *pool = NULL;
     struct error error;
     struct interactive_options options = *with;
-    options.suite = with->suite != NULL ? with->suite : road_path;
+    options.suite = with->suite != NULL ? with->suite : on != NULL ? short_road_path : road_path;
     options.world = "student";
     options.seats = 2;
     options.clock = clock;
     options.model = &model;
-    options.previous = &previous;
+    options.previous = on == NULL ? &previous : NULL;
+    options.device = on;
     EXPECT_OK(interactive_open(&options, &pool, &error), error);
     return pool;
 }
@@ -583,23 +604,28 @@ static void hardware_is_refused_what_is_below_its_band(void)
     pthread_mutex_destroy(&seen.lock);
 }
 
+static void wait_until_known(struct interactive *pool)
+{
+    const struct timespec pause = {0, 10 * NS_PER_MS};
+    int64_t begin_ns = clock_monotonic_ns();
+    while (!interactive_counts(pool).known) {
+        EXPECT(clock_monotonic_ns() - begin_ns < 60 * NS_PER_S);
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* Costs are measured while nobody sits, and then refuse who cannot be served in time. */
 static void costs_are_measured_before_anybody_sits(void)
 {
     struct seen seen = {.count = 0};
     struct error error;
     struct seat *seat = NULL;
-    const struct timespec pause = {0, 10 * NS_PER_MS};
     const struct interactive_listener listener = {see, fail, &seen};
     struct interactive_wish wish = {.rate = 1, .limit_ms = 1, .steps_least = STEPS};
-    int64_t begin_ns = clock_monotonic_ns();
     pthread_mutex_init(&seen.lock, NULL);
     clock_condition_init(&seen.news);
     struct interactive *pool = open_pool(&(struct interactive_options){0}, clock_system());
-    while (!interactive_counts(pool).known) {
-        EXPECT(clock_monotonic_ns() - begin_ns < 60 * NS_PER_S);
-        nanosleep(&pause, NULL);
-    }
+    wait_until_known(pool);
     EXPECT_INT(interactive_sit(pool, &wish, &listener, &seat, &error), STATUS_BUSY);
     EXPECT_CONTAINS(error.text, "longer than its deadline of 1.0 ms; ask for a longer one, or");
     wish.steps_least = STEPS + 1;
@@ -908,9 +934,86 @@ static void quantiles_are_bounds(void)
     EXPECT_NEAR(histogram.sum_ms, 98 * 7.0 + 130.0 + 5000.0 - 3.0, 1e-9);
 }
 
-int main(void)
+/* ---- on a device ---- */
+
+/* Goal: a device's ticks are timed whole, each tier by itself, and its sessions go on on the same
+ * backend alone. Method: what the first ticks of a pool leave; one that is kept, in another pool,
+ * then on the CPU. */
+static void a_device_has_costs_by_tier_and_keeps_its_sessions(void)
+{
+    char folder[] = "/tmp/swerve_kept_XXXXXX";
+    char name[INTERACTIVE_NAME_BYTES];
+    char sentence[256];
+    struct seen seen = {.count = 0};
+    struct error error;
+    struct seat *seat = NULL;
+    const struct device *device = on;
+    const struct interactive_listener listener = {see, fail, &seen};
+    const struct interactive_wish begin = {.rate = 0.1, .limit_ms = 1000, .steps_least = 1};
+    EXPECT(mkdtemp(folder) != NULL);
+    pthread_mutex_init(&seen.lock, NULL);
+    clock_condition_init(&seen.news);
+    const struct interactive_options kept = {.keep = folder, .way_count = 2, .ways = {{false, 1}}};
+    struct interactive *pool = open_pool(&kept, clock_system());
+    EXPECT_OK(interactive_sit(pool, &begin, &listener, &seat, &error), error);
+    snprintf(name, sizeof name, "%s", interactive_name(seat));
+    interactive_pause(seat, false);
+    wait_for_tick(&seen, 2);
+    interactive_pause(seat, true); /* which waits for the tick's account */
+    pthread_mutex_lock(&pool->lock);
+    const struct deadline_pool *deadlines = &pool->deadlines;
+    EXPECT_INT(deadlines->tier_count, 2); /* one step, drawn */
+    EXPECT(deadlines->costs[0][DEADLINE_CONTEXT].count >= 2);
+    EXPECT_INT(deadlines->costs[0][DEADLINE_STEP].count, 0);
+    EXPECT_INT(deadlines->tiers[1].costs, 1);
+    pthread_mutex_unlock(&pool->lock);
+    interactive_leave(seat);
+    interactive_close(pool);
+
+    const struct interactive_wish resume = {.rate = 0.1, .limit_ms = 1000, .resume = name};
+    seen.tick = 0;
+    pool = open_pool(&kept, clock_system());
+    EXPECT_OK(interactive_sit(pool, &resume, &listener, &seat, &error), error);
+    EXPECT(seen.tick >= 2);
+    interactive_leave(seat);
+    interactive_close(pool);
+
+    snprintf(sentence, sizeof sentence,
+             "expected one of world student, as this server has, found student on %s",
+             device->backend);
+    on = NULL;
+    const struct interactive_options elsewhere = {.keep = folder, .suite = short_road_path};
+    pool = open_pool(&elsewhere, clock_system());
+    EXPECT_INT(interactive_sit(pool, &resume, &listener, &seat, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, sentence);
+    interactive_close(pool);
+    on = device;
+    EXPECT(file_remove_tree(folder));
+    pthread_cond_destroy(&seen.news);
+    pthread_mutex_destroy(&seen.lock);
+}
+
+static int run_on_device(const char *module)
+{
+    struct device device;
+    struct error error;
+    EXPECT_INT(setenv("SWERVE_CUDA_MODULE", module, 1), 0);
+    EXPECT_OK(device_choose("cuda:0", &device, &error), error);
+    on = &device;
+    int code = TEST_RUN(TEST(sessions_of_mixed_steps_are_driven_again),
+                        TEST(a_device_has_costs_by_tier_and_keeps_its_sessions));
+    on = NULL;
+    return code;
+}
+
+int main(int argc, char **argv)
 {
     open_model(SWERVE_SOURCE_ROOT "/tests/engine/data");
+    if (argc > 1) {
+        int on_device = run_on_device(argv[1]);
+        close_models();
+        return on_device;
+    }
     int code = TEST_RUN(
         TEST(sessions_of_mixed_steps_are_driven_again), TEST(steps_that_there_are_not_are_refused),
         TEST(every_rung_is_reached), TEST(a_way_back_makes_nobody_late),

@@ -46,6 +46,7 @@ enum status env_drive_begin(struct swerve_env *env, uint32_t index, struct prepa
     if (env->model != NULL) {
         snprintf(lease.spec.model_hash, sizeof lease.spec.model_hash, "%s", env->model->hash);
         model_sampler(env->model->model, env->conditioning, lease.spec.sampler);
+        snprintf(lease.spec.backend, sizeof lease.spec.backend, "%s", env->backend);
     }
     memcpy(lease.spec.rig, env->rig_hash, sizeof lease.spec.rig);
     enum status status = job_run_create(&lease, prepared, &drive.job, error);

@@ -4,6 +4,7 @@
 #ifndef SWERVE_WORKER_ENV_ENV_INTERNAL_H
 #define SWERVE_WORKER_ENV_ENV_INTERNAL_H
 
+#include "engine/learned/device.h"
 #include "engine/learned/threads.h"
 #include "engine/tinyphysics/tinyphysics_model.h"
 #include "engine/worlds/foreign.h"
@@ -53,6 +54,7 @@ struct swerve_env {
     const struct models_model *model;    /* NULL: of no learned one; borrowed */
     const struct models_model *previous; /* NULL: none */
     enum conditioning conditioning;
+    char backend[DEVICE_NAME_BYTES];    /* that its bits are of; "": the CPU's */
     struct models *models;              /* owned: of swerve_env_open_model(); NULL: none */
     struct tinyphysics_model *controls; /* owned; NULL: none */
     struct foreign foreign;             /* its world */

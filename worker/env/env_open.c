@@ -117,8 +117,12 @@ static enum status open_learned(struct swerve_env *env, const struct env_learned
         .model = model->model,
         .previous = learned->previous != NULL ? learned->previous->model : NULL,
         .conditioning = learned->conditioning,
+        .device = learned->device,
         .thread_count = learned->threads,
     };
+    if (learned->device != NULL) {
+        snprintf(env->backend, sizeof env->backend, "%s", learned->device->backend);
+    }
     return env->ops->open(&config, &env->world, error);
 }
 

@@ -4,6 +4,7 @@
 #ifndef SWERVE_WORKER_ENV_ENV_SCENE_H
 #define SWERVE_WORKER_ENV_ENV_SCENE_H
 
+#include "engine/learned/device.h"
 #include "engine/sensors/raster.h"
 #include "engine/worlds/world.h"
 #include "scenarios/scenarios.h"
@@ -13,12 +14,14 @@
 
 #include <stdbool.h>
 
-/* A learned world on the CPU, whose ticks may leave out steps of its sampler. */
+/* A learned world whose ticks may leave out steps of its sampler. */
 struct env_learned {
     const struct models_model *model; /* of ours; borrowed, outlives the environments */
     enum conditioning conditioning;
     uint32_t threads;                    /* that share a tick's products; 0 counts as 1 */
     const struct models_model *previous; /* that can take over for a tick; NULL: none */
+    const struct device *device; /* borrowed while it is opened; NULL: the CPU. STATUS_DEVICE where
+                                    it is one and there is a previous model */
 };
 
 /* As swerve_env_open(), in the learned world: config->world is not looked at. */

@@ -33,7 +33,7 @@ static enum status open_env(struct interactive *pool, const struct interactive_o
     };
     if (options->model != NULL) {
         const struct env_learned learned = {options->model, options->conditioning, options->threads,
-                                            options->previous};
+                                            options->previous, options->device};
         return env_open_learned(&config, &learned, &pool->env, error);
     }
     int number = swerve_env_open(&config, &pool->env, text, sizeof text);
@@ -53,6 +53,9 @@ static void add_tier(struct interactive *pool, const char *name, struct interact
     uint32_t tier = deadlines->tier_count++;
     struct interactive_ticks *ticks = &pool->ticks[tier];
     bool drawn = pool->model != NULL && way.steps == 0;
+    uint32_t maker = drawn          ? INTERACTIVE_DRAWN
+                     : way.previous ? INTERACTIVE_PREVIOUS
+                                    : INTERACTIVE_GENERATED;
     snprintf(ticks->tier, sizeof ticks->tier, "%s",
              drawn          ? "drawn"
              : way.previous ? "previous"
@@ -61,10 +64,9 @@ static void add_tier(struct interactive *pool, const char *name, struct interact
     pool->skips[tier] = way.previous ? model_skips_to_previous(pool->model->model,
                                                                steps_of(pool->previous) - way.steps)
                                      : steps_of(pool->model) - way.steps;
-    deadlines->tiers[tier] = (struct deadline_tier){drawn          ? INTERACTIVE_DRAWN
-                                                    : way.previous ? INTERACTIVE_PREVIOUS
-                                                                   : INTERACTIVE_GENERATED,
-                                                    way.steps};
+    pool->makers[tier] = (uint8_t)maker;
+    deadlines->tiers[tier] = pool->backend[0] != '\0' ? (struct deadline_tier){tier, 0}
+                                                      : (struct deadline_tier){maker, way.steps};
 }
 
 /* Place of a way among all: the better, the higher; drawn 0. UINT32_MAX: there is no such way. */
@@ -113,6 +115,9 @@ static enum status open_tiers(struct interactive *pool, const struct interactive
 {
     pool->model = options->model;
     pool->previous = options->previous;
+    if (options->device != NULL && options->device->ops != NULL) {
+        snprintf(pool->backend, sizeof pool->backend, "%s", options->device->backend);
+    }
     if (options->model == NULL) {
         add_tier(pool, strcmp(options->world, "replay") == 0 ? "replay" : "object",
                  (struct interactive_way){.steps = 0});
@@ -311,7 +316,7 @@ static enum status find_least(const struct interactive *pool, uint32_t steps, bo
     }
     *out = pool->deadlines.tier_count - 1;
     while (pool->ticks[*out].steps < steps ||
-           (alone && pool->deadlines.tiers[*out].model != INTERACTIVE_GENERATED)) {
+           (alone && pool->makers[*out] != INTERACTIVE_GENERATED)) {
         if (*out == 0) {
             return error_set(error, STATUS_BAD_INPUT,
                              "session: expected tiers of the model's own, which is asked for "
@@ -343,7 +348,7 @@ static enum status refuse_laden(const struct deadline_pool *deadlines,
         "to draw and send its pictures (95th percentiles); %s",
         count, count == 1 ? "" : "s", 100.0 * all, 100.0 * DEADLINE_LOAD_MAX,
         deadline_cost_ms(deadlines, more->least),
-        deadlines->costs[deadlines->tiers[more->least].model][DEADLINE_OVERHEAD].p95_ms, way);
+        deadlines->costs[deadlines->tiers[more->least].costs][DEADLINE_OVERHEAD].p95_ms, way);
 }
 
 static enum status refuse(const struct interactive *pool, enum deadline_refusal refusal,
@@ -468,7 +473,7 @@ void interactive_settle(struct seat *seat)
 static enum status arrive(struct seat *seat, struct seat *instead, struct error *error)
 {
     struct interactive *pool = seat->pool;
-    struct interactive_frame frame = {.tier = "", .model = "", .paused = true};
+    struct interactive_frame frame = {.tier = "", .model = "", .backend = "", .paused = true};
     TRY(wait_until_back(seat, error));
     interactive_settle(instead);
     pthread_mutex_lock(&pool->world_lock);
@@ -610,7 +615,7 @@ void interactive_act(struct seat *seat, struct action action)
 void interactive_pause(struct seat *seat, bool paused)
 {
     struct interactive *pool = seat->pool;
-    struct interactive_frame frame = {.tier = "", .model = "", .paused = paused};
+    struct interactive_frame frame = {.tier = "", .model = "", .backend = "", .paused = paused};
     pthread_mutex_lock(&pool->world_lock);
     pthread_mutex_lock(&pool->lock);
     bool ended = session_end(seat->session) != SWERVE_ENV_GOES_ON;

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/sha256.h"
+#include "engine/learned/device.h"
 #include "scenarios/scenarios.h"
 #include "scheduler/deadline.h"
 #include "store/api/trust.h"
@@ -66,10 +67,11 @@ struct interactive_options {
      * there are fewer than INTERACTIVE_KEPT_MAX, of at most `keep_bytes`; 0 counts as a GiB. */
     const char *keep;
     uint64_t keep_bytes;
-    /* Of a learned world, on the CPU. */
+    /* Of a learned world. */
     const struct models_model
         *model; /* of ours; borrowed, outlives the pool; NULL: another world */
     enum conditioning conditioning;
+    const struct device *device;         /* borrowed while it is opened; NULL: the CPU */
     uint32_t threads;                    /* that share a tick's products; 0 counts as 1 */
     const struct models_model *previous; /* takes over where it is too slow; borrowed; NULL: none */
     /* Ways of it, steps falling, then of the previous model, then drawn. None: all steps, half as
@@ -82,7 +84,8 @@ struct interactive_options {
     const double (*planted_ms)[DEADLINE_PARTS]; /* [INTERACTIVE_MODELS] */
 };
 
-/* Costs are kept apart for frames by who makes them. */
+/* Who makes a frame. Costs are kept apart by that on the CPU, where steps of a sampler are timed
+ * by themselves; by tier on a device, where a tick is timed as a whole. */
 enum { INTERACTIVE_GENERATED = 0, INTERACTIVE_PREVIOUS, INTERACTIVE_DRAWN, INTERACTIVE_MODELS };
 
 /* State after a tick, or after an order. Borrowed during the call. */
@@ -97,8 +100,9 @@ struct interactive_frame {
     uint32_t lines;
     /* Of the tick; 0 and "" after an order. */
     const char *tier;
-    const char *model; /* hash; "": it was made by none */
-    uint32_t steps;    /* of its sampler; 0: none was taken */
+    const char *model;   /* hash; "": it was made by none */
+    const char *backend; /* that its bits are of; "": the CPU's, or no model's */
+    uint32_t steps;      /* of its sampler; 0: none was taken */
     bool late;
     double limit_ms;   /* the deadline, from its moment */
     double wait_ms;    /* from its moment until it was begun */

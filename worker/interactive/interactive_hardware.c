@@ -16,7 +16,7 @@ static bool is_whole(const struct interactive *pool, uint32_t tier)
 /* The model that makes a tier's frames, or draws them. */
 static const struct models_model *maker_of(const struct interactive *pool, uint32_t tier)
 {
-    bool previous = pool->deadlines.tiers[tier].model == INTERACTIVE_PREVIOUS;
+    bool previous = pool->makers[tier] == INTERACTIVE_PREVIOUS;
     return previous ? pool->previous : pool->model;
 }
 

@@ -56,6 +56,8 @@ struct interactive {
     uint32_t judged_count;
     const struct interactive_judged *judged; /* borrowed */
     uint32_t skips[DEADLINE_TIERS_MAX];      /* by tier, as of env_skip() */
+    uint8_t makers[DEADLINE_TIERS_MAX];      /* likewise: INTERACTIVE_GENERATED, .. */
+    char backend[DEVICE_NAME_BYTES];         /* device of a learned world; "": the CPU */
     struct raster_rays *rays;                /* of the windscreen */
     uint8_t *windscreen; /* [WINDSCREEN_HEIGHT][WINDSCREEN_WIDTH][3], of the tick that is told */
     const struct clock *clock;

@@ -55,7 +55,10 @@ static void describe_pool(const struct interactive *pool, struct drive_log_head 
 {
     memset(out, 0, sizeof *out);
     snprintf(out->revision, sizeof out->revision, "%s", revision_hash);
-    snprintf(out->world, sizeof out->world, "%s", pool->world);
+    int bytes = snprintf(out->world, sizeof out->world, "%s", pool->world);
+    if (pool->backend[0] != '\0' && bytes < (int)sizeof out->world) {
+        snprintf(out->world + bytes, sizeof out->world - (size_t)bytes, " on %s", pool->backend);
+    }
     if (pool->model != NULL) {
         snprintf(out->model_hash, sizeof out->model_hash, "%s", pool->model->hash);
         model_sampler(pool->model->model, pool->conditioning, out->sampler);

@@ -77,14 +77,14 @@ static enum status step(const struct interactive *pool, struct session *session,
 /* `lock` is held. */
 static void observe(struct interactive *pool, uint32_t tier, const struct spent *spent)
 {
-    uint32_t model = pool->deadlines.tiers[tier].model;
+    uint32_t costs = pool->deadlines.tiers[tier].costs;
     if (!pool->measures) {
         return;
     }
     for (uint64_t i = 0; i < spent->steps; i++) {
-        deadline_observe(&pool->deadlines, model, DEADLINE_STEP, spent->step_ms);
+        deadline_observe(&pool->deadlines, costs, DEADLINE_STEP, spent->step_ms);
     }
-    deadline_observe(&pool->deadlines, model, DEADLINE_CONTEXT,
+    deadline_observe(&pool->deadlines, costs, DEADLINE_CONTEXT,
                      fmax(0.0, spent->compute_ms - spent->step_ms * (double)spent->steps));
 }
 
@@ -109,7 +109,7 @@ static void account(struct interactive *pool, struct seat *seat, uint32_t tier,
     double overhead_ms = (double)(interactive_now_ns(pool) - stepped_ns) / NS_PER_MS;
     observe(pool, tier, spent);
     if (pool->measures) {
-        deadline_observe(&pool->deadlines, pool->deadlines.tiers[tier].model, DEADLINE_OVERHEAD,
+        deadline_observe(&pool->deadlines, pool->deadlines.tiers[tier].costs, DEADLINE_OVERHEAD,
                          overhead_ms);
     }
     deadline_served(&pool->deadlines, stepped_ns, frame->late);
@@ -123,9 +123,9 @@ static void account(struct interactive *pool, struct seat *seat, uint32_t tier,
 /* Hash of the model that makes a tier's frames; "": none does. */
 static const char *maker_of(const struct interactive *pool, uint32_t tier)
 {
-    return pool->ticks[tier].steps == 0                                ? ""
-           : pool->deadlines.tiers[tier].model == INTERACTIVE_PREVIOUS ? pool->previous->hash
-                                                                       : pool->model->hash;
+    return pool->ticks[tier].steps == 0                 ? ""
+           : pool->makers[tier] == INTERACTIVE_PREVIOUS ? pool->previous->hash
+                                                        : pool->model->hash;
 }
 
 /* Drives and tells one tick of a seat by a tier; both locks are held on the way in, world_lock on
@@ -149,6 +149,7 @@ static bool serve(struct interactive *pool, struct seat *seat, uint32_t tier,
     frame->tier = pool->ticks[tier].tier;
     frame->steps = pool->ticks[tier].steps;
     frame->model = maker_of(pool, tier);
+    frame->backend = pool->backend;
     frame->limit_ms = (double)seat->limit_ns / NS_PER_MS;
     frame->wait_ms = (double)(begin_ns - due_ns) / NS_PER_MS;
     frame->compute_ms = (double)(stepped_ns - begin_ns) / NS_PER_MS;
@@ -182,7 +183,7 @@ static bool serve_one(struct interactive *pool)
         return false;
     }
     struct seat *seat = pool->seats[places[choice.session]];
-    struct interactive_frame frame = {.tier = "", .model = ""};
+    struct interactive_frame frame = {.tier = "", .model = "", .backend = ""};
     bool goes_on = serve(pool, seat, choice.tier, &frame);
     pthread_mutex_lock(&pool->lock);
     seat->paused = seat->paused || !goes_on;
@@ -271,7 +272,7 @@ int32_t interactive_unknown_tier(const struct interactive *pool)
 {
     const struct deadline_pool *deadlines = &pool->deadlines;
     for (uint32_t i = 0; i < deadlines->tier_count; i++) {
-        const struct deadline_cost *costs = deadlines->costs[deadlines->tiers[i].model];
+        const struct deadline_cost *costs = deadlines->costs[deadlines->tiers[i].costs];
         if (costs[DEADLINE_CONTEXT].count < DEADLINE_KNOWN) {
             return (int32_t)i;
         }
