@@ -28,7 +28,8 @@ enum envelope_kind {
     ENVELOPE_OPEN,       /* relay: somebody wants a session; the text is the tenant, "": nobody's */
     ENVELOPE_SAY,        /* a message of a client, or an answer to one; worker, session 0: how many
                             sessions it has time for in all, in digits */
-    ENVELOPE_SHOW,       /* worker: a frame */
+    ENVELOPE_SHOW,       /* worker: a frame; session 0: its ticks since it told of them last, a
+                            document of store/relay/ticks.h */
     ENVELOPE_TAKEN,      /* worker: one more message of the client is obeyed; the text is the name
                             under which its session is kept, "": it is not; after ENVELOPE_GO_ON
                             with a line feed and its state behind it. Session 0: it takes up

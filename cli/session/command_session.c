@@ -323,10 +323,10 @@ static enum status read_agreement(const struct session_command *command,
  * computed. */
 static void tell_ticks(struct interactive *pool)
 {
-    struct interactive_ticks ticks[DEADLINE_TIERS_MAX];
+    struct tick_tier ticks[DEADLINE_TIERS_MAX];
     uint32_t count = interactive_ticks(pool, NULL, ticks);
     for (uint32_t i = 0; i < count; i++) {
-        const struct interactive_ticks *one = &ticks[i];
+        const struct tick_tier *one = &ticks[i];
         char steps[32] = "";
         if (one->ticks == 0) {
             continue;

@@ -15,6 +15,7 @@
 #include "store/api/store_url.h"
 #include "store/client/http_dial.h"
 #include "store/client/http_transport.h"
+#include "store/relay/ticks.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -53,7 +54,9 @@ struct session_relay {
     struct wire *wire; /* NULL: it is not attached */
     struct relayed *sessions;
     uint32_t session_count;
-    uint32_t room; /* that the relay was told of; the wire's thread alone looks */
+    /* The relay was told of; the wire's thread alone looks. */
+    uint32_t room;
+    struct tick_tier told[DEADLINE_TIERS_MAX];
     bool announced;
     bool stopping, refused;
     struct error why; /* it is refused */
@@ -352,7 +355,7 @@ static void take_envelope(void *context, const char *data, size_t bytes)
 static char *describe(const struct session_relay *relay)
 {
     const struct talk_options *talk = relay->options.talk;
-    struct interactive_ticks tiers[DEADLINE_TIERS_MAX];
+    struct tick_tier tiers[DEADLINE_TIERS_MAX];
     uint32_t count = interactive_ticks(talk->pool, NULL, tiers);
     json_t *ways = json_array();
     json_t *ids = json_array();
@@ -408,9 +411,8 @@ static void announce(struct session_relay *relay)
 
 /* Tells the relay, when it has changed, how many sessions there is time for: it sends people to
  * workers that have some. */
-static void tell_room(void *context)
+static void tell_room(struct session_relay *relay)
 {
-    struct session_relay *relay = context;
     const struct interactive_counts counts = interactive_counts(relay->options.talk->pool);
     char text[16];
     if (counts.seated + counts.room != relay->room) {
@@ -418,6 +420,26 @@ static void tell_room(void *context)
         snprintf(text, sizeof text, "%" PRIu32, relay->room);
         say_once(relay, 0, ENVELOPE_SAY, strdup(text));
     }
+}
+
+/* Tells the relay, which may be too old to listen, what ticks took since it was told last. */
+static void tell_ticks(struct session_relay *relay)
+{
+    struct tick_tier now[DEADLINE_TIERS_MAX];
+    uint32_t count = interactive_ticks(relay->options.talk->pool, NULL, now);
+    char *text = ticks_tell(now, relay->told, count);
+    if (text != NULL && text[0] != '\0') {
+        say_once(relay, 0, ENVELOPE_SHOW, text);
+    } else {
+        free(text);
+    }
+}
+
+static void tell_news(void *context)
+{
+    struct session_relay *relay = context;
+    tell_room(relay);
+    tell_ticks(relay);
 }
 
 /* Tells a relay, which may be too old to listen, whose sessions this worker takes up; before it
@@ -440,7 +462,7 @@ static enum status serve_once(struct session_relay *relay, struct error *error)
         /* Of the relay: a client's message, a session to go on with, or a scenario's id. */
         .message_max = ENVELOPE_HEAD_BYTES + WIRE_MESSAGE_BYTES,
         .envelope = take_envelope,
-        .look = tell_room,
+        .look = tell_news,
         .context = relay,
     };
     TRY(http_dial_open(relay->transport, "/v1/sessions/worker", &dial, error));

@@ -74,7 +74,7 @@ static json_t *scenarios_of(const struct talk *talk)
 /* Tiers by which frames are made, the best first. */
 static json_t *tiers_of(const struct talk *talk)
 {
-    struct interactive_ticks tiers[DEADLINE_TIERS_MAX];
+    struct tick_tier tiers[DEADLINE_TIERS_MAX];
     uint32_t count = interactive_ticks(talk->options.pool, NULL, tiers);
     json_t *list = json_array();
     for (uint32_t i = 0; i < count; i++) {
@@ -420,13 +420,13 @@ static enum status tell_outcome(struct talk *talk, const struct json_cursor *mes
 static enum status tell_ticks(struct talk *talk, const struct json_cursor *message,
                               struct error *error)
 {
-    struct interactive_ticks tiers[DEADLINE_TIERS_MAX];
+    struct tick_tier tiers[DEADLINE_TIERS_MAX];
     uint32_t count = interactive_ticks(talk->options.pool, talk->seat, tiers);
     json_t *list = json_array();
     (void)message;
     (void)error;
     for (uint32_t i = 0; i < count; i++) {
-        const struct interactive_ticks *one = &tiers[i];
+        const struct tick_tier *one = &tiers[i];
         json_t *object =
             json_pack("{s:s,s:i,s:I,s:I}", "tier", one->tier, "steps", (int)one->steps, "ticks",
                       (json_int_t)one->ticks, "lates", (json_int_t)one->lates);

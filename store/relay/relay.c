@@ -376,7 +376,15 @@ static void add_passed(json_t *row, const struct relayed_passed *passed)
 json_t *relay_figures(struct relay *relay)
 {
     json_t *rows = json_array();
+    char *ticks = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&ticks, &bytes);
+    if (out == NULL) {
+        json_decref(rows);
+        return NULL;
+    }
     pthread_mutex_lock(&relay->lock);
+    ticks_print(out, relay->ticks.rows, relay->ticks.count);
     const struct relay_counts counts = relay->counts;
     add_passed(row_of(rows, ""), &counts.passed);
     for (const struct relayed_worker *each = relay->workers; each != NULL; each = each->next) {
@@ -389,11 +397,13 @@ json_t *relay_figures(struct relay *relay)
         }
     }
     pthread_mutex_unlock(&relay->lock);
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:o}", "begun", (json_int_t)counts.begun,
+    json_t *text = fclose(out) == 0 ? json_string(ticks) : NULL;
+    free(ticks);
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:o,s:o}", "begun", (json_int_t)counts.begun,
                      "refused", (json_int_t)counts.refused, "attached", (json_int_t)counts.workers,
                      "gone", (json_int_t)counts.workers_gone, "moved", (json_int_t)counts.moved,
                      "ended", (json_int_t)counts.ended, "gap_s", (double)counts.gap_ns / NS_PER_S,
-                     "workers", rows);
+                     "workers", rows, "ticks", text);
 }
 
 /* ---- starting and stopping ---- */

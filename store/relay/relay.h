@@ -77,7 +77,8 @@ json_t *relay_list(struct relay *relay, const char *tenant);
 /* Figures since the start: `begun`, `refused`, `attached`, `gone` (workers), `moved`, `ended`,
  * `gap_s`, and `workers`, a row of each name: `worker`, `places`, `taken`, `room`, `messages` of
  * clients, `answers` and `frames` of workers, `bytes` of all of these; "": what passed by those
- * that have gone. NULL: out of memory. */
+ * that have gone; `ticks`, a text for Prometheus: those that workers told of (ticks.h). NULL: out
+ * of memory. */
 json_t *relay_figures(struct relay *relay);
 
 #endif

@@ -11,6 +11,7 @@
 #include "schemas/json_read.h"
 #include "store/relay/carried.h"
 #include "store/relay/relay.h"
+#include "store/relay/ticks.h"
 
 enum {
     RELAY_TRIES_MAX = 4, /* workers that are asked to take a session up */
@@ -95,6 +96,7 @@ struct relay {
     struct relayed_client *clients;
     struct question *questions;
     struct relay_counts counts;
+    struct ticks ticks; /* of all workers' sessions */
     bool stopping;
 };
 

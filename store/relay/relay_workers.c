@@ -105,6 +105,13 @@ static enum status take_kin(struct relayed_worker *worker, const struct envelope
 
 /* ---- of their sessions ---- */
 
+/* With the lock held: ticks since it told last. */
+static enum status take_ticks(struct relayed_worker *worker, const struct envelope *envelope,
+                              struct error *error)
+{
+    return ticks_take(&worker->relay->ticks, envelope->text, envelope->text_bytes, error);
+}
+
 /* With the lock held. NULL: it has gone, or is none of this worker. */
 static struct relayed_client *client_of(const struct relayed_worker *worker, uint64_t session)
 {
@@ -186,7 +193,8 @@ static enum status obey(struct relayed_worker *worker, const struct envelope *en
         return envelope->session == 0 ? take_kin(worker, envelope, error)
                                       : pass_on(worker, envelope, error);
     case ENVELOPE_SHOW:
-        return pass_on(worker, envelope, error);
+        return envelope->session == 0 ? take_ticks(worker, envelope, error)
+                                      : pass_on(worker, envelope, error);
     default:
         return error_set(error, STATUS_BAD_INPUT, "expected no envelope of kind %d",
                          (int)envelope->kind);

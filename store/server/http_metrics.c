@@ -489,6 +489,7 @@ static void add_relay(struct text *text, const json_t *relay)
            "What sessions that moved were without a worker.");
     add(text, "swerve_relay_gap_seconds_total %.3f\n",
         json_real_value(json_object_get(relay, "gap_s")));
+    add(text, "%s", json_string_value(json_object_get(relay, "ticks")));
     for (size_t i = 0; i < COUNT_OF(own); i++) {
         family(text, own[i].name, own[i].type, own[i].help);
         json_array_foreach (json_object_get(relay, "workers"), index, worker) {

@@ -86,6 +86,9 @@ def a_session_goes_on_at_another_worker(world=("object",)):
         assert [told(here, f"swerve_relay_{what}_total") for what in ("sessions", "workers", "workers_gone", "moved", "ended")] == [1, 2, 1, 1, 0]
         assert 0 < told(here, "swerve_relay_gap_seconds_total") < GAP_S
         assert told(here, "swerve_relay_frames_total") >= 30 and told(here, "swerve_relay_messages_total") == 9
+        # Four parts of each tick of the drive that was alone, at the least: the worker tells of them each second.
+        here.wait(lambda: told(here, "swerve_session_tick_seconds_count") >= 4 * 30)
+        assert told(here, "swerve_session_ticks_late_total") <= told(here, "swerve_session_tick_seconds_count") / 4
     drives_the_same(saved["path"], moved, world)
 
 

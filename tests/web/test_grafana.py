@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Goal: the Grafana board asks for nothing that a server does not export, and for everything that it does.
-Method: a small suite is driven and repeated by the teacher, and its store served; the names of metrics in the
-board's expressions and in the text of /metrics are compared, and so are the labels.
+Method: a small suite is driven and repeated by the teacher, its store served, and a session relayed; the names of metrics in
+the board's expressions and in the text of /metrics are compared, and so are the labels.
 
 Usage: test_grafana.py SWERVE BOARD
 """
@@ -14,6 +14,11 @@ import sys
 import tempfile
 import time
 import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts")]
+
+from swerve.session import Session, SessionError  # noqa: E402
 
 SWERVE = os.path.realpath(sys.argv[1])
 SCENARIO = {
@@ -30,6 +35,25 @@ def check(condition, what):
     failures += not condition
 
 
+def drive(url, work):
+    """A session of the whole scenario, at a worker of the server's."""
+    worker = subprocess.Popen([SWERVE, "session", "serve", str(work / "cruise.json"), "--relay", url, "--save", str(work)],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    worker.stdout.readline()
+    end_s = time.monotonic() + 20
+    while True:
+        try:
+            with Session(url) as session:
+                session.begin("cruise", deadline_ms=1000)
+                session.go()
+                while not session.frame()["end"]:
+                    pass
+                return worker
+        except SessionError:  # it is not attached yet
+            assert time.monotonic() < end_s
+            time.sleep(0.05)
+
+
 def scrape(work):
     """Until a scrape's own request is counted in a later one: a server counts a request behind its answer."""
     store = str(work / "jobs.db")
@@ -39,11 +63,15 @@ def scrape(work):
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     server = subprocess.Popen([SWERVE, "serve", "--store", store, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True)
-    url = server.stdout.readline().strip() + "/metrics"
+    url = server.stdout.readline().strip()
+    worker = drive(url, work)
     text, end_s = "", time.monotonic() + 60
-    while "swerve_http_request_seconds_count" not in text and time.monotonic() < end_s:
-        with urllib.request.urlopen(url) as answer:
+    wanted = ("swerve_http_request_seconds_count", "swerve_session_tick_seconds_count")
+    while not all(name in text for name in wanted) and time.monotonic() < end_s:
+        with urllib.request.urlopen(url + "/metrics") as answer:
             text = answer.read().decode()
+    worker.terminate()
+    check(worker.wait(timeout=30) == 0, "the worker ends in order")
     server.terminate()
     check(server.wait(timeout=30) == 0, "the server ends in order")
     return text

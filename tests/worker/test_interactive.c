@@ -281,7 +281,7 @@ static void climb_down(const struct interactive_wish *accepts, const struct rung
     struct seat *seat = NULL;
     uint64_t taken[TIERS] = {0};
     uint64_t lates = 0;
-    struct interactive_ticks ticks[DEADLINE_TIERS_MAX];
+    struct tick_tier ticks[DEADLINE_TIERS_MAX];
     still.clock = (struct clock){still_now_ns, still_now_ns, still_now_ns, &still};
     pthread_mutex_init(&seen.lock, NULL);
     clock_condition_init(&seen.news);

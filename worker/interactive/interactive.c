@@ -51,7 +51,7 @@ static void add_tier(struct interactive *pool, const char *name, struct interact
 {
     struct deadline_pool *deadlines = &pool->deadlines;
     uint32_t tier = deadlines->tier_count++;
-    struct interactive_ticks *ticks = &pool->ticks[tier];
+    struct tick_tier *ticks = &pool->ticks[tier];
     bool drawn = pool->model != NULL && way.steps == 0;
     uint32_t maker = drawn          ? INTERACTIVE_DRAWN
                      : way.previous ? INTERACTIVE_PREVIOUS
@@ -274,7 +274,7 @@ struct interactive_counts interactive_counts(struct interactive *pool)
 }
 
 uint32_t interactive_ticks(struct interactive *pool, const struct seat *seat,
-                           struct interactive_ticks out[DEADLINE_TIERS_MAX])
+                           struct tick_tier out[DEADLINE_TIERS_MAX])
 {
     uint32_t count = pool->deadlines.tier_count;
     pthread_mutex_lock(&pool->lock);
@@ -307,7 +307,7 @@ static enum status check_wish(const struct interactive_wish *wish, struct error 
 static enum status find_least(const struct interactive *pool, uint32_t steps, bool alone,
                               uint32_t *out, struct error *error)
 {
-    const struct interactive_ticks *best = &pool->ticks[0];
+    const struct tick_tier *best = &pool->ticks[0];
     if (steps > best->steps) {
         return error_set(error, STATUS_BAD_INPUT,
                          "session: expected at most the best tier's %u steps of a sampler at the "

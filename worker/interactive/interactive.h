@@ -24,9 +24,9 @@
 #include "engine/learned/device.h"
 #include "scenarios/scenarios.h"
 #include "scheduler/deadline.h"
+#include "schemas/tick_histogram.h"
 #include "store/api/trust.h"
 #include "worker/interactive/session.h"
-#include "worker/interactive/tick_histogram.h"
 #include "worker/models/models.h"
 
 /* Session of whoever asks for nothing else: real time, and a deadline of one tick. */
@@ -137,16 +137,10 @@ const struct scenario_document *interactive_document(const struct interactive *p
                                                      uint32_t scenario);
 struct interactive_counts interactive_counts(struct interactive *pool);
 
-/* Ticks of one tier. */
-struct interactive_ticks {
-    char tier[LIMIT_ID_BYTES];
-    uint32_t steps;
-    uint64_t ticks, lates;
-    struct tick_histogram parts[TICK_PARTS];
-};
-/* Of a seat, or (NULL) of all since the pool was opened; the best tier first. Returns how many. */
+/* Ticks of a seat, or (NULL) of all since the pool was opened; the best tier first. Returns how
+ * many. */
 uint32_t interactive_ticks(struct interactive *pool, const struct seat *seat,
-                           struct interactive_ticks out[DEADLINE_TIERS_MAX]);
+                           struct tick_tier out[DEADLINE_TIERS_MAX]);
 
 /* State of a seat that another pool has to know, beside its log and its wish, so that its session
  * goes on there as it did here. */

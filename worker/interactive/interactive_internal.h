@@ -42,7 +42,7 @@ struct seat {
     int64_t due_ns;            /* moment of the next tick */
     struct action action;      /* newest control input */
     struct action driven;      /* of the last tick */
-    struct interactive_ticks ticks[DEADLINE_TIERS_MAX];
+    struct tick_tier ticks[DEADLINE_TIERS_MAX];
 };
 
 struct interactive {
@@ -76,7 +76,7 @@ struct interactive {
     struct seat **seats;   /* [place_count], NULL: free */
     struct deadline_pool deadlines;
     struct interactive_counts counts;
-    struct interactive_ticks ticks[DEADLINE_TIERS_MAX]; /* of all; their names */
+    struct tick_tier ticks[DEADLINE_TIERS_MAX]; /* of all; their names */
 };
 
 static inline int64_t interactive_now_ns(const struct interactive *pool)

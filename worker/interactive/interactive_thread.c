@@ -88,7 +88,7 @@ static void observe(struct interactive *pool, uint32_t tier, const struct spent 
                      fmax(0.0, spent->compute_ms - spent->step_ms * (double)spent->steps));
 }
 
-static void count_tick(struct interactive_ticks *ticks, const struct interactive_frame *frame,
+static void count_tick(struct tick_tier *ticks, const struct interactive_frame *frame,
                        double overhead_ms)
 {
     const double values_ms[TICK_PARTS] = {frame->wait_ms, frame->compute_ms, overhead_ms,

@@ -2,8 +2,10 @@
  * Histograms of what ticks of sessions took: counts by fixed bounds, so that they can be added,
  * scraped, and asked for a quantile. A spike once in a hundred ticks shows in them.
  */
-#ifndef SWERVE_WORKER_INTERACTIVE_TICK_HISTOGRAM_H
-#define SWERVE_WORKER_INTERACTIVE_TICK_HISTOGRAM_H
+#ifndef SWERVE_SCHEMAS_TICK_HISTOGRAM_H
+#define SWERVE_SCHEMAS_TICK_HISTOGRAM_H
+
+#include "schemas/limits.h"
 
 #include <stdint.h>
 
@@ -26,6 +28,14 @@ extern const double tick_bounds_ms[TICK_BOUNDS];
 struct tick_histogram {
     uint64_t counts[TICK_BOUNDS + 1];
     double sum_ms;
+};
+
+/* Ticks of one tier of sessions. */
+struct tick_tier {
+    char tier[LIMIT_ID_BYTES];
+    uint32_t steps; /* of a sampler */
+    uint64_t ticks, lates;
+    struct tick_histogram parts[TICK_PARTS];
 };
 
 void tick_histogram_add(struct tick_histogram *histogram, double value_ms);
