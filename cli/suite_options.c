@@ -44,20 +44,15 @@ static enum status choose_backend(const struct suite_options *options,
 {
     bool learned = build->policy.student_available || build->policy.teacher_available;
     bool automatic = strcmp(options->device, "auto") == 0;
-    if (automatic && (!learned || !computes_in_bf16(build) || options->previous != NULL)) {
-        return device_choose("cpu", device, error);
-    }
-    TRY(device_choose(options->device, device, error));
-    if (device->ops != NULL && !computes_in_bf16(build)) {
+    bool fits = computes_in_bf16(build) && options->previous == NULL;
+    TRY(device_choose(automatic && (!learned || !fits) ? "cpu" : options->device, device, error));
+    if (device->ops != NULL && !fits) {
         return error_set(error, STATUS_USAGE,
-                         "--device %s: computes in bf16, found --precision %s, or a version of the "
+                         "--device %s: computes one model in bf16, found %s%s, or a version of the "
                          "store with another",
-                         options->device, options->precision);
-    }
-    if (device->ops != NULL && options->previous != NULL) {
-        return error_set(error, STATUS_USAGE,
-                         "--device %s: computes one model, found --previous %s", options->device,
-                         options->previous);
+                         options->device,
+                         options->previous != NULL ? "--previous " : "--precision ",
+                         options->previous != NULL ? options->previous : options->precision);
     }
     return STATUS_OK;
 }

@@ -51,6 +51,8 @@ ROOMS = {
         ["schemas"]),
     "schemas/proto": ("messages of other people's contracts: records that a compiler writes",
         []),
+    "schemas/ticks": ("histograms of what ticks of sessions took",
+        ["schemas"]),
     "schemas/careful": ("answers of careful drivers",
         ["schemas"]),
     # Mathematics on plain pointers.
@@ -144,7 +146,7 @@ ROOMS = {
     "store/server/web": ("the dashboard's page: HTML, style, plain JavaScript, and their lookup by name",
         ["base"]),
     "store/relay": ("sessions that pass between clients and workers: connections that become WebSockets, who there is, what goes on elsewhere",
-        ["schemas", "base/websocket"]),
+        ["schemas", "schemas/ticks", "base/websocket"]),
     "store/server": ("the HTTP server, TLS, tokens",
         ["store/wire", "store/artifacts", "store/server/web", "store/relay"]),
     "store/postgres": ("the store in PostgreSQL: driver, dialect, leases that processes share ([postgresql.md](postgresql.md))",
@@ -230,7 +232,7 @@ ROOMS = {
     "worker/env": ("environments that a learner steps, as a C ABI",
         ["worker/run"]),
     "worker/interactive": ("sessions that somebody steers in real time, and the thread that keeps their deadlines",
-        ["worker/env", "scheduler"]),
+        ["worker/env", "scheduler", "schemas/ticks"]),
     # Words to calls.
     "cli/watch": ("canaries beside the promoted version, and their rollback",
         ["worker/versions", "scheduler"]),

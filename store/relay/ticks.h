@@ -11,7 +11,7 @@
 #define SWERVE_STORE_RELAY_TICKS_H
 
 #include "base/status.h"
-#include "schemas/tick_histogram.h"
+#include "schemas/ticks/tick_histogram.h"
 
 #include <stddef.h>
 #include <stdio.h>

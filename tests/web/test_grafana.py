@@ -43,7 +43,7 @@ def drive(url, work):
     end_s = time.monotonic() + 20
     while True:
         try:
-            with Session(url) as session:
+            with Session(url + "/#open") as session:
                 session.begin("cruise", deadline_ms=1000)
                 session.go()
                 while not session.frame()["end"]:

@@ -24,7 +24,7 @@
 #include "engine/learned/device.h"
 #include "scenarios/scenarios.h"
 #include "scheduler/deadline.h"
-#include "schemas/tick_histogram.h"
+#include "schemas/ticks/tick_histogram.h"
 #include "store/api/trust.h"
 #include "worker/interactive/session.h"
 #include "worker/models/models.h"

@@ -1,7 +1,7 @@
 /*
  * Counts by bounds. See tick_histogram.h.
  */
-#include "schemas/tick_histogram.h"
+#include "schemas/ticks/tick_histogram.h"
 
 #include <math.h>
 #include <stddef.h>

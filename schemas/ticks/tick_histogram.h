@@ -2,8 +2,8 @@
  * Histograms of what ticks of sessions took: counts by fixed bounds, so that they can be added,
  * scraped, and asked for a quantile. A spike once in a hundred ticks shows in them.
  */
-#ifndef SWERVE_SCHEMAS_TICK_HISTOGRAM_H
-#define SWERVE_SCHEMAS_TICK_HISTOGRAM_H
+#ifndef SWERVE_SCHEMAS_TICKS_TICK_HISTOGRAM_H
+#define SWERVE_SCHEMAS_TICKS_TICK_HISTOGRAM_H
 
 #include "schemas/limits.h"
 
