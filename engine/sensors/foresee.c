@@ -123,7 +123,8 @@ static struct agent driver_of(const struct prepared *prepared, const struct agen
     bool on_foot = record->kind == AGENT_PEDESTRIAN || record->kind == AGENT_ANIMAL;
     double limit = on_foot ? 0.0 : limit_mps(prepared->roadmap, state->pose);
     double desired_mps = wanted_mps(state->speed_mps, accel_mps2, limit);
-    bool drives = !on_foot && state->speed_mps >= 0.0 && desired_mps > 0.0;
+    bool drives =
+        !on_foot && record->kind != AGENT_OBJECT && state->speed_mps >= 0.0 && desired_mps > 0.0;
     out.pose = state->pose;
     out.speed_mps = state->speed_mps;
     out.hidden = !state->present;

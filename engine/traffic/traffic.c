@@ -451,6 +451,7 @@ void traffic_step(const struct traffic_plan *plan, uint64_t seed, struct scene *
             accel_mps2 = traffic_idm_accel(plan, &actors, self, scene, grip_mps2, &motion[i]);
             if (motion[i].observed || motion[i].habit_mps2 != 0.0) {
                 accel_mps2 = traffic_habit(&motion[i], accel_mps2);
+                accel_mps2 = dmath_clamp(accel_mps2, -grip_mps2, grip_mps2);
             }
             if (plan->agents[i].driver.changes_lanes) {
                 traffic_mobil_decide(plan, &actors, self, scene, grip_mps2, &motion[i], accel_mps2);

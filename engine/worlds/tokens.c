@@ -15,6 +15,12 @@
 #include <string.h>
 
 enum { LAYERS = 3 };
+/* Shares of the wanted speed from which a token adds less, and at which it adds nothing: drivers of
+ * the training data want up to so much more, or less, than foresight takes them to want. Without
+ * it a driver who is drawn fast twice goes on to be, where IDM's free term holds at its comfortable
+ * braking. */
+#define FADES_FROM 1.2
+#define FADES_AT 1.4
 #define DRAW_ONE 16777216.0 /* weights of a draw are whole numbers up to this */
 
 /* Generated from engine/worlds/tokens.safetensors (scripts/embed_bytes.py). */
@@ -254,6 +260,16 @@ static void decide(const struct token_traffic *traffic, uint64_t seed, const str
     }
 }
 
+/* What a token adds for a driver at that speed: nothing that makes who is well beyond what he wants
+ * faster still. */
+static double added_mps2(const struct token_traffic *traffic, uint32_t i, double speed_mps)
+{
+    double habit_mps2 = traffic->drivers[i].habit_mps2;
+    double wanted_mps = foresight_traffic(traffic->foresight)->agents[i].driver.desired_speed_mps;
+    double left = (FADES_AT * wanted_mps - speed_mps) / ((FADES_AT - FADES_FROM) * wanted_mps);
+    return habit_mps2 > 0.0 ? habit_mps2 * dmath_clamp(left, 0.0, 1.0) : habit_mps2;
+}
+
 void token_traffic_step(const struct token_traffic *traffic, uint64_t seed, struct scene *scene,
                         struct agent_motion *motion)
 {
@@ -262,7 +278,7 @@ void token_traffic_step(const struct token_traffic *traffic, uint64_t seed, stru
     }
     for (uint32_t i = 0; i < scene->agent_count; i++) {
         if (traffic->drivers[i].known && token_traffic_drives(scene, motion, i)) {
-            motion[i].habit_mps2 = traffic->drivers[i].habit_mps2;
+            motion[i].habit_mps2 = added_mps2(traffic, i, scene->agents[i].speed_mps);
             motion[i].observed = 0;
         }
     }

@@ -1,6 +1,7 @@
 /*
  * Goal: a token is an acceleration on top of IDM's, its draw depends on (seed, tick, agent) alone,
- * drivers still brake for ego, and a file that is no such network is refused by name. Method:
+ * drivers still brake for ego, nobody runs away or brakes beyond the road's grip, and a file that
+ * is no such network is refused by name. Method:
  * networks of zeroes whose last bias says which token is certain, or which are equally likely,
  * drive a car on a straight road beside foresight without them.
  */
@@ -16,7 +17,7 @@ enum { CAR = 0, SECOND = 1, AGENTS = 2, HIDDEN = 4, TOKENS = 3 };
 #define CERTAIN 100.0f
 #define PATH "tokens.safetensors"
 
-static const float centres[TOKENS] = {-2.0f, 0.5f, 1.0f};
+static float centres[TOKENS] = {-2.0f, 0.5f, 1.0f};
 
 struct drive {
     const struct foresight *foresight;
@@ -218,6 +219,45 @@ static void who_follows_ego_brakes(void)
     end(&run);
 }
 
+/* A token that is greater than IDM's braking for who is too fast, each half second. */
+static void nobody_runs_away(void)
+{
+    struct run run;
+    const struct tokens *shipped = NULL;
+    struct error error;
+    begin_road(&run, 20);
+    centres[2] = 5.0f;
+    struct tokens *fast = network(0, 0, CERTAIN);
+    centres[2] = 1.0f;
+    struct drive *one = drive_on(&run, fast, 0, 300);
+    EXPECT(one->scene.agents[CAR].speed_mps > 1.2 * 15);
+    EXPECT(one->scene.agents[CAR].speed_mps < 1.4 * 15);
+    free(one);
+    tokens_close(fast);
+    EXPECT_OK(tokens_shipped(&shipped, &error), error);
+    for (uint64_t seed = 0; seed < 32; seed++) {
+        one = drive_on(&run, shipped, seed, 500);
+        EXPECT(one->scene.agents[CAR].speed_mps < 1.4 * 15);
+        free(one);
+    }
+    end(&run);
+}
+
+static void nobody_brakes_beyond_the_grip(void)
+{
+    struct run run;
+    begin_road(&run, 20);
+    struct tokens *slow = network(CERTAIN, 0, 0);
+    struct drive *one = drive_on(&run, slow, 0, 0);
+    const struct token_traffic traffic = {slow, one->foresight, one->drivers};
+    one->scene.conditions.friction = 0.1;
+    token_traffic_step(&traffic, 0, &one->scene, one->motion);
+    EXPECT_NEAR(one->scene.agents[CAR].accel_mps2, -0.1 * GRAVITY_MPS2, 1e-9);
+    free(one);
+    tokens_close(slow);
+    end(&run);
+}
+
 static void another_file_is_refused(void)
 {
     const float bias[TOKENS] = {0};
@@ -241,7 +281,8 @@ int main(void)
     EXPECT(mkdtemp(folder) != NULL && chdir(folder) == 0);
     int code = TEST_RUN(TEST(a_token_comes_on_top_of_idm), TEST(tokens_begin_in_the_middle),
                         TEST(a_network_is_shipped), TEST(draws_depend_on_seed_tick_and_agent),
-                        TEST(who_follows_ego_brakes), TEST(another_file_is_refused));
+                        TEST(who_follows_ego_brakes), TEST(nobody_runs_away),
+                        TEST(nobody_brakes_beyond_the_grip), TEST(another_file_is_refused));
     rmdir(folder);
     return code;
 }

@@ -445,7 +445,8 @@ enum status replay_compare(struct store *store, struct replay_artifact *artifact
     out->count = 0;
     outcome_build(job, rollout, &replayed);
     snprintf(replayed.scenario_id, sizeof replayed.scenario_id, "%s", job->scenario->id);
-    if (stored->verdict == VERDICT_FLAGGED && stored->health_check[0] == '\0') {
+    if (stored->verdict == VERDICT_FLAGGED &&
+        (stored->health_check[0] == '\0' || replayed.verdict == VERDICT_INVALID)) {
         replayed.verdict = VERDICT_FLAGGED; /* its job was, for another rollout of it */
     }
     compare_fields(&outcome_field_list, "", stored, &replayed, out);
