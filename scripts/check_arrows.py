@@ -268,6 +268,8 @@ ROOMS = {
         ["cli", "schemas/rig"]),
     "cli/world": ("`swerve world`",
         ["cli"]),
+    "cli/futures": ("`swerve futures`: how drives might have ended, and what settles a disagreement",
+        ["cli"]),
     "cli/golden": ("`swerve golden`",
         ["cli"]),
     "cli/model": ("`swerve model`, `swerve trust`",
