@@ -7,6 +7,7 @@
 #include "report/trust/capacity.h"
 #include "report/trust/disagreements.h"
 #include "report/trust/measures.h"
+#include "report/trust/settled.h"
 #include "report/trust/table.h"
 
 #include "base/check.h"
@@ -31,6 +32,7 @@ struct agreement_command {
     const char *previous; /* first digits of a model's hash; NULL: none */
     bool gate;
     bool gate_health;
+    bool futures; /* arbitrate */
     bool json;
 };
 
@@ -67,9 +69,9 @@ static enum status write_disagreements(const struct agreement_command *agreement
 static enum status check_tiers(const struct agreement_command *agreement, struct error *error)
 {
     const char *previous = agreement->previous;
-    if (agreement->tiers && (agreement->by_day || agreement->gate_health)) {
+    if (agreement->tiers && (agreement->by_day || agreement->gate_health || agreement->futures)) {
         return error_set(error, STATUS_USAGE,
-                         "--tiers: expected neither --by-day nor --gate-health");
+                         "--tiers: expected neither --by-day, --gate-health nor --futures");
     }
     if (previous == NULL) {
         return STATUS_OK;
@@ -95,6 +97,9 @@ static enum status read_store(const struct agreement_command *agreement, struct 
         return table_make_judged(pairs, policy, table, error);
     }
     TRY(pairs_read(store, pairs, error));
+    if (agreement->futures) {
+        pairs_arbitrate(pairs);
+    }
     return agreement->by_day ? table_make_by_day(pairs, policy, agreement->before_day, table, error)
                              : table_make(pairs, policy, table, error);
 }
@@ -146,15 +151,19 @@ static int agree(struct agreement_command *agreement)
     } else if (agreement->json) {
         json_t *json = table_json(&table, agreement->by_day);
         json_t *drift = measures_json(&pairs.drives, alarms, alarm_count);
+        const struct settled settled = settled_count(&pairs);
         if (json != NULL &&
             (json_object_set_new(json, "health_drift", drift) != 0 ||
+             json_object_set_new(json, "futures", settled_json(&settled)) != 0 ||
              json_object_set_new(json, "freezes", decisions_json(&pairs.decisions)) != 0)) {
             json_decref(json);
             json = NULL;
         }
         code = cli_print_json(json);
     } else {
+        const struct settled settled = settled_count(&pairs);
         table_print(&table, stdout);
+        settled_print(&settled, stdout);
         measures_print(&pairs.drives, alarms, alarm_count, stdout);
         if (agreement->gate_health) {
             measures_print_looked(&pairs.drives, alarm_count, stdout);
@@ -195,6 +204,9 @@ int command_agreement(int argc, char **argv)
         {"--previous", "HASH",
          "of --tiers: the model whose hash begins so, by any steps, beside each other model",
          .text = &agreement.previous},
+        {"--futures", NULL,
+         "where the object world has not answered, a student that ends as its futures say agrees",
+         .flag = &agreement.futures},
         {"--gate", NULL,
          "exit 1 when a slice is frozen, a rate of flags sounds or a tier is refused",
          .flag = &agreement.gate},

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/gate_options.h"
+#include "cli/kept/golden_doubts.h"
 #include "cli/kept/kept_pack.h"
 #include "cli/label/label_options.h"
 #include "cli/pool.h"
@@ -311,6 +312,7 @@ static int present_to_people(const struct run_options *options, struct store *st
                    asked ? ", as --world object says" : ", as --allow-degraded says");
     }
     routes_tell(submission);
+    golden_doubts_tell(store, summary, NULL);
     if (options->report != NULL && code == 0) {
         text_print(stdout, "report: %s\n", options->report);
     }
@@ -406,6 +408,7 @@ static int present(const struct run_options *options, struct store *store,
             json_object_set_new(json, "wall_s", json_real(wall_s));
             json_object_set_new(json, "known_jobs", json_integer((json_int_t)known));
             routes_put(submission, json);
+            golden_doubts_tell(store, &summary, json);
             gate_put(&options->gate, missed, json);
         }
         int json_code = cli_print_json(json);

@@ -270,7 +270,7 @@ static void status_line(const char *id, const struct store_suite_status *status,
                    summary_plural(status->rollouts[VERDICT_INVALID]));
     }
     if (status->rollouts_audit > 0) {
-        text_print(stdout, "  %lld rollout%s in no rate: audits, goldens, clips",
+        text_print(stdout, "  %lld rollout%s in no rate: audits, futures, goldens, clips",
                    (long long)status->rollouts_audit, summary_plural(status->rollouts_audit));
     }
     char bill[SUMMARY_MONEY_BYTES];

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/pool.h"
+#include "worker/careful/futures_make.h"
 #include "worker/datagen/clip.h"
 #include "worker/golden/golden_library.h"
 #include "worker/planner/planner_host.h"
@@ -305,6 +306,41 @@ static void tell_end(const struct worker_options *options, const struct claim_lo
     }
 }
 
+/* Of jobs that have a maker. */
+struct makers {
+    struct clip_maker *clips;      /* owned */
+    struct futures_maker *futures; /* owned */
+};
+
+static enum status makers_create(const struct claim_loop_config *config, struct makers *out,
+                                 struct error *error)
+{
+    *out = (struct makers){0};
+    TRY(clip_maker_create(config->models, config->thread_count, &out->clips, error));
+    return futures_maker_create(config->slot_count, &out->futures, error);
+}
+
+static void makers_destroy(struct makers *makers)
+{
+    clip_maker_destroy(makers->clips);
+    futures_maker_destroy(makers->futures);
+}
+
+static enum status make(void *context, const struct clip_task *task, struct clip_made *out,
+                        struct error *error)
+{
+    const struct makers *makers = context;
+    return job_futures(task->spec, NULL, NULL) ? futures_make(makers->futures, task, out, error)
+                                               : clip_make(makers->clips, task, out, error);
+}
+
+static void close_planners(void *context)
+{
+    const struct makers *makers = context;
+    clip_close_planners(makers->clips);
+    futures_close_planners(makers->futures);
+}
+
 /* Opens the store and works for it until the loop ends. */
 static enum status work(const struct worker_options *options, const char *url,
                         struct claim_loop_config *config, struct error *error)
@@ -328,13 +364,13 @@ static enum status work(const struct worker_options *options, const char *url,
     if (golden_spec_is(options->world) && config->models != NULL) {
         status = golden_library_lend(options->world, config->store, false, config->models, error);
     }
-    struct clip_maker *maker = NULL;
-    THEN(status, clip_maker_create(config->models, config->thread_count, &maker, error));
-    config->make_clip = clip_make;
-    config->end_clips = clip_close_planners;
-    config->clip_context = maker;
+    struct makers makers = {0};
+    THEN(status, makers_create(config, &makers, error));
+    config->make_clip = make;
+    config->end_clips = close_planners;
+    config->clip_context = &makers;
     THEN(status, claim_loop_run(config, &stats, error));
-    clip_maker_destroy(maker);
+    makers_destroy(&makers);
     config->store->ops->close(config->store);
     tell_end(options, &stats, status);
     return status;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "scheduler/calibration.h"
 #include "scheduler/route.h"
 #include "schemas/scenario_json.h"
 
@@ -86,6 +87,40 @@ static void put_head(FILE *stream, const struct reading *reading)
             (long long)outcome->audit_of);
     }
     put(stream, "audit", &line);
+    line = (struct line){.used = 0};
+    if (outcome->futures.state != FUTURES_NONE) {
+        char futures[FUTURES_TEXT_BYTES];
+        add(&line, "of job %lld, of %u draws of each model %s; in no rate",
+            (long long)outcome->audit_of, outcome->futures.draws,
+            outcome_text_futures(&outcome->futures, futures));
+    }
+    put(stream, "futures", &line);
+}
+
+const char *outcome_text_futures(const struct outcome_futures *futures,
+                                 char out[FUTURES_TEXT_BYTES])
+{
+    static const char *const without[FUTURES_STATE_COUNT] = {
+        [FUTURES_NONE] = "not driven",
+        [FUTURES_ENDED] = "undecided: the drive had ended",
+        [FUTURES_FAILED_BEFORE] = "undecided: the drive had failed before",
+        [FUTURES_WITHOUT] = "undecided: the drive has no verdict",
+    };
+    const struct forecast_share share = forecast_kept(futures);
+    const char *answer = forecast_answer_names[forecast_answer(&share)];
+    int used = futures->state == FUTURES_NONE
+                   ? 0
+                   : snprintf(out, FUTURES_TEXT_BYTES, "from %.1f s: ", futures->tick * TICK_S);
+    size_t room = (size_t)(FUTURES_TEXT_BYTES - used);
+    if (futures->state != FUTURES_DRIVEN) {
+        snprintf(out + used, room, "%s", without[futures->state]);
+    } else if (isnan(share.value)) {
+        snprintf(out + used, room, "undecided: none has a verdict");
+    } else {
+        snprintf(out + used, room, "P(fail) %.0f%% [%.0f-%.0f%%], %s", 100 * share.value,
+                 rate_down(100 * share.low, 1), rate_up(100 * share.high, 1), answer);
+    }
+    return out;
 }
 
 /* Whether an outcome is a clip of training data, which is no drive and has no trace. */

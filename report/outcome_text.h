@@ -25,4 +25,9 @@ struct outcome_text {
 enum status outcome_text_print(const struct outcome_text *text, const struct outcome *outcome,
                                FILE *stream, struct error *error);
 
+/* Fate of futures: "from 3.2 s: P(fail) 4% [0-30%], pass"; returns `out`. */
+enum { FUTURES_TEXT_BYTES = 96 };
+const char *outcome_text_futures(const struct outcome_futures *futures,
+                                 char out[FUTURES_TEXT_BYTES]);
+
 #endif

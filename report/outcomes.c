@@ -36,21 +36,21 @@ _Static_assert(offsetof(struct kept_outcome, texts[TEXT_COUNT - 1]) ==
                "texts of an outcome");
 
 /* Copies the members that are no texts, either way: the one list of them. */
-#define COPY_NUMBERS(to, from)                                                                 \
-    ((to)->id = (from)->id, (to)->job_id = (from)->job_id, (to)->epoch = (from)->epoch,        \
-     (to)->tier = (from)->tier, (to)->verdict = (from)->verdict, (to)->seed = (from)->seed,    \
-     (to)->reasons = (from)->reasons, (to)->ticks = (from)->ticks,                             \
-     (to)->prefix_ticks = (from)->prefix_ticks,                                                \
-     (to)->pages_used_percent = (from)->pages_used_percent,                                    \
-     (to)->health_tick = (from)->health_tick, (to)->safety_critical = (from)->safety_critical, \
-     (to)->shadow = (from)->shadow, (to)->in_flight = (from)->in_flight,                       \
-     (to)->metres_mm = (from)->metres_mm, (to)->device_ns = (from)->device_ns,                 \
-     (to)->mflop = (from)->mflop, (to)->peak_mflops = (from)->peak_mflops,                     \
-     (to)->metrics = (from)->metrics, (to)->health_value = (from)->health_value,               \
-     (to)->health_threshold = (from)->health_threshold,                                        \
-     (to)->parent_job_id = (from)->parent_job_id, (to)->audit_of = (from)->audit_of,           \
-     (to)->at_ms = (from)->at_ms, (to)->freeze = (from)->freeze,                               \
-     (to)->route_reason = (from)->route_reason, (to)->route_own = (from)->route_own,           \
+#define COPY_NUMBERS(to, from)                                                                    \
+    ((to)->id = (from)->id, (to)->job_id = (from)->job_id, (to)->epoch = (from)->epoch,           \
+     (to)->tier = (from)->tier, (to)->verdict = (from)->verdict, (to)->seed = (from)->seed,       \
+     (to)->reasons = (from)->reasons, (to)->ticks = (from)->ticks,                                \
+     (to)->prefix_ticks = (from)->prefix_ticks,                                                   \
+     (to)->pages_used_percent = (from)->pages_used_percent,                                       \
+     (to)->health_tick = (from)->health_tick, (to)->safety_critical = (from)->safety_critical,    \
+     (to)->shadow = (from)->shadow, (to)->in_flight = (from)->in_flight,                          \
+     (to)->metres_mm = (from)->metres_mm, (to)->device_ns = (from)->device_ns,                    \
+     (to)->mflop = (from)->mflop, (to)->peak_mflops = (from)->peak_mflops,                        \
+     (to)->metrics = (from)->metrics, (to)->health_value = (from)->health_value,                  \
+     (to)->health_threshold = (from)->health_threshold,                                           \
+     (to)->parent_job_id = (from)->parent_job_id, (to)->audit_of = (from)->audit_of,              \
+     (to)->at_ms = (from)->at_ms, (to)->freeze = (from)->freeze, (to)->futures = (from)->futures, \
+     (to)->route_reason = (from)->route_reason, (to)->route_own = (from)->route_own,              \
      (to)->route_other = (from)->route_other)
 
 struct kept_outcome kept_outcome_of(const struct outcome *outcome)

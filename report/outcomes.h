@@ -36,6 +36,7 @@ struct kept_outcome {
     const struct drive_health *health; /* NULL: all zero */
     double health_value, health_threshold;
     int64_t parent_job_id, audit_of, at_ms, freeze;
+    struct outcome_futures futures;
     enum route_reason route_reason;
     int64_t route_own, route_other;
 };

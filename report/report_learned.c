@@ -3,6 +3,7 @@
  * who answered instead, and how audited rollouts agree with the teacher.
  */
 #include "report/meters.h"
+#include "report/outcome_text.h"
 #include "report/report_internal.h"
 
 #include "base/units.h"
@@ -271,6 +272,23 @@ static bool disagrees(const struct agreement_pair *pair)
            verdict_is_result(pair->student->verdict) && verdict_is_result(pair->teacher->verdict);
 }
 
+/* Names what settles it: futures of the student's drive, from where the two part. */
+static void put_futures(struct html *html, const struct summary *summary,
+                        const struct agreement_pair *pair)
+{
+    char text[FUTURES_TEXT_BYTES];
+    uint32_t count = summary->audited_count;
+    for (uint32_t i = 0; i < count && pair->student->branch_id[0] == '\0'; i++) {
+        const struct outcome *at = &summary->audited[i];
+        if (at->futures.state != FUTURES_NONE && at->audit_of == pair->student->job_id) {
+            const struct kept_outcome itself = kept_outcome_of(at);
+            html_format(html, " futures %s, the drive itself ",
+                        outcome_text_futures(&at->futures, text));
+            report_chips(html, &itself);
+        }
+    }
+}
+
 static void disagreements(struct report *report)
 {
     struct html *html = &report->html;
@@ -292,6 +310,7 @@ static void disagreements(struct report *report)
         report_chips(html, &sides[0]);
         html_raw(html, " teacher ");
         report_chips(html, &sides[1]);
+        put_futures(html, summary, pair);
         report_command(report, "show", pair->teacher->id, "");
         html_raw(html, "</li>");
     }

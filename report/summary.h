@@ -147,6 +147,7 @@ struct summary {
     uint32_t pair_count;
     struct agreement_pair *pairs; /* owned; into audited */
     struct outcome *audited;      /* owned; the audit jobs' outcomes, and those that they repeat */
+    uint32_t audited_count;
     uint32_t ledger_count;
     struct store_ledger_row *ledger; /* owned */
     double *ledger_usd;              /* owned; device_ns of each ledger row at today's price, as

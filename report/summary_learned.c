@@ -199,6 +199,7 @@ static enum status join_pairs(struct summary *summary, struct placed_pair *place
     const struct outcome **scratch = calloc(count > 0 ? count : 1, sizeof *scratch);
     THEN(status, memory_check(scratch, error, "summary: out of memory"));
     if (status == STATUS_OK) {
+        summary->audited_count = count;
         summary->pair_count = agreement_join(summary->audited, count, scratch, summary->pairs);
         order_pairs(summary, at, placed);
     }

@@ -45,11 +45,14 @@ uint32_t agreement_join(const struct outcome *outcomes, uint32_t count,
                         const struct outcome **scratch, struct agreement_pair *pairs)
 {
     uint32_t found = 0;
+    uint32_t looked_at = 0;
     for (uint32_t i = 0; i < count; i++) {
-        scratch[i] = &outcomes[i];
+        if (!outcome_is_made(&outcomes[i])) {
+            scratch[looked_at++] = &outcomes[i];
+        }
     }
-    qsort(scratch, count, sizeof *scratch, compare);
-    for (uint32_t i = 1; i < count; i++) {
+    qsort(scratch, looked_at, sizeof *scratch, compare);
+    for (uint32_t i = 1; i < looked_at; i++) {
         const struct outcome *a = scratch[i - 1];
         const struct outcome *b = scratch[i];
         bool instead = a->freeze != 0 && !a->in_flight; /* the teacher, repeating itself */

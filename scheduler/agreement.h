@@ -28,7 +28,7 @@ struct agreement_pair {
  * one question.
  * Pairs come in the order of the students' (job_id, branch_id). pairs[count / 2] is enough;
  * scratch[count] is overwritten. Returns how many; audit jobs whose other half is not there are
- * left out. */
+ * left out, and what makes something (futures of an audited drive). */
 uint32_t agreement_join(const struct outcome *outcomes, uint32_t count,
                         const struct outcome **scratch, struct agreement_pair *pairs);
 

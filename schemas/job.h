@@ -102,12 +102,19 @@ struct job_spec {
 };
 
 /* "golden": a recording of every rollout, with every frame. "clip:N": N ticks as training data, of
- * the main line alone. */
+ * the main line alone. "futures:TICK:DRAWS": how the drive of the job that it looks at (audit_key)
+ * might have ended from a tick on, by so many draws of each traffic model; likewise. */
 #define JOB_MAKES_GOLDEN "golden"
 #define JOB_MAKES_CLIP "clip:"
+#define JOB_MAKES_FUTURES "futures:"
 enum { JOB_CLIP_TICKS_MAX = 600 };
 /* Ticks of the clip that a job makes; 0: it makes none. */
 uint32_t job_clip_ticks(const struct job_spec *spec);
+/* Whether it makes futures; then tick and draws, which may be NULL, are filled in. */
+bool job_futures(const struct job_spec *spec, uint32_t *tick, uint32_t *draws);
+void job_futures_put(uint32_t tick, uint32_t draws, struct job_spec *spec);
+/* Whether a maker drives it, the main line alone, in place of a runner (clips, futures). */
+bool job_has_maker(const struct job_spec *spec);
 /* Whether that is something that there is. */
 bool job_makes_known(const struct job_spec *spec);
 

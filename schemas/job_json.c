@@ -8,6 +8,7 @@
 #include "schemas/json_record.h"
 #include "schemas/outcome_json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,10 +125,41 @@ uint32_t job_clip_ticks(const struct job_spec *spec)
     return *digits == '\0' && ticks <= JOB_CLIP_TICKS_MAX ? ticks : 0;
 }
 
+void job_futures_put(uint32_t tick, uint32_t draws, struct job_spec *spec)
+{
+    snprintf(spec->makes, sizeof spec->makes, JOB_MAKES_FUTURES "%u:%u", tick, draws);
+}
+
+bool job_futures(const struct job_spec *spec, uint32_t *tick, uint32_t *draws)
+{
+    struct job_spec same;
+    uint32_t at = 0;
+    uint32_t of_each = 0;
+    /* Text that is written back as it was read has no other form. */
+    if (sscanf(spec->makes, JOB_MAKES_FUTURES "%5u:%2u", &at, &of_each) != 2) {
+        return false;
+    }
+    job_futures_put(at, of_each, &same);
+    bool good = strcmp(same.makes, spec->makes) == 0 && at < LIMIT_HORIZON_TICKS && of_each >= 1 &&
+                of_each <= OUTCOME_DRAWS_MAX;
+    if (good && tick != NULL) {
+        *tick = at;
+    }
+    if (good && draws != NULL) {
+        *draws = of_each;
+    }
+    return good;
+}
+
+bool job_has_maker(const struct job_spec *spec)
+{
+    return job_clip_ticks(spec) > 0 || job_futures(spec, NULL, NULL);
+}
+
 bool job_makes_known(const struct job_spec *spec)
 {
     return spec->makes[0] == '\0' || strcmp(spec->makes, JOB_MAKES_GOLDEN) == 0 ||
-           job_clip_ticks(spec) > 0;
+           job_has_maker(spec);
 }
 
 json_t *job_spec_encode(const struct job_spec *spec, const struct job_spec *common)

@@ -106,7 +106,7 @@ struct json_field_list {
     }
 
 /* Most fields and extra keys of one record together. */
-enum { JSON_RECORD_KEYS_MAX = 48 };
+enum { JSON_RECORD_KEYS_MAX = 56 };
 
 /* A new object with one member per field, optional ones where there is something; NULL when memory
  * runs out. Members equal to those of

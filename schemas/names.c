@@ -15,6 +15,9 @@ const char *const route_reason_names[ROUTE_REASON_COUNT] = {
     "none",   "author",  "logged", "unlogged", "planning", "sensors", "degraded",
     "frozen", "horizon", "price",  "backlog",  "audit",    "flagged"};
 
+const char *const futures_state_names[FUTURES_STATE_COUNT] = {"none", "driven", "ended",
+                                                              "failed_before", "without"};
+
 const char *const verdict_names[VERDICT_COUNT] = {"pass", "fail", "planner_error", "flagged",
                                                   "invalid"};
 

@@ -171,6 +171,32 @@ struct drive_health {
     double mean[MEASURE_COUNT];  /* it never applied */
 };
 
+enum { OUTCOME_DRAWS_MAX = 63 }; /* of a traffic model: branches of a scenario are few */
+
+/* Fate of the futures of a job that makes them. */
+enum futures_state {
+    FUTURES_NONE = 0,      /* it makes none */
+    FUTURES_DRIVEN,        /* they were driven; what follows counts */
+    FUTURES_ENDED,         /* the drive, in the object world, ended by the tick */
+    FUTURES_FAILED_BEFORE, /* .. or had failed by then for a reason that nothing undoes */
+    FUTURES_WITHOUT,       /* .. or has no verdict at all */
+    FUTURES_STATE_COUNT
+};
+
+extern const char *const futures_state_names[FUTURES_STATE_COUNT];
+
+/* Endings that a drive might have had, had the others driven otherwise from a tick on: of each
+ * traffic model that foresees, how many of its draws passed and how many failed; the rest has no
+ * verdict. P(fail), its interval and its answer follow from these (scheduler/calibration.h). */
+struct outcome_futures {
+    enum futures_state state;
+    uint32_t tick;
+    uint32_t draws; /* of each model, 1 to OUTCOME_DRAWS_MAX */
+    uint32_t idm_passed, idm_failed;
+    uint32_t drivers_passed, drivers_failed;
+    uint32_t constant_passed, constant_failed;
+};
+
 enum { OUTCOME_ERROR_BYTES = 2048 };
 
 /* In the sentence of a branch that could not be forked because its planner answered the same past
@@ -228,11 +254,13 @@ struct outcome {
     char evidence_hash[SHA256_HEX_BYTES]; /* artifact: PNG of the flagged frame; of a partial
                                              outcome a checkpoint; "": none */
     struct drive_health health;           /* of a learned world's pictures; all zero: of another */
+    struct outcome_futures futures;       /* of a job that makes them; all zero: of another */
     /* Filled by the store from the job; not looked at in a completion. */
     int64_t parent_job_id; /* the flagged job that this one's replaces; 0: none */
     int64_t audit_of; /* the job whose audit job produced this (a second opinion, not a result of
-                         the suite's own; pairs join by branch_id); its own job, of one that makes
-                         something (struct job_spec); 0: a result */
+                         the suite's own; pairs join by branch_id), or whose futures this has; its
+                         own job, of another one that makes something (struct job_spec); 0: a
+                         result */
     int64_t at_ms;  /* when the store took it, a partial one included: milliseconds since 1970 (UTC)
                        by the store's clock; 0: not known. No result is decided by it */
     bool shadow;    /* audit_of was driven again by a version in state shadow, not by the teacher */
@@ -247,7 +275,8 @@ struct outcome {
 /* Whether it is of a job that makes something: no result, and no second opinion either. */
 static inline bool outcome_is_made(const struct outcome *outcome)
 {
-    return outcome->audit_of != 0 && outcome->audit_of == outcome->job_id;
+    return outcome->futures.state != FUTURES_NONE ||
+           (outcome->audit_of != 0 && outcome->audit_of == outcome->job_id);
 }
 
 extern const char *const tier_names[TIER_COUNT];

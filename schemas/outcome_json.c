@@ -83,6 +83,33 @@ _Static_assert(1 + 2 * MEASURE_COUNT == COUNT_OF(health_fields), "measures of a 
 
 const struct json_field_list drive_health_field_list = JSON_FIELD_LIST(health_fields);
 
+#define FUTURES(member)                                        \
+    {                                                          \
+        .name = "futures_" #member, .kind = JSON_FIELD_U32,    \
+        .offset = offsetof(struct outcome_futures, member),    \
+        .bytes = sizeof(((struct outcome_futures *)0)->member) \
+    }
+
+/* Named with what they are of, since they are columns beside many others. */
+static const struct json_field futures_fields[] = {
+    {.name = "futures_state",
+     .kind = JSON_FIELD_NAME,
+     .offset = offsetof(struct outcome_futures, state),
+     .bytes = sizeof((struct outcome_futures *)0)->state,
+     .names = futures_state_names,
+     .name_count = FUTURES_STATE_COUNT},
+    FUTURES(tick),
+    FUTURES(draws),
+    FUTURES(idm_passed),
+    FUTURES(idm_failed),
+    FUTURES(drivers_passed),
+    FUTURES(drivers_failed),
+    FUTURES(constant_passed),
+    FUTURES(constant_failed),
+};
+
+const struct json_field_list outcome_futures_field_list = JSON_FIELD_LIST(futures_fields);
+
 #define SLICE(slice_name, index)                                     \
     {                                                                \
         .name = (slice_name), .kind = JSON_FIELD_TEXT,               \
@@ -160,9 +187,10 @@ static const struct json_field outcome_fields[] = {
     JSON_FIELD_OBJECT("metrics", offsetof(struct outcome, metrics), &metric_field_list),
     JSON_FIELD_OBJECT("slices", offsetof(struct outcome, slice), &slice_field_list),
     JSON_FIELD_OBJECT_OPTIONAL(struct outcome, health, &drive_health_field_list),
+    JSON_FIELD_OBJECT_OPTIONAL(struct outcome, futures, &outcome_futures_field_list),
 };
 
-enum { NESTED = 4 }; /* the members that are not flat */
+enum { NESTED = 5 }; /* the members that are not flat */
 
 const struct json_field_list outcome_record = JSON_FIELD_LIST(outcome_fields);
 const struct json_field_list outcome_field_list = {outcome_fields,

@@ -8,8 +8,11 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
+#include "cli/golden/golden_futures.h"
+#include "cli/kept/golden_doubts.h"
 #include "cli/pool.h"
 #include "cli/suite_options.h"
+#include "report/outcome_text.h"
 #include "report/trust/decisions.h"
 #include "worker/golden/golden_make.h"
 #include "worker/versions/versions.h"
@@ -32,6 +35,7 @@ struct golden_command {
     const char *name;
     const char *model; /* hash, or how one begins */
     int64_t workers, slots, threads, planner_deadline_ms;
+    bool futures; /* make: are driven, too */
     bool json;
     struct store *store;
     struct models *models;
@@ -103,10 +107,11 @@ static int show_made(const struct golden_command *golden, const struct golden_ma
     const struct golden_set *set = &made->set;
     if (golden->json) {
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:I, s:I, s:s}", "name", set->name,
-            "hash", set->hash, "model_hash", set->model_hash, "sampler", set->sampler, "recordings",
-            (json_int_t)set->recordings, "rollouts", (json_int_t)made->rollouts, "bytes",
-            (json_int_t)set->bytes, "left_out", (int)made->left_out, "device_s",
+            "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:i, s:f, s:I, s:I, s:s}", "name",
+            set->name, "hash", set->hash, "model_hash", set->model_hash, "sampler", set->sampler,
+            "recordings", (json_int_t)set->recordings, "rollouts", (json_int_t)made->rollouts,
+            "bytes", (json_int_t)set->bytes, "left_out", (int)made->left_out, "futures",
+            (int)made->futures, "doubtful", (int)made->doubtful, "device_s",
             seconds(made->device_ns), "cost_uusd", (json_int_t)golden->cost_uusd, "ticks",
             (json_int_t)made->ticks, "reason", made->reason));
     }
@@ -116,6 +121,10 @@ static int show_made(const struct golden_command *golden, const struct golden_ma
                set->name, (long long)set->recordings, (long long)made->rollouts, mib(set->bytes),
                (long long)made->ticks, set->model_hash, set->sampler, seconds(made->device_ns),
                (double)golden->cost_uusd / (double)UUSD_PER_USD);
+    if (made->futures > 0) {
+        text_print(stdout, "%u of %u with futures have a verdict in doubt (swerve golden ls)\n",
+                   made->doubtful, made->futures);
+    }
     if (made->left_out > 0) {
         text_print(stdout, "%u left out, which are no results; the first: %s\n", made->left_out,
                    made->reason);
@@ -205,6 +214,9 @@ static enum status drive(struct golden_command *golden, const struct submission 
         .logger = logger,
     };
     pools_want(pools, submission->kinds[0].pool);
+    if (golden->futures) { /* of the object world, whichever made the pictures */
+        pools_want(pools, "bulk");
+    }
     enum status status =
         pools_wait(pools, golden->store, submission->suite_id, look_at, golden, error);
     pools_stop(pools);
@@ -242,6 +254,10 @@ static int make(struct golden_command *golden, const char *path)
     THEN(status,
          submission_send(&submission, golden->store, (uint32_t)golden->suite.weight, &error));
     THEN(status, drive(golden, &submission, &logger, &error));
+    if (golden->futures) {
+        THEN(status, golden_futures_ask(golden->store, submission.suite_id, &error));
+        THEN(status, drive(golden, &submission, &logger, &error));
+    }
     THEN(status, check_freezes(golden, &submission, &error)); /* made meanwhile */
     THEN(status, golden_collect(golden->store, golden->models, golden->name, suite_id, &submission,
                                 &made, &error));
@@ -278,25 +294,64 @@ static enum status each_set(struct golden_command *golden,
 static void begin_table(struct golden_command *golden)
 {
     if (!golden->headed && !golden->json) {
-        text_print(stdout, "%-24s %10s %9s  %-20s  %-12s  %s\n", "name", "recordings", "MiB",
-                   "made", "model", "sampler");
+        text_print(stdout, "%-24s %10s %9s %8s  %-20s  %-12s  %s\n", "name", "recordings", "MiB",
+                   "in doubt", "made", "model", "sampler");
     }
     golden->headed = true;
 }
 
+static uint32_t count_futures(const struct golden_list *list)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->entry_count; i++) {
+        count += list->entries[i].futures.state != FUTURES_NONE;
+    }
+    return count;
+}
+
+static void print_set(const struct golden_set *set, const struct golden_list *known)
+{
+    char made[CLI_DATE_BYTES];
+    char doubts[32] = "-";
+    char text[FUTURES_TEXT_BYTES];
+    uint32_t doubtful = 0;
+    for (uint32_t i = 0; i < known->entry_count; i++) {
+        doubtful += golden_entry_doubtful(&known->entries[i]);
+    }
+    if (count_futures(known) > 0) {
+        snprintf(doubts, sizeof doubts, "%u", doubtful);
+    }
+    text_print(stdout, "%-24s %10lld %9.1f %8s  %-20s  %.12s  %s\n", set->name,
+               (long long)set->recordings, mib(set->bytes), doubts, cli_date(set->made_s, made),
+               set->model_hash, set->sampler);
+    for (uint32_t i = 0; i < known->entry_count; i++) {
+        const struct golden_entry *entry = &known->entries[i];
+        if (golden_entry_doubtful(entry)) {
+            text_print(stdout, "  in doubt: %s, seed %llu: %s\n", entry->scenario_id,
+                       (unsigned long long)entry->seed,
+                       outcome_text_futures(&entry->futures, text));
+        }
+    }
+}
+
+/* Tells what its list says of futures; that one is damaged is for `verify` and `check` to tell. */
 static enum status list_set(struct golden_command *golden, const struct golden_set *set,
                             json_t *list, struct error *error)
 {
-    (void)error;
+    struct golden_list known = {.name = ""};
+    if (golden_doubts_list(golden->store, set->hash, &known, error) != STATUS_OK) {
+        known = (struct golden_list){.name = ""};
+    }
     begin_table(golden);
     if (golden->json) {
-        json_array_append_new(list, json_record_encode(&golden_set_fields, set, NULL));
-        return STATUS_OK;
+        json_t *json = json_record_encode(&golden_set_fields, set, NULL);
+        json_object_set_new(json, "futures", json_integer(count_futures(&known)));
+        json_object_set_new(json, "doubts", golden_doubts_json(&known));
+        json_array_append_new(list, json);
+    } else {
+        print_set(set, &known);
     }
-    char made[CLI_DATE_BYTES];
-    text_print(stdout, "%-24s %10lld %9.1f  %-20s  %.12s  %s\n", set->name,
-               (long long)set->recordings, mib(set->bytes), cli_date(set->made_s, made),
-               set->model_hash, set->sampler);
+    golden_list_finish(&known);
     return STATUS_OK;
 }
 
@@ -471,6 +526,8 @@ int command_golden(int argc, char **argv)
     };
     struct cli_option rows[] = {
         {"--name", "NAME", "make: of the set", .text = &golden.name},
+        {"--futures", NULL, "make: says of each drive how sure its verdict is",
+         .flag = &golden.futures},
         {"--model", "HASH", "expire: all sets of that model, or as many digits as tell it",
          .text = &golden.model, .verbs = "expire"},
         SUITE_OPTION_ROWS_DRIVE(golden.suite),

@@ -78,7 +78,7 @@ enum status replay_missing_find(struct store *store, struct prepared_cache *prep
             status = STATUS_OK;
             continue;
         }
-        if (status == STATUS_OK && job->state == JOB_DONE && job_clip_ticks(&job->spec) == 0 &&
+        if (status == STATUS_OK && job->state == JOB_DONE && !job_has_maker(&job->spec) &&
             (suite == NULL || strcmp(job->spec.suite_id, suite) == 0)) {
             status = look_for_missing(&search, job, outcomes, error);
             status = status == STATUS_NOT_FOUND ? STATUS_STORE : status;

@@ -159,6 +159,7 @@ enum status export_table_make(const struct export_request *request, struct expor
     THEN(status, append_rest(&table, error));
     THEN(status, append_fields(&table, &metric_field_list, "", error));
     THEN(status, append_fields(&table, &drive_health_field_list, "health_", error));
+    THEN(status, append_fields(&table, &outcome_futures_field_list, "", error));
     for (int i = 0; status == STATUS_OK && request->field && i < FIELD_SCORE_COUNT; i++) {
         struct export_column score = {.type = EXPORT_DOUBLE, .slice = -1, .score = i + 1};
         snprintf(score.name, sizeof score.name, "%s", field_score_names[i]);

@@ -1,7 +1,7 @@
 /*
  * Columns of the outcome table, the same for every table format: members of the outcome by
  * their names in JSON, "reasons", metrics, "health_" and
- * the measure, "slice_" and the slice, "parameter_" and the grid's parameter.
+ * the measure, futures, "slice_" and the slice, "parameter_" and the grid's parameter.
  */
 #ifndef SWERVE_REPORT_EXPORT_EXPORT_TABLE_H
 #define SWERVE_REPORT_EXPORT_EXPORT_TABLE_H

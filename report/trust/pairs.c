@@ -167,19 +167,43 @@ void pairs_lookup_finish(struct pairs_lookup *lookup)
 
 enum { SUITES_MAX = 1000 }; /* the newest, in which audits are looked for that took answers over */
 
+/* Futures of a job's main line. */
+struct futures_of_job {
+    int64_t job_id;
+    struct pairs_futures futures;
+};
+
 struct reading {
     struct pairs out;
-    bool arbiter;          /* the object world has answered something */
-    uint32_t *by_job;      /* pairs in the order of (job, branch) */
-    uint32_t *by_question; /* .. and of questions */
+    uint32_t futures_count;
+    struct futures_of_job *futures; /* owned */
+    bool arbiter;                   /* the object world has answered something */
+    uint32_t *by_job;               /* pairs in the order of (job, branch) */
+    uint32_t *by_question;          /* .. and of questions */
 };
 
 /* ---- the first pass ---- */
+
+static enum status add_futures(struct reading *reading, const struct outcome *outcome,
+                               struct error *error)
+{
+    const struct forecast_share share = forecast_kept(&outcome->futures);
+    TRY(array_room(&reading->futures, reading->futures_count, sizeof *reading->futures, error));
+    reading->futures[reading->futures_count++] = (struct futures_of_job){
+        .job_id = outcome->audit_of,
+        .futures = {.outcome_id = outcome->id,
+                    .answer = forecast_answer(&share),
+                    .settles = forecast_settles(&outcome->futures, outcome->verdict)}};
+    return STATUS_OK;
+}
 
 static enum status add_repeat(void *context, const struct outcome *outcome, struct error *error)
 {
     struct reading *reading = context;
     struct pairs *out = &reading->out;
+    if (outcome->futures.state != FUTURES_NONE) {
+        return add_futures(reading, outcome, error);
+    }
     if (outcome_is_made(outcome)) {
         return STATUS_OK;
     }
@@ -260,6 +284,23 @@ static uint32_t find_question(const struct reading *reading, uint64_t question)
         high = before ? high : middle;
     }
     return low;
+}
+
+/* Of audits alone: a shadow's pair compares two drives of which neither is the futures'. */
+static void place_futures(struct reading *reading)
+{
+    for (uint32_t i = 0; i < reading->futures_count; i++) {
+        const struct futures_of_job *of = &reading->futures[i];
+        for (uint32_t at = find_job(reading, of->job_id, ""); at < reading->out.count; at++) {
+            struct pairs_pair *pair = &reading->out.pairs[reading->by_job[at]];
+            if (pair->job_id != of->job_id || pair->branch_id[0] != '\0') {
+                break;
+            }
+            if (!pair->shadow) {
+                pair->futures = of->futures;
+            }
+        }
+    }
 }
 
 static void add_answer(struct reading *reading, const struct outcome *outcome)
@@ -401,6 +442,10 @@ static enum status read_pairs(struct store *store, bool taken, struct pairs *out
     }
     THEN(status, find_rest(store, &reading.out, error));
     THEN(status, decisions_read(store, &reading.out.decisions, error));
+    if (status == STATUS_OK) {
+        place_futures(&reading);
+    }
+    free(reading.futures);
     free(reading.by_job);
     free(reading.by_question);
     if (status != STATUS_OK) {
@@ -434,6 +479,15 @@ void pairs_finish(struct pairs *pairs)
 static bool has_verdict(const struct pairs_side *side)
 {
     return side->verdict == VERDICT_PASS || side->verdict == VERDICT_FAIL;
+}
+
+void pairs_arbitrate(struct pairs *pairs)
+{
+    for (uint32_t i = 0; i < pairs->count; i++) {
+        struct pairs_pair *pair = &pairs->pairs[i];
+        bool asked = pair->object.outcome_id != 0 && has_verdict(&pair->object);
+        pair->arbiter = asked ? FORECAST_UNDECIDED : pair->futures.settles;
+    }
 }
 
 bool pairs_judged(const struct pairs_pair *pair)

@@ -14,6 +14,7 @@
 
 #include "report/trust/decisions.h"
 #include "report/trust/drives.h"
+#include "scheduler/calibration.h"
 #include "schemas/outcome.h"
 #include "store/api/store.h"
 
@@ -31,6 +32,13 @@ struct pairs_side {
     double min_distance_m; /* INFINITY: nobody was there */
     double progress_m;
     double interventions;
+};
+
+/* Futures of a main line, as the store keeps them (docs/futures.md). */
+struct pairs_futures {
+    int64_t outcome_id; /* 0: none were driven */
+    enum forecast_answer answer;
+    enum forecast_answer settles; /* the same, where the drive itself does not contradict it */
 };
 
 struct pairs_pair {
@@ -55,6 +63,9 @@ struct pairs_pair {
     char teacher_sampler[LIMIT_ID_BYTES]; /* beside a shadow; else "" */
     char answer_sampler[LIMIT_ID_BYTES];  /* the teacher's, beside whom it be */
     struct pairs_side student, teacher, object;
+    struct pairs_futures futures;
+    /* Verdict by which a student may agree besides the teacher's, of pairs_arbitrate(). */
+    enum forecast_answer arbiter;
 };
 
 struct pairs {
@@ -71,6 +82,10 @@ struct pairs {
 /* Hash of scenario, planner, seed and branch. */
 uint64_t pairs_question(const struct outcome *outcome);
 struct pairs_side pairs_side_of(const struct outcome *outcome);
+
+/* From here on futures arbitrate where the object world has not answered: a student whose main line
+ * ends as they settle it agrees, whatever the teacher says. */
+void pairs_arbitrate(struct pairs *pairs);
 
 /* A pair of the outcome of an audit or a shadow, without the other side. */
 struct pairs_pair pairs_pair_of(const struct outcome *repeat);

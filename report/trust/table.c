@@ -132,12 +132,14 @@ static bool has_verdict(const struct pairs_side *side)
            (side->verdict == VERDICT_PASS || side->verdict == VERDICT_FAIL);
 }
 
-/* The student answers as the teacher does, or as the object world, which needs no drawing. */
+/* The student answers as the teacher does, or as the object world, which needs no drawing; or, of
+ * verdicts, as futures where these arbitrate. */
 static bool holds(const struct pairs_pair *pair, enum gate_property property)
 {
     struct pairs_pair arbiter = *pair;
     arbiter.teacher = pair->object;
-    return agrees(pair, property) || (has_verdict(&pair->object) && agrees(&arbiter, property));
+    return agrees(pair, property) || (has_verdict(&pair->object) && agrees(&arbiter, property)) ||
+           (property == GATE_VERDICT && forecast_says(pair->arbiter, pair->student.verdict));
 }
 
 /* Collects the facts: the main lines with a verdict on both sides, in the order of audit jobs. What
@@ -170,7 +172,8 @@ static void fill_group(struct group *group)
 
 static bool is_optimistic(const struct pairs_pair *pair)
 {
-    bool vindicated = has_verdict(&pair->object) && pair->object.verdict == VERDICT_PASS;
+    bool vindicated = (has_verdict(&pair->object) && pair->object.verdict == VERDICT_PASS) ||
+                      pair->arbiter == FORECAST_PASS;
     return pair->student.verdict == VERDICT_PASS && pair->teacher.verdict == VERDICT_FAIL &&
            !vindicated;
 }

@@ -49,10 +49,21 @@ static const struct {
      "SELECT 'job ' || j.id, 'audits job ' || k.id || ', but asks something else, or no teacher: it counts nowhere'"
      " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
      " JOIN job_specs t ON t.key = s.audit_key AND t.suite = s.suite AND t.audit_key IS NULL"
-     " JOIN jobs k ON k.id = t.job JOIN contexts d ON d.id = t.context WHERE s.audit_key IS NOT NULL"
+     " JOIN jobs k ON k.id = t.job JOIN contexts d ON d.id = t.context WHERE s.audit_key IS NOT NULL AND s.makes = ''"
      " AND (c.planner <> d.planner OR c.planner_hash <> d.planner_hash OR c.revision <> d.revision"
      " OR COALESCE(s.scenario, 0) <> COALESCE(t.scenario, 0) OR j.rollouts <> k.rollouts"
      " OR (j.shadow IS NULL AND c.tier <> 3))"},
+    {false, "spec", "futures",
+     "SELECT 'job ' || j.id, 'makes ' || s.makes || ', and its futures are others, or those of another question'"
+     " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
+     " LEFT JOIN job_specs t ON t.key = s.audit_key AND t.suite = s.suite AND t.audit_key IS NULL"
+     " LEFT JOIN contexts d ON d.id = t.context LEFT JOIN outcomes o ON o.job = j.id WHERE s.makes LIKE 'futures:%'"
+     " AND (t.job IS NULL OR c.tier <> 1 OR c.planner <> d.planner OR c.planner_hash <> d.planner_hash"
+     " OR COALESCE(s.scenario, 0) <> COALESCE(t.scenario, 0) OR s.seed <> t.seed"
+     " OR (o.id IS NOT NULL AND (o.futures_state = 0 OR 'futures:' || o.futures_tick || ':' || o.futures_draws <> s.makes)))"},
+    {false, "spec", "futures of other jobs",
+     "SELECT 'outcome ' || o.id, 'has futures, and its job ' || o.job || ' makes none' FROM outcomes o"
+     " JOIN job_specs s ON s.job = o.job WHERE o.futures_state <> 0 AND s.makes NOT LIKE 'futures:%'"},
 };
 /* clang-format on */
 

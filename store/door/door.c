@@ -336,16 +336,37 @@ static enum status check_escalation(const struct job_spec *spec, uint32_t index,
     return STATUS_OK;
 }
 
+/* Futures are of the object world, and of a drive that is there. */
+static enum status check_futures(const struct job_spec *spec, uint32_t index, struct error *error)
+{
+    if (spec->audit_key[0] != '\0' && spec->tier == TIER_OBJECT && !spec->evaluates &&
+        !spec->follows && spec->parent_job_id == 0) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_BAD_INPUT,
+                     "job %" PRIu32 " makes \"%s\": expected the key of the job whose futures they "
+                     "are, and tier object, found %s and tier %s%s",
+                     index, spec->makes, spec->audit_key[0] != '\0' ? "one" : "none",
+                     tier_names[spec->tier],
+                     spec->evaluates || spec->follows || spec->parent_job_id != 0
+                         ? ", of a job that evaluates, follows or answers for another"
+                         : "");
+}
+
 /* A golden has frames that a model generated; a clip is of any world that can be driven anew. */
 static enum status check_makes(const struct job_spec *spec, uint32_t index, struct error *error)
 {
     bool clip = job_clip_ticks(spec) > 0;
+    if (job_futures(spec, NULL, NULL)) {
+        return check_futures(spec, index, error);
+    }
     if (!job_makes_known(spec) || spec->audit_key[0] != '\0' || spec->evaluates || spec->follows ||
         spec->parent_job_id != 0) {
         return error_set(error, STATUS_BAD_INPUT,
                          "job %" PRIu32 " makes \"%s\": expected \"" JOB_MAKES_GOLDEN
                          "\" or \"" JOB_MAKES_CLIP "1\" to \"" JOB_MAKES_CLIP
-                         "%d\", of a job in its own right, of the model that it names",
+                         "%d\", of a job in its own right, of the model that it names, or "
+                         "\"" JOB_MAKES_FUTURES "TICK:DRAWS\"",
                          index, spec->makes, JOB_CLIP_TICKS_MAX);
     }
     if (spec->tier != TIER_STUDENT && spec->tier != TIER_TEACHER &&
@@ -401,8 +422,8 @@ enum status door_rollout_count(const struct job_spec *spec, const struct door_sc
                                struct error *error)
 {
     const struct door_facts *facts = scenario->facts;
-    bool clip = job_clip_ticks(spec) > 0; /* of the main line alone */
-    uint32_t expected = clip ? 1 : facts != NULL ? 1 + facts->branch_count : spec->rollout_count;
+    bool alone = job_has_maker(spec); /* of the main line */
+    uint32_t expected = alone ? 1 : facts != NULL ? 1 + facts->branch_count : spec->rollout_count;
     if (spec->rollout_count == expected) {
         return STATUS_OK;
     }

@@ -99,6 +99,15 @@ static const struct invariant outcome_rows[] = {
     {"collision_agent", -1, LIMIT_AGENTS - 1},
     /* health */
     {"measured_ticks", 0, LIMIT_HORIZON_TICKS + 1},
+    /* futures */
+    {"futures_tick", 0, LIMIT_HORIZON_TICKS - 1},
+    {"futures_draws", 0, OUTCOME_DRAWS_MAX},
+    {"futures_idm_passed", 0, OUTCOME_DRAWS_MAX},
+    {"futures_idm_failed", 0, OUTCOME_DRAWS_MAX},
+    {"futures_drivers_passed", 0, OUTCOME_DRAWS_MAX},
+    {"futures_drivers_failed", 0, OUTCOME_DRAWS_MAX},
+    {"futures_constant_passed", 0, OUTCOME_DRAWS_MAX},
+    {"futures_constant_failed", 0, OUTCOME_DRAWS_MAX},
 };
 
 static const struct invariant tenant_rows[] = {
@@ -400,6 +409,22 @@ static const char *health_disagrees(const struct drive_health *health)
     return NULL;
 }
 
+/* Draws that passed or failed are no more than there are, and there are none without futures. */
+static const char *futures_disagree(const struct outcome_futures *f)
+{
+    uint32_t idm = f->idm_passed + f->idm_failed;
+    uint32_t drivers = f->drivers_passed + f->drivers_failed;
+    uint32_t constant = f->constant_passed + f->constant_failed;
+    bool more = idm > f->draws || drivers > f->draws || constant > f->draws;
+    return more ? "futures: expected no more of a model that pass and fail than draws"
+           : f->state != FUTURES_DRIVEN && idm + drivers + constant > 0
+               ? "futures: expected none that pass or fail where none were driven"
+           : f->state == FUTURES_NONE && f->tick + f->draws > 0
+               ? "futures: expected neither a tick nor draws of an outcome that has none"
+           : f->state != FUTURES_NONE && f->draws == 0 ? "futures: expected a draw at least"
+                                                       : NULL;
+}
+
 /* Names of checks are words of ours (docs/health.md). */
 static bool is_check_name(const char *text)
 {
@@ -421,12 +446,14 @@ enum status invariants_outcome_agrees(const struct outcome *outcome, struct erro
     const char *verdict = verdict_disagrees(outcome);
     const char *health = health_disagrees(&outcome->health);
     const char *score = score_disagrees(outcome);
+    const char *futures = futures_disagree(&outcome->futures);
     const struct {
         bool broken;
         const char *sentence;
     } rules[] = {
         {verdict != NULL, verdict},
         {health != NULL, health},
+        {futures != NULL, futures},
         {outcome->tier < TIER_STUDENT && outcome->mflop > 0,
          "mflop: expected 0 of a world without a model, found more"},
         {!is_check_name(outcome->health_check),

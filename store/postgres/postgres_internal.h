@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 enum {
-    PARAMETERS_MAX = 128, /* an outcome has 95 */
+    PARAMETERS_MAX = 128, /* an outcome has 104 */
     KEPT_SQL_MAX = 16,    /* further texts that are kept prepared, by address */
     QUERIES_MAX = 16,     /* in use at one time */
 };

@@ -47,6 +47,24 @@ static enum status check_slices(const struct job_completion *completion, uint32_
                            completion->job_id, index, outcome->safety_critical ? "true" : "false");
 }
 
+/* Futures are those that the job makes, and no other job has any. */
+static enum status check_futures(const struct job_completion *completion, uint32_t index,
+                                 const struct job_spec *spec, struct error *error)
+{
+    const struct outcome_futures *found = &completion->outcomes[index].futures;
+    uint32_t tick = 0;
+    uint32_t draws = 0;
+    bool made = job_futures(spec, &tick, &draws);
+    return made == (found->state != FUTURES_NONE) && found->tick == tick && found->draws == draws
+               ? STATUS_OK
+               : error_set(error, STATUS_CONFLICT,
+                           "job %" PRId64 ", outcome %" PRIu32
+                           ": its futures are %s from tick %" PRIu32 " by %" PRIu32
+                           " draws, the job makes \"%s\"",
+                           completion->job_id, index, futures_state_names[found->state],
+                           found->tick, found->draws, spec->makes);
+}
+
 enum status question_check_outcomes(const struct job_completion *completion,
                                     const struct job_spec *spec,
                                     const struct door_scenario *scenario, struct error *error)
@@ -60,6 +78,7 @@ enum status question_check_outcomes(const struct job_completion *completion,
             return error_set(error, STATUS_CONFLICT, "job %" PRId64 ", outcome %" PRIu32 ": %s",
                              completion->job_id, i, job_context_text(&found, &job, member, text));
         }
+        TRY(check_futures(completion, i, spec, error));
         const struct slices *slices = door_slices(scenario, completion->outcomes[i].branch_id);
         TRY(slices != NULL && !is_unsaid(&completion->outcomes[i])
                 ? check_slices(completion, i, slices, error)
@@ -74,12 +93,14 @@ enum status question_check_outcomes(const struct job_completion *completion,
 static enum status check_same(struct db *db, const struct job_spec *spec, int64_t id,
                               const char *what, struct error *error)
 {
+    /* Of the main line alone it may be. */
+    uint32_t members = job_has_maker(spec) ? JOB_CONTEXT_ASKED : JOB_CONTEXT_QUESTION;
     char text[JOB_CONTEXT_TEXT_BYTES];
     struct job_spec asked;
     TRY(record_spec_get(db, id, &asked, NULL, error));
     struct job_context job = job_context_of_spec(&asked);
     struct job_context found = job_context_of_spec(spec);
-    uint32_t member = job_context_differs(&found, &job, JOB_CONTEXT_QUESTION);
+    uint32_t member = job_context_differs(&found, &job, members);
     return member == 0
                ? STATUS_OK
                : error_set(error, STATUS_CONFLICT,
@@ -149,11 +170,17 @@ enum status question_check_audit(struct db *db, int64_t suite, const struct job_
                          "scenario \"%s\": the suite has no job %s that this one could audit",
                          spec->scenario_id, spec->audit_key);
     }
-    TRY(check_same(db, spec, audited, shadow ? "it repeats" : "it audits", error));
+    bool futures = job_futures(spec, NULL, NULL);
+    TRY(check_same(db, spec, audited,
+                   futures  ? "it makes futures of"
+                   : shadow ? "it repeats"
+                            : "it audits",
+                   error));
     if (shadow) {
         return STATUS_OK;
     }
-    TRY(check_teacher(db, spec, error));
+    out->answered = futures ? 0 : out->answered; /* the teacher, in the student's place */
+    TRY(futures ? STATUS_OK : check_teacher(db, spec, error));
     struct query twin = query_begin(db, STATEMENT_AUDIT_SAME);
     query_text(&twin, out->key);
     query_int(&twin, suite);

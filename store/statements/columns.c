@@ -92,7 +92,7 @@ static const struct column outcome_columns[] = {
     OUTCOME(evidence_hash, "o.evidence_hash"),
     OUTCOME(parent_job_id, "r.parent_job"),
     OUTCOME(audit_of,
-            "CASE WHEN r.makes <> '' THEN r.job ELSE"
+            "CASE WHEN r.makes <> '' AND r.audit_key IS NULL THEN r.job ELSE"
             " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite) END"),
     OUTCOME(at_ms, "o.at_ms"),
     OUTCOME(shadow, "j.shadow IS NOT NULL"),

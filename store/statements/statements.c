@@ -45,13 +45,13 @@
          " LEFT JOIN scenarios x ON x.id = s.scenario"
 
 /* A column of the rollout that an audit job's outcome `o` repeats, where that passes or fails. */
-#define AUDITED(column)                                                                        \
-    "(SELECT " column " FROM job_specs s"                                                      \
-    "  CROSS JOIN job_specs r ON r.key = s.audit_key AND r.suite = s.suite"                    \
-    " CROSS JOIN jobs f ON f.id = r.job CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, " \
-    "f.id)"                                                                                    \
-    "  CROSS JOIN contexts k ON k.id = q.context"                                              \
-    "  WHERE s.job = j.id AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1)"
+#define AUDITED(column)                                                              \
+    "(SELECT " column " FROM job_specs s"                                            \
+    " CROSS JOIN job_specs r ON r.key = s.audit_key AND r.suite = s.suite"           \
+    " CROSS JOIN jobs f ON f.id = r.job"                                             \
+    " CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, f.id)"                    \
+    " CROSS JOIN contexts k ON k.id = q.context WHERE s.job = j.id AND s.makes = ''" \
+    " AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1)"
 
 /* Of an outcome `o` of job `j`: id, kind of the job, verdict, branch, planner, tier, slices; of an
  * audit job's the tier and the verdict of the rollout that it repeats: pass, fail or NULL. */
@@ -76,7 +76,7 @@
     " AND json_extract(e.value, '$[6]') IN ('', n.revision))))"
 
 /* clang-format off */
-#define NOT_MADE "NOT IN (SELECT s.job FROM job_specs s CROSS JOIN suites u ON u.id = s.suite WHERE s.makes <> '' AND u.jobs_queued + u.jobs_leased = 0)" /* while its suite is open it keeps what it makes; then who ordered that does */
+#define NOT_MADE "NOT IN (SELECT s.job FROM job_specs s CROSS JOIN suites u ON u.id = s.suite WHERE s.makes <> '' AND s.audit_key IS NULL AND u.jobs_queued + u.jobs_leased = 0)" /* while its suite is open it keeps what it makes; then who ordered that does */
 /* Main lines, of outcomes `o` that count as a job's; length() keeps PostgreSQL from beginning with them. */
 #define MAIN_JOINS(job)                                                                          \
     " CROSS JOIN jobs j ON j.id = " job " CROSS JOIN job_specs s ON s.job = " job " CROSS JOIN contexts c ON c.id = o.context"
@@ -499,7 +499,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_LEDGER_COST] =
         "SELECT SUM(device_ns), SUM(cost_uusd), SUM(mflop) FROM ledger WHERE suite = ?1 AND audit <> 2",
 
-    [STATEMENT_AUDITS_DEAD] = "SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id WHERE j.state = 4 AND j.suite = ?1 AND j.audit = 1 AND s.makes = ''",
+    [STATEMENT_AUDITS_DEAD] = "SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id WHERE j.state = 4 AND j.suite = ?1 AND j.audit = 1 AND (s.makes = '' OR s.audit_key IS NOT NULL)",
     [STATEMENT_MAINS_OF_SUITE] =
         "SELECT planner, tier, name, " ENDED("0") ENDED("1") ENDED("2") ENDED("3") ENDED("4")
         ENDED("5") ENDED("6") " SUM(CASE verdict WHEN 7 THEN 1 ELSE 0 END) FROM (SELECT c.planner, c.tier, s.scenario_id AS name, s.scenario, o.verdict"
@@ -656,7 +656,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " OR EXISTS (SELECT 1 FROM job_specs a WHERE a.audit_key = s.asked_key),"
         " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type"
         " FROM outcomes o CROSS JOIN job_specs s ON s.job = o.job"
-        " CROSS JOIN contexts c ON c.id = o.context WHERE o.artifact_hash <> '' AND s.makes = ''",
+        " CROSS JOIN contexts c ON c.id = o.context WHERE o.artifact_hash <> '' AND (s.makes = '' OR s.audit_key IS NOT NULL)",
     [STATEMENT_CHECK_PINS] = ARTIFACT_PINS,
     [STATEMENT_CHECK_ARTIFACTS] =
         "SELECT artifact_hash, id FROM outcomes WHERE artifact_hash <> '' AND job " NOT_MADE

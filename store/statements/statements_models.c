@@ -121,7 +121,7 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0, freeze_event = ?2 WHERE id = ?1",
     [STATEMENT_AUDIT_FIND] =
         "SELECT 1 FROM job_specs s CROSS JOIN jobs j ON j.id = s.job"
-        " WHERE s.audit_key = ?1 AND s.suite = ?2 AND j.shadow IS NULL LIMIT 1",
+        " WHERE s.audit_key = ?1 AND s.suite = ?2 AND s.makes = '' AND j.shadow IS NULL LIMIT 1",
     [STATEMENT_CHECK_TRUST] = "SELECT t.id, t.digest, {trust} FROM trust_events t",
     [STATEMENT_CHECK_GOLDENS] = "SELECT g.id, g.digest, {golden} FROM goldens g",
     [STATEMENT_CHECK_MODELS] = "SELECT m.id, m.digest, {model} FROM models m",

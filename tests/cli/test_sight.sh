@@ -229,24 +229,88 @@ c.execute('UPDATE outcomes SET verdict = 3'); c.commit()"
     says err "found none: 4 flagged"
 }
 
-# Disagreements of student and teacher: the futures say who is right, or that they do not know.
+# Disagreements of student and teacher: futures, kept in the store once, say who is right. A wrong teacher is planted: it
+# fails what all futures pass. Whoever asks and dies loses nothing.
 futures_settle_what_student_and_teacher_say() {
     brakes brakes ', "manoeuvres": [{"when": "time", "value": 0.2, "do": "speed", "speed_mps": 0, "rate_mps2": 6}]'
     sed -i 's/"horizon_s": 9/"horizon_s": 0.5/' brakes.json
     echo '{"id": "s", "planners": ["builtin:maintain"], "scenarios": [{"file": "brakes.json"}]}' >s.json
     echo '{"rate": 1}' >audit.json
-    code 0 "$swerve" run s.json --world student --models "$root/engine/models" --audit audit.json --store s.db
-    code 0 "$swerve" futures --store s.db --draws 8 --json
-    python3 -c 'import json; d, = json.load(open("out"))["planners"]; assert [x["teacher"] for x in d["drives"]] == ["pass"], d
-assert sum(d["disagreements"].values()) == 0, d["disagreements"]' || fail "they agree"
-    python3 -c "import sqlite3; c = sqlite3.connect('s.db')
-c.execute('UPDATE outcomes SET verdict = 1 WHERE context IN (SELECT id FROM contexts WHERE pool = ?)', ('teacher',)); c.commit()"
-    code 0 "$swerve" futures --store s.db --draws 8 --json
-    python3 -c 'import json; d, = json.load(open("out"))["planners"]; assert d["disagreements"] == {"pass": 1, "fail": 0, "undecided": 0}, d' ||
-        fail "the teacher erred"
-    code 0 "$swerve" futures --store s.db --draws 8
-    says out "pass, the teacher: fail"
+    code 0 "$swerve" run s.json --world student --models "$root/engine/models" --audit audit.json --store t.db
+    code 0 "$swerve" futures --store t.db --draws 8 --json
+    python3 -c 'import json; d, = json.load(open("out"))["planners"]; assert [x["teacher"] for x in d["drives"]] == ["pass"], d' || fail "they agree"
+    code 0 "$swerve" futures --settle --store t.db
+    says out "no verdict of student and teacher differs"
+    python3 -c "import sqlite3; c = sqlite3.connect('t.db')
+c.execute('UPDATE outcomes SET verdict = 1, reasons = 1 WHERE context IN (SELECT id FROM contexts WHERE pool = ?)', ('teacher',)); c.commit()"
+    code 0 "$swerve" agreement --store t.db
+    says out "main lines whose verdicts differ: 1, with futures 0 (swerve futures SUITE --settle drives them)"
+    "$swerve" futures --settle --workers 0 --store t.db >/dev/null 2>&1 &
+    local asked=$!
+    for _ in $(seq 200); do
+        [ "$(python3 -c "import sqlite3; print(sqlite3.connect('t.db').execute('SELECT COUNT(*) FROM jobs').fetchone()[0])")" = 3 ] && break
+        sleep 0.05
+    done
+    kill -9 "$asked"
+    wait "$asked" 2>/dev/null
+    code 0 "$swerve" futures --settle --store t.db --json; cp out settled.json
+    code 0 "$swerve" futures --settle --store t.db --json
+    cmp -s out settled.json || fail "what is settled is driven again, or says something else"
+    code 0 "$swerve" agreement --store t.db --json; cp out agreement.json
+    code 0 "$swerve" agreement --futures --store t.db --json
+    python3 - <<'PY' || fail "a wrong teacher"
+import json
+answer = json.load(open("settled.json"))
+one, = answer["disagreements"]
+assert (one["student"], one["teacher"], one["itself"], one["answer"], one["settled"], one["state"]) == ("pass", "fail", "pass", "pass", "pass", "driven"), one
+assert one["at_tick"] == 0 and one["draws"] == 16 and one["p_fail"] == 0 and 0.2 < one["high"] < 0.25, one
+assert answer["settled"] == {"pass": 1, "fail": 0, "undecided": 0} and answer["contradicted"] == 0
+assert 0 < answer["futures_s"] < answer["audits_s"], answer
+for name, optimistic in (("agreement.json", 1), ("out", 0)):
+    store = json.load(open(name))
+    assert store["futures"]["driven"] == store["futures"]["student_right"] == 1 and store["futures"]["teacher_right"] == 0, store["futures"]
+    rows = [r for r in store["rows"] if r["slice"] == {}] if "rows" in store else [store["slices"][0]]
+    assert rows[0]["optimistic"] == optimistic, (name, rows[0])
+PY
+    code 0 "$swerve" futures --settle --store t.db
+    says out "from 0.0 s: P(fail) 0% [0-25%], pass"
     says out "student and teacher differ in 1: pass in 1, fail in 0, undecided 0"
+    code 0 "$swerve" status --store t.db --json
+    says out '"rollouts_audit": 2'
+    python3 -c 'import sqlite3; assert sqlite3.connect("t.db").execute("SELECT COUNT(*) FROM jobs").fetchone() == (3,)' || fail "it is driven once, and in no rate"
+    code 0 "$swerve" show 3 --store t.db
+    says out "futures   of job 1, of 16 draws of each model from 0.0 s: P(fail) 0% [0-25%], pass; in no rate"
+    code 0 "$swerve" report --store t.db --report r.html
+    says r.html "futures from 0.0 s: P(fail) 0% [0-25%], pass, the drive itself"
+    code 2 "$swerve" futures --settle --at-tick 3 --store t.db
+    says err "--settle: expected neither --at-tick nor --tokens"
+}
+
+# A worker that is killed at it takes nothing with it: its job is driven again, and has one outcome.
+futures_outlive_their_worker() {
+    export PYTHONPATH="$root/scripts"
+    printf '%s\n' 'import time' 'import swerve_planner' 'class Mine(swerve_planner.Planner):' '    def act(self, observation):' \
+        '        time.sleep(0.01)' '        return 0.0, 0.0' 'swerve_planner.run(Mine)' >nap.py
+    echo '{"id": "n", "planners": ["exec:python3 nap.py"], "scenarios": [{"file": "brakes.json"}]}' >n.json
+    code 0 "$swerve" run n.json --world student --models "$root/engine/models" --audit audit.json --store n.db --workers 1
+    python3 -c "import sqlite3; c = sqlite3.connect('n.db')
+c.execute('UPDATE outcomes SET verdict = 1, reasons = 1 WHERE context IN (SELECT id FROM contexts WHERE pool = ?)', ('teacher',)); c.commit()"
+    "$swerve" futures --settle --store n.db >settled 2>&1 &
+    local asked=$!
+    for _ in $(seq 400); do
+        [ "$(python3 -c "import sqlite3; print(sqlite3.connect('n.db').execute('SELECT COUNT(*) FROM jobs WHERE id = 3 AND state = 1').fetchone()[0])")" = 1 ] && break
+        sleep 0.02
+    done
+    pkill -9 -P "$asked"
+    wait "$asked" || fail "the command ends with its worker: $(cat settled)"
+    says settled "student and teacher differ in 1: pass in 1, fail in 0, undecided 0"
+    python3 - <<'PY' || fail "a killed worker"
+import sqlite3
+store = sqlite3.connect("n.db")
+ends = store.execute("SELECT ending FROM attempts WHERE job = 3 ORDER BY ending").fetchall()
+kept = store.execute("SELECT futures_draws, futures_idm_passed, futures_drivers_passed, futures_constant_passed FROM outcomes WHERE job = 3").fetchall()
+assert ends == [(0,), (4,)] and kept == [(16, 16, 16, 16)], (ends, kept)  # done, lost
+PY
 }
 
 t reports_know_what_avoid_knows
@@ -256,5 +320,6 @@ t futures_know_what_their_models_know
 t futures_are_branches
 t futures_of_several_planners
 t futures_settle_what_student_and_teacher_say
+t futures_outlive_their_worker
 echo "1..$count" >&3
 [ "$failed" = 0 ]

@@ -385,6 +385,7 @@ static void a_kept_outcome_is_whole(void)
                                         .health_threshold = 15,
                                         .evidence_hash = "evidence",
                                         .health = {.measured_ticks = 20, .mean = {0.5, 0.25}},
+                                        .futures = {FUTURES_DRIVEN, 23, 9, 1, 2, 3, 4, 5, 6},
                                         .parent_job_id = 16,
                                         .audit_of = 17,
                                         .at_ms = 18,

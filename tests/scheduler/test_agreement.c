@@ -81,6 +81,23 @@ static void audits_are_joined(void)
     EXPECT_INT(agreement_join(outcomes, 1, scratch, pairs), 0);
 }
 
+/* Futures of an audited drive are no second opinion, whichever comes first. */
+static void futures_are_in_no_pair(void)
+{
+    for (int first = 0; first < 2; first++) {
+        const struct outcome three[] = {
+            {.id = 1, .job_id = 1},
+            {.id = 3 - first, .job_id = 3 - first, .audit_of = 1, .verdict = VERDICT_FAIL},
+            {.id = 2 + first,
+             .job_id = 2 + first,
+             .audit_of = 1,
+             .futures = {.state = FUTURES_DRIVEN, .draws = 1}}};
+        EXPECT_INT(agreement_join(three, 3, scratch, pairs), 1);
+        EXPECT(pairs[0].student == &three[0] && pairs[0].teacher == &three[1]);
+        EXPECT(outcome_is_made(&three[2]));
+    }
+}
+
 static struct outcome outcome_of(enum verdict verdict, uint32_t collisions, uint32_t interventions,
                                  double distance_m)
 {
@@ -291,7 +308,7 @@ static void a_change_shows_on_its_day(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(audits_are_joined), TEST(pairs_are_counted),
+    return TEST_RUN(TEST(audits_are_joined), TEST(futures_are_in_no_pair), TEST(pairs_are_counted),
                     TEST(a_rate_counts_scenarios_not_pairs), TEST(days_are_those_of_the_calendar),
                     TEST(days_are_counted_apart), TEST(a_change_shows_on_its_day));
 }

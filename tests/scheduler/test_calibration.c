@@ -4,6 +4,7 @@
  *
  *     test_calibration --coverage REPETITIONS     as docs/intervals.md has it
  */
+#include "base/check.h"
 #include "scheduler/calibration.h"
 #include "tests/harness.h"
 #include "tests/scheduler/draws.h"
@@ -140,6 +141,41 @@ static void intervals_cover_the_truth(void)
     }
 }
 
+/* Draws that an outcome keeps say as much as its models: sure where all are, undecided where they
+ * contradict each other, have no verdict or too few draws, and nothing without futures. */
+static void kept_draws_answer(void)
+{
+    static const struct {
+        struct outcome_futures futures;
+        double value, low, high;
+        enum forecast_answer answer;
+    } rows[] = {
+        {{FUTURES_DRIVEN, 5, 16, 16, 0, 16, 0, 16, 0}, 0, 0, 0.2407360, FORECAST_PASS},
+        {{FUTURES_DRIVEN, 5, 16, 1, 15, 0, 16, 2, 14}, 45.0 / 48, 0.6041, 1, FORECAST_FAIL},
+        {{FUTURES_DRIVEN, 5, 16, 16, 0, 16, 0, 0, 16}, 1.0 / 3, 0, 1, FORECAST_UNDECIDED},
+        {{FUTURES_DRIVEN, 5, 16, 16, 0, 16, 0, 0, 0}, 0, 0, 1, FORECAST_UNDECIDED},
+        {{FUTURES_DRIVEN, 5, 5, 5, 0, 5, 0, 5, 0}, 0, 0, 0.5371, FORECAST_UNDECIDED},
+        {{FUTURES_FAILED_BEFORE, 5, 16, 0, 0, 0, 0, 0, 0}, NAN, 0, 1, FORECAST_UNDECIDED},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct forecast_share share = forecast_kept(&rows[i].futures);
+        EXPECT(isnan(rows[i].value) ? isnan(share.value) : share.value == rows[i].value);
+        EXPECT_NEAR(share.low, rows[i].low, 1e-4);
+        EXPECT_NEAR(share.high, rows[i].high, 1e-4);
+        EXPECT_INT(forecast_answer(&share), rows[i].answer);
+        for (int own = 0; own < VERDICT_COUNT; own++) {
+            bool same = forecast_says(rows[i].answer, (enum verdict)own);
+            EXPECT_INT(forecast_settles(&rows[i].futures, (enum verdict)own),
+                       same ? rows[i].answer : FORECAST_UNDECIDED);
+        }
+    }
+    EXPECT(forecast_says(FORECAST_PASS, VERDICT_PASS) &&
+           forecast_says(FORECAST_FAIL, VERDICT_FAIL));
+    EXPECT(!forecast_says(FORECAST_PASS, VERDICT_FAIL) &&
+           !forecast_says(FORECAST_UNDECIDED, VERDICT_PASS) &&
+           !forecast_says(FORECAST_FAIL, VERDICT_INVALID));
+}
+
 static int coverage_table(int repetitions)
 {
     static const int logical[] = {20, 40, 150};
@@ -163,6 +199,6 @@ int main(int argc, char **argv)
         return coverage_table(atoi(argv[2]));
     }
     return TEST_RUN(TEST(intervals_cover_the_truth), TEST(scores_are_mean_squares),
-                    TEST(seeds_of_a_case_are_no_further_draws),
+                    TEST(kept_draws_answer), TEST(seeds_of_a_case_are_no_further_draws),
                     TEST(what_is_true_is_better_than_the_base_rate));
 }

@@ -22,7 +22,8 @@
 
 enum {
     FUTURES_DRAWS = 16,
-    FUTURES_DRAWS_MAX = 63, /* of four models, and the nominal one, as branches of a scenario */
+    /* Of four models, and the nominal one, as branches of a scenario. */
+    FUTURES_DRAWS_MAX = OUTCOME_DRAWS_MAX,
     FUTURES_DRAWS_WITH_TOKENS_MAX = 51, /* of all five */
 };
 
@@ -33,6 +34,15 @@ struct futures_of_model {
     uint64_t failing; /* a bit for each draw that failed, the first of draw 1 */
 };
 
+/* Models, a bit each. */
+enum {
+    FUTURES_ALL = (1 << TRAFFIC_MODEL_COUNT) - 1,
+    FUTURES_FOUR = FUTURES_ALL & ~(1 << TRAFFIC_MODEL_TOKENS),
+    FUTURES_FORESEEN = FUTURES_ALL & ~(1 << TRAFFIC_MODEL_WRITTEN), /* not knowing the scenario */
+    /* Those whose draws an outcome keeps. */
+    FUTURES_KEPT = FUTURES_FOUR & FUTURES_FORESEEN,
+};
+
 struct futures {
     bool same;            /* the drive, run again, is what its outcome says */
     bool begun;           /* it lasts until the tick, else nothing below holds */
@@ -40,42 +50,39 @@ struct futures {
     enum verdict verdict; /* of the drive, run again */
     enum verdict nominal; /* of the one nominal future of default drivers */
     uint32_t draws;       /* of each model */
-    bool tokens;          /* TRAFFIC_MODEL_TOKENS is one of them */
+    uint32_t have;        /* models that were driven, a bit each */
     struct futures_of_model models[TRAFFIC_MODEL_COUNT];
 };
 
+/* Of everything that was driven, futures that were cut short included. */
+struct futures_cost {
+    int64_t device_ns;
+    int64_t metres_mm;
+};
+
+/* Question; all borrowed. */
+struct futures_task {
+    const struct job_lease *lease; /* of the drive: its seed and tier, and names in errors */
+    const struct scenario *scenario;
+    const char *trace_hash; /* of the drive; NULL: it is in no store, and is the same */
+    uint32_t tick;
+    uint32_t draws;            /* 1 to FUTURES_DRAWS_MAX, draw 1 being the first; of five models to
+                                  FUTURES_DRAWS_WITH_TOKENS_MAX */
+    uint32_t have;             /* as of struct futures */
+    struct futures_cost *cost; /* is added to, on failure too; NULL: nobody asks */
+    /* Asked before each tick; false: CANCELLED. NULL: it goes on. */
+    bool (*goes_on)(void *context);
+    /* Shown the drive with its futures, in a job of its own, before it goes. NULL: nobody is. */
+    enum status (*shown)(void *context, const struct job_run *job, struct error *error);
+    void *context; /* of both */
+};
+
 /* Drives the futures of one drive in a runner that is idle, of its planner, and of a world that
- * knows the truth. `draws`: 1 to FUTURES_DRAWS_MAX, draw 1 being the first; with tokens to
- * FUTURES_DRAWS_WITH_TOKENS_MAX. */
-enum status futures_drive(struct runner *runner, const struct scenario *scenario,
-                          const struct outcome *outcome, uint32_t tick, uint32_t draws, bool tokens,
+ * knows the truth. */
+enum status futures_drive(struct runner *runner, const struct futures_task *task,
                           struct futures *out, struct error *error);
 
 /* Whether a model is one of those of the futures. */
 bool futures_have(const struct futures *futures, enum traffic_model model);
-
-struct futures_share {
-    double value; /* P(fail); NAN: no future has a verdict */
-    double low;   /* of the 95% interval */
-    double high;
-};
-
-/* Of one model: the interval of its draws (rate_interval). */
-struct futures_share futures_share_of(const struct futures *futures, enum traffic_model model);
-
-/* Of several models, a bit each, as far as the futures have them; each has the same weight. */
-enum {
-    FUTURES_ALL = (1 << TRAFFIC_MODEL_COUNT) - 1,
-    FUTURES_FORESEEN = FUTURES_ALL & ~(1 << TRAFFIC_MODEL_WRITTEN), /* not knowing the scenario */
-};
-struct futures_share futures_share_over(const struct futures *futures, uint32_t models);
-
-/* Answer: the verdict that an interval on one side of a half means. */
-enum futures_answer { FUTURES_UNDECIDED = 0, FUTURES_PASS, FUTURES_FAIL, FUTURES_ANSWERS };
-extern const char *const futures_answer_names[FUTURES_ANSWERS]; /* "undecided", "pass", "fail" */
-enum futures_answer futures_answer(const struct futures_share *share);
-
-/* Draws of a model from which on an answer can be another than undecided. */
-uint32_t futures_draws_decisive(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "engine/worlds/foreign.h"
 #include "schemas/json_record.h"
+#include "schemas/outcome_json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +37,13 @@ static const struct json_field list_table[] = {
     LIST(ticks, JSON_FIELD_I64),
 };
 static const struct json_field entry_table[] = {
-    ENTRY(scenario_id, JSON_FIELD_TEXT), ENTRY(scenario_hash, JSON_FIELD_TEXT),
-    ENTRY(seed, JSON_FIELD_U64),         ENTRY(artifact, JSON_FIELD_TEXT),
-    ENTRY(bytes, JSON_FIELD_I64),        ENTRY(ticks, JSON_FIELD_I64),
+    ENTRY(scenario_id, JSON_FIELD_TEXT),
+    ENTRY(scenario_hash, JSON_FIELD_TEXT),
+    ENTRY(seed, JSON_FIELD_U64),
+    ENTRY(artifact, JSON_FIELD_TEXT),
+    ENTRY(bytes, JSON_FIELD_I64),
+    ENTRY(ticks, JSON_FIELD_I64),
+    JSON_FIELD_OBJECT_OPTIONAL(struct golden_entry, futures, &outcome_futures_field_list),
 };
 static const struct json_field rollout_table[] = {
     ROLLOUT(branch_id, JSON_FIELD_TEXT),

@@ -31,6 +31,7 @@ struct golden_entry {
     char artifact[SHA256_HEX_BYTES]; /* the recording */
     int64_t bytes;                   /* of it */
     int64_t ticks;                   /* that its world made */
+    struct outcome_futures futures;  /* of the main line; all zero: none were asked for */
     uint32_t rollout_count;
     struct golden_rollout *rollouts; /* owned */
 };

@@ -5,11 +5,24 @@
 
 #include "base/array.h"
 #include "base/check.h"
+#include "scheduler/calibration.h"
 #include "worker/run/runner_open.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+bool golden_entry_doubtful(const struct golden_entry *entry)
+{
+    const struct forecast_share share = forecast_kept(&entry->futures);
+    bool doubtful = false;
+    for (uint32_t i = 0; i < entry->rollout_count; i++) {
+        const struct golden_rollout *rollout = &entry->rollouts[i];
+        doubtful = doubtful || (rollout->branch_id[0] == '\0' &&
+                                !forecast_says(forecast_answer(&share), rollout->verdict));
+    }
+    return doubtful && entry->futures.state == FUTURES_DRIVEN;
+}
 
 /* Jobs that are driven one after the other, as many at a time as there are slots. */
 struct drive {
@@ -212,6 +225,10 @@ static enum status take_outcome(void *context, const struct outcome *outcome, st
     struct golden_list *list = &making->list;
     struct golden_entry *entry = (struct golden_entry *)(uintptr_t)golden_list_find(
         list, outcome->scenario_id, outcome->seed);
+    if (entry != NULL && outcome->futures.state != FUTURES_NONE) {
+        entry->futures = outcome->futures; /* of the drive, not one of its rollouts */
+        return STATUS_OK;
+    }
     if (entry == NULL || strcmp(outcome->model_hash, list->model_hash) != 0 ||
         strcmp(outcome->sampler, list->sampler) != 0) {
         return error_set(error, STATUS_MISMATCH,
@@ -292,6 +309,8 @@ static enum status read_recordings(struct making *making, struct store *store, c
         recording_close(&recording);
         entry->bytes = (int64_t)bytes;
         making->made->rollouts += entry->rollout_count;
+        making->made->futures += entry->futures.state != FUTURES_NONE;
+        making->made->doubtful += golden_entry_doubtful(entry);
         making->made->set.bytes += entry->bytes;
         list->entries[kept] = *entry;
         if (kept++ != i) {

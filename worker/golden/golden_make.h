@@ -30,6 +30,8 @@ struct golden_made {
     uint32_t left_out;                /* jobs with a flagged rollout or a planner that failed */
     char reason[OUTCOME_ERROR_BYTES]; /* of the first of them */
     int64_t device_ns, ticks, rollouts;
+    uint32_t doubtful; /* recordings whose verdict their futures do not say */
+    uint32_t futures;  /* recordings that have futures */
 };
 
 /* Before they are sent: whether these jobs can be goldens, and the name is free. All are of one
@@ -44,6 +46,10 @@ enum status golden_check(struct store *store, const char *name, struct submissio
 enum status golden_collect(struct store *store, struct models *models, const char *name,
                            const char *suite_id, struct submission *submission,
                            struct golden_made *out, struct error *error);
+
+/* Whether futures of the main line do not say its verdict: they are undecided, or say the other.
+ * False where none were driven, so that there is nothing to say. */
+bool golden_entry_doubtful(const struct golden_entry *entry);
 
 struct golden_tried {
     uint32_t recordings;

@@ -79,14 +79,14 @@ static enum status check_spec(const struct claim_loop_config *config, const stru
                          "its scenario is \"%s\", the job says \"%s\"; submit again", scenario->id,
                          spec->scenario_id);
     }
-    bool clip = job_clip_ticks(spec) > 0;
+    bool made = job_has_maker(spec);
     bool golden = strcmp(spec->makes, JOB_MAKES_GOLDEN) == 0;
-    if (spec->makes[0] != '\0' && !(clip && config->make_clip != NULL) &&
+    if (spec->makes[0] != '\0' && !(made && config->make_clip != NULL) &&
         !(golden && config->pack_golden != NULL)) {
         return error_set(error, STATUS_CONFLICT, "it makes \"%s\", which this worker cannot",
                          spec->makes);
     }
-    if (!clip && spec->rollout_count != 1 + scenario->branch_count) {
+    if (!made && spec->rollout_count != 1 + scenario->branch_count) {
         return error_set(error, STATUS_CONFLICT,
                          "scenario \"%s\" has %u rollouts, the job says %u; submit again",
                          scenario->id, 1 + scenario->branch_count, spec->rollout_count);
@@ -122,7 +122,7 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
     enum status status = prepared_cache_get(loop->prepared_scenarios, loop->config->store,
                                             lease->spec.scenario_hash, &prepared, &error);
     THEN(status, check_spec(loop->config, &lease->spec, prepared_scenario(prepared), &error));
-    if (status == STATUS_OK && job_clip_ticks(&lease->spec) > 0) {
+    if (status == STATUS_OK && job_has_maker(&lease->spec)) {
         if (claim_loop_clip_add(loop, lease, prepared, &error) != STATUS_OK) {
             claim_loop_end_broken(loop, claim_loop_pending_add(loop, lease), lease, error.status,
                                   error.text);

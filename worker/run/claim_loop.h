@@ -40,17 +40,20 @@ enum { CLAIM_LOOP_CHECKPOINT_TIMES = 60 };
 struct job_run;
 struct prepared;
 
-/* A clip of training data; `data` (malloc'ed) NULL: the drive ended before it was long enough. */
+/* A clip of training data; `data` (malloc'ed) NULL: the drive ended before it was long enough. Or
+ * futures: an outcome, and the trace of the drive in the place of the clip. */
 struct clip_made {
     uint8_t *data;
     size_t bytes;
-    uint32_t ticks; /* of the drive */
+    struct outcome *outcome; /* malloc'ed, but for its job and artifact; NULL: no verdict was asked
+                                for */
+    uint32_t ticks;          /* of the drive */
     int64_t metres_mm;
     int64_t device_ns;               /* also of a drive that failed, as metres */
     char fault[OUTCOME_ERROR_BYTES]; /* of the planner, that ended the drive; "": none did */
 };
 
-/* Question to a maker of clips; all borrowed. */
+/* Question to a maker of clips or futures; all borrowed. */
 struct clip_task {
     const struct planner_config *planners;
     const struct job_spec *spec;
@@ -77,8 +80,9 @@ struct claim_loop_config {
     /* The recording of a job that makes a golden, malloc'ed; NULL: such jobs fail here. */
     enum status (*pack_golden)(const struct job_run *job, uint8_t **data, size_t *bytes,
                                struct error *error);
-    /* Makes the clip of a job, once for all of its ticks; NULL: such jobs fail here. Planners that
-     * it opened as `planners` says, end_clips closes before the loop returns (NULL: it kept none).
+    /* Makes the clip of a job, once for all of its ticks, or its futures (job_has_maker); NULL:
+     * such jobs fail here. Planners that it opened as `planners` says, end_clips closes before the
+     * loop returns (NULL: it kept none).
      */
     enum status (*make_clip)(void *context, const struct clip_task *task, struct clip_made *out,
                              struct error *error);

@@ -1,7 +1,8 @@
 /*
- * Claim loop's clips: jobs that make training data have no runner. They wait in a list, and each
- * round makes one, while what runs beside them goes on; it is reported like any other job. What
- * waits is lost with the worker, what is made is not. See worker/datagen/clip.h.
+ * Claim loop's clips: jobs that make training data or futures have no runner of the loop's. They
+ * wait in a list, and each round makes one, while what runs beside them goes on; it is reported
+ * like any other job. What waits is lost with the worker, what is made is not. See
+ * worker/datagen/clip.h and worker/careful/futures_make.h.
  */
 #include "worker/run/claim_loop_internal.h"
 
@@ -34,6 +35,7 @@ static void drop(struct claim_loop *loop, struct claim_clip **place)
     struct claim_clip *clip = *place;
     *place = clip->next;
     prepared_cache_put(loop->prepared_scenarios, clip->prepared);
+    free(clip->made.outcome);
     free(clip->made.data);
     free(clip);
 }
@@ -44,6 +46,16 @@ static enum status attach_outcome(const struct claim_clip *clip, const struct cl
 {
     struct outcome *outcome = malloc(sizeof *outcome);
     TRY(memory_check(outcome, error, "clip: out of memory"));
+    completion->kind = COMPLETION_DONE;
+    completion->outcomes = outcome;
+    completion->outcome_count = 1;
+    if (made->outcome != NULL) {
+        *outcome = *made->outcome;
+        outcome->job_id = clip->lease.job_id;
+        outcome->epoch = clip->lease.epoch;
+        memcpy(outcome->artifact_hash, completion->artifact_hash, sizeof outcome->artifact_hash);
+        return STATUS_OK;
+    }
     *outcome = (struct outcome){
         .job_id = clip->lease.job_id,
         .epoch = clip->lease.epoch,
@@ -64,9 +76,6 @@ static enum status attach_outcome(const struct claim_clip *clip, const struct cl
     job_context_copy(&clip->lease.spec, outcome);
     memcpy(outcome->artifact_hash, completion->artifact_hash, sizeof outcome->artifact_hash);
     memcpy(outcome->error, made->fault, sizeof outcome->error);
-    completion->kind = COMPLETION_DONE;
-    completion->outcomes = outcome;
-    completion->outcome_count = 1;
     return STATUS_OK;
 }
 

@@ -521,7 +521,7 @@ function rolloutFacts(o) {
     ['trace hash', el('span', {class: 'mono'}, o.trace_hash || '\u2013')],
     ['model hash', el('span', {class: 'mono'}, o.model_hash || '\u2013')],
     ['revision', el('span', {class: 'mono'}, o.revision)],
-    o.audit_of && ['repeats job', String(o.audit_of) + (o.shadow ? ', as a shadow: it counts nowhere' : '')], o.parent_job_id && ['replaces job', String(o.parent_job_id)],
+    o.audit_of && [o.futures ? 'futures of job' : 'repeats job', String(o.audit_of) + (o.shadow ? ', as a shadow: it counts nowhere' : '')], o.parent_job_id && ['replaces job', String(o.parent_job_id)],
   ].filter(Boolean));
 }
 

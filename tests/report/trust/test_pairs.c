@@ -2,11 +2,12 @@
  * Pairs of a real store, and the gate over pairs. Goal: an audit that does not ask what the job
  * asks that it repeats, or that no teacher answered, is evidence of nothing: a hundred of them
  * freeze nothing, and they are told. Method: honest audits through the embedded store; then rows as
- * an earlier version, which did not compare, may have kept them, written into the file. Tiers of a
- * sampler, of which one answers otherwise in rain.
+ * an earlier version, which did not compare, may have kept them, written into the file. Futures of
+ * what a teacher that is wrong fails. Tiers of a sampler, of which one answers otherwise in rain.
  */
 #include "report/trust/disagreements.h"
 #include "report/trust/follow.h"
+#include "report/trust/settled.h"
 #include "tests/store/conformance/conformance_file.h"
 
 #include <math.h>
@@ -115,6 +116,83 @@ static void forged_audits_count_nowhere(void)
         file_write(sql);
         open_store(false);
         expect_pairs(HONEST, FORGED, false);
+        close_store();
+    }
+}
+
+/* ---- futures ---- */
+
+/* Of every job of which the teacher says something else. */
+static void submit_futures(void)
+{
+    static struct job_spec plain;
+    make_specs("suite", "-", 1);
+    plain = specs[0];
+    for (uint32_t i = 0; i < FORGED; i++) {
+        struct job_spec *spec = &specs[i];
+        char key[SHA256_HEX_BYTES];
+        *spec = plain;
+        spec->seed = HONEST + i;
+        snprintf(spec->scenario_id, sizeof spec->scenario_id, "scene_%u", (unsigned)spec->seed);
+        struct job_spec student = *spec;
+        student.tier = TIER_STUDENT;
+        strcpy(student.model_hash, "student");
+        strcpy(student.sampler, "agents/euler2/bf16");
+        job_key_make(&student, 0);
+        memcpy(spec->audit_key, student.key, sizeof spec->audit_key);
+        job_futures_put(30, 16, spec);
+        job_key_make(spec, 0);
+        job_key_audit(spec->key, key);
+        memcpy(spec->key, key, sizeof key);
+    }
+    submit_made("suite", 1, FORGED);
+}
+
+/* Of each model `failed` of 16 draws; the drive itself passes. */
+static void answer_futures(uint32_t failed)
+{
+    const char *worker;
+    for (uint32_t count = claim_any(&worker, 100); count > 0; count = claim_any(&worker, 100)) {
+        for (uint32_t i = 0; i < count; i++) {
+            make_completion(i, worker, COMPLETION_DONE);
+            fill_outcome(&outcomes[i], &leases[i].spec, VERDICT_PASS);
+            const uint32_t passed = 16 - failed;
+            outcomes[i].futures = (struct outcome_futures){
+                FUTURES_DRIVEN, 30, 16, passed, failed, passed, failed, passed, failed};
+        }
+        complete(count);
+    }
+}
+
+/* A hundred verdicts of a wrong teacher freeze the student, and are believed no longer once futures
+ * that all pass arbitrate; those that are undecided change nothing, nor those that fail while the
+ * drive itself passes, and neither do any unasked. */
+static void a_wrong_teacher_is_not_believed(void)
+{
+    for (uint32_t failed = 0; failed <= 16; failed += 8) {
+        const struct trust_policy policy = trust_policy_default();
+        struct pairs pairs = {0};
+        struct table table = {0};
+        open_store(true);
+        submit_jobs();
+        answer_all();
+        submit_futures();
+        answer_futures(failed);
+        expect_pairs(JOBS, 0, true);
+        EXPECT_OK(pairs_read(store, &pairs, &error), error);
+        const struct settled settled = settled_count(&pairs);
+        EXPECT_INT(settled.disagreements, FORGED);
+        EXPECT_INT(settled.driven, FORGED);
+        EXPECT_INT(settled.student_right, failed == 0 ? FORGED : 0);
+        EXPECT_INT(settled.undecided, failed == 0 ? 0 : FORGED);
+        EXPECT_INT(settled.teacher_right, 0);
+        EXPECT_INT(settled.contradicted, failed == 16 ? FORGED : 0);
+        pairs_arbitrate(&pairs);
+        EXPECT_OK(table_make(&pairs, &policy, &table, &error), error);
+        EXPECT_INT(table.frozen > 0, failed > 0);
+        EXPECT_INT(table.rows[0].optimistic, failed == 0 ? 0 : FORGED);
+        table_finish(&table);
+        pairs_finish(&pairs);
         close_store();
     }
 }
@@ -360,6 +438,7 @@ static void what_is_damaged_fails_and_nothing_else(void)
 int main(void)
 {
     return file_begin() ? file_finish(TEST_RUN(TEST(forged_audits_count_nowhere),
+                                               TEST(a_wrong_teacher_is_not_believed),
                                                TEST(tiers_are_compared_with_all_steps),
                                                TEST(what_is_damaged_fails_and_nothing_else)))
                         : 1;

@@ -1582,6 +1582,100 @@ static void what_is_made_is_no_result(void)
     close_store();
 }
 
+/* Futures of job "k-1", in the pool of the object world. */
+static void make_futures(const char *suite, const char *key, const char *makes)
+{
+    make_specs(suite, "k", 2);
+    specs[0] = specs[1];
+    snprintf(specs[0].key, sizeof specs[0].key, "%s", key);
+    strcpy(specs[0].audit_key, "k-1");
+    snprintf(specs[0].makes, sizeof specs[0].makes, "%s", makes);
+    specs[0].rollout_count = 1;
+}
+
+static void futures_are_refused(void)
+{
+    static const char *const wrong[] = {"futures:",    "futures:1",    "futures:01:4",
+                                        "futures:1:0", "futures:1:64", "futures:6000:4",
+                                        "futures:1:4x"};
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        make_futures("a", "f", wrong[i]);
+        EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error),
+                   STATUS_BAD_INPUT);
+        EXPECT_CONTAINS(error.text, "futures:TICK:DRAWS");
+    }
+    make_futures("a", "f", "futures:37:4");
+    specs[0].audit_key[0] = '\0';
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "the job whose futures they are");
+    make_futures("a", "f", "futures:37:4");
+    specs[0].tier = TIER_TEACHER;
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_BAD_INPUT);
+    make_futures("a", "f", "futures:37:4");
+    specs[0].seed += 1;
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "it makes futures of job");
+}
+
+/* Goal: futures of a drive are kept once, with the outcome of the job that makes them, which is in
+ * no rate and no pair, and looks at the drive's job; no other outcome has any. */
+static void futures_are_kept_once(void)
+{
+    static const struct outcome_futures kept = {FUTURES_DRIVEN, 37, 4, 3, 1, 0, 4, 2, 0};
+    struct store_outcome_filter filter = {.limit = 10, .suite_id = "a"};
+    struct store_slice slices[8];
+    uint32_t count = 0;
+    int64_t next = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 2);
+    int64_t looked_at = submitted[1].job_id;
+    EXPECT_INT(claim("w", 9), 2);
+    make_completion(0, "w", COMPLETION_DONE);
+    make_completion(1, "w", COMPLETION_DONE);
+    outcomes[1].futures = kept;
+    EXPECT_INT(store->ops->complete(store, completions, 2, completed, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "the job makes \"\"");
+    outcomes[1].futures = (struct outcome_futures){.state = FUTURES_NONE};
+    complete(2);
+    futures_are_refused();
+    make_futures("a", "f", "futures:37:4");
+    submit_made("a", 1, 1);
+    int64_t makes = submitted[0].job_id;
+    make_futures("a", "other", "futures:12:4"); /* whatever was asked first is asked */
+    submit_made("a", 1, 1);
+    EXPECT(submitted[0].existed);
+    EXPECT_INT(submitted[0].job_id, makes);
+    EXPECT_INT(claim("w", 9), 1);
+    EXPECT_TEXT(leases[0].spec.makes, "futures:37:4");
+    make_completion(0, "w", COMPLETION_DONE);
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "its futures are none");
+    outcomes[0].futures = kept;
+    outcomes[0].futures.idm_failed = 2;
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "than draws");
+    outcomes[0].futures = kept;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    struct store_suite_status status = status_of("a");
+    EXPECT_INT(status.rollouts_total, 2);
+    EXPECT_INT(status.rollouts_audit, 1);
+    EXPECT_INT(status.mains[TIER_OBJECT].verdicts[VERDICT_PASS], 2);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 3);
+    EXPECT(memcmp(&outcomes[2].futures, &kept, sizeof kept) == 0);
+    EXPECT_INT(outcomes[2].audit_of, looked_at);
+    EXPECT(outcome_is_made(&outcomes[2]) && !outcome_is_made(&outcomes[1]));
+    if (store->ops->slices_page != NULL) {
+        EXPECT_OK(store->ops->slices_page(store, "a", 0, slices, &count, &next, &error), error);
+        for (uint32_t i = 0; i < count && i < COUNT_OF(slices); i++) {
+            EXPECT_INT(slices[i].audited, 0);
+        }
+    }
+    close_store();
+}
+
 /* Goal: a completion that contradicts the store is refused as a whole. */
 static void wrong_completions_are_refused(void)
 {
@@ -1813,7 +1907,7 @@ int conformance_results(const struct conformance_backend *tested)
         TEST(jobs_that_name_nobody_can_be_named_later), TEST(outcomes_answer_their_job),
         TEST(audits_ask_what_they_repeat), TEST(evidence_comes_back),
         TEST(audits_are_second_opinions), TEST(what_is_made_is_no_result),
-        TEST(wrong_completions_are_refused), TEST(the_ledger_adds_up),
+        TEST(futures_are_kept_once), TEST(wrong_completions_are_refused), TEST(the_ledger_adds_up),
         TEST(outcomes_are_filtered_and_paged), TEST(demand_is_what_waits),
         TEST(drains_know_what_may_come_back)));
 }

@@ -667,7 +667,7 @@ static void other_records_are_another_version(void)
     sha256_final(&sum, digest);
     sha256_to_hex(digest, hex);
     EXPECT_INT(HTTP_API_VERSION, 5);
-    EXPECT_TEXT(hex, "3f8d00ab74643c3f88a9196ac0576e0a0a7da0eb21c54f697ae017d1ee061fcd");
+    EXPECT_TEXT(hex, "89ee7274579232ff1b932811324d6469a78f0823ba1d9c3d3f18f70cc45c5466");
 }
 
 int main(int argc, char **argv)

@@ -125,7 +125,7 @@ static bool scans_large(const char *line, const char *next)
 static void explain(const char *url, enum statement statement)
 {
     static char sql[16384];
-    static char explained[512];
+    static char explained[1024];
     char line[512];
     char above[512] = "";
     struct db *db = NULL;

@@ -316,6 +316,33 @@ def a_set_is_whole_though_its_workers_are_killed():
         assert json.loads(swerve("golden", "verify", "set", "--store", store, "--json"))["ok"]
 
 
+def a_set_says_how_sure_its_verdicts_are():
+    """A car just ahead that keeps its speed, which half of the futures do not; and a free road."""
+    pathlib.Path("toss.json").write_text(SCENARIOS["free"].replace('"free"', '"toss"').replace('"agents": []', """
+ "criteria": {"no_collision": true}, "agents": [{"id": "lead", "kind": "car", "behaviour": "script", "speed_mps": 13.2,
+  "pose": {"lane": "east", "s_m": 27.1}}]"""))
+    pathlib.Path("sure.json").write_text('{"id": "sure", "planners": ["builtin:maintain"], "scenarios": '
+                                         '[{"file": "toss.json"}, {"file": "free.json"}]}')
+    make = ("golden", "make", "sure.json", "--models", "models", "--name", "sure", "--world", EXAMPLE, "--json")
+    made = json.loads(swerve(*make, "--futures", "--store", "sure.db"))
+    assert made["recordings"] == made["futures"] == 2 and made["doubtful"] == 1, made
+    one, = json.loads(swerve("golden", "ls", "--store", "sure.db", "--json"))["goldens"]
+    doubt, = one["doubts"]
+    assert one["futures"] == 2 and (doubt["scenario"], doubt["answer"]) == ("toss", "undecided"), one
+    assert 0 < doubt["low"] + doubt["p_fail"] and doubt["low"] < 0.5 < doubt["high"], doubt
+    assert "in doubt: toss, seed 1: from " in swerve("golden", "ls", "--store", "sure.db")
+    assert "[orphan]" not in swerve("check", "--store", "sure.db")  # their traces are kept
+    run = ("run", "sure.json", "--models", "models", "--world", "golden:sure", "--store", "sure.db")
+    assert "rest on a recording in doubt" in swerve(*run) and "toss, seed 1: from " in swerve(*run)
+    told, = json.loads(swerve(*run, "--json"))["golden_doubts"]
+    assert told == doubt, told
+    # The same set, whoever else asks; another one where nobody asks.
+    assert json.loads(swerve(*make, "--futures", "--store", "again.db"))["hash"] == made["hash"]
+    plain = json.loads(swerve(*make, "--store", "plain.db"))
+    assert plain["futures"] == plain["doubtful"] == 0 and plain["hash"] != made["hash"], plain
+    assert json.loads(swerve("golden", "ls", "--store", "plain.db", "--json"))["goldens"][0]["doubts"] == []
+
+
 def pictures_of_a_rig_are_shown_as_they_were():
     """A world that makes chunks of 8 frames, to the end of which ego is committed: `verify` compares trace hashes, and the planner
     drives by every byte that it is shown."""
@@ -389,7 +416,7 @@ failed = tap.run([the_recorded_planner_sees_the_same_bits, another_planner_is_an
                   the_world_that_generated_answers_where_they_end, what_was_not_recorded_is_refused,
                   a_name_that_is_none_is_refused_before_anything_is_driven, options_that_would_do_nothing_are_refused,
                   what_is_interrupted_verifies_nothing, a_set_is_whole_though_its_workers_are_killed,
-                  pictures_of_a_rig_are_shown_as_they_were,
+                  a_set_says_how_sure_its_verdicts_are, pictures_of_a_rig_are_shown_as_they_were,
                   damage_is_found, a_list_that_names_a_drive_twice_is_refused, nothing_that_a_set_needs_is_taken,
                   shards_hold_what_a_world_generated])
 folder.cleanup()

@@ -1,143 +1,17 @@
 /*
- * swerve futures: how the drives of a suite might have ended, had others driven otherwise from a
- * moment on (worker/careful/futures.h), how well that foretells how they did end
- * (scheduler/calibration.h), and what it says where student and teacher differ.
+ * Scores of forecasts, and what is shown of them. See futures_table.h.
  */
+#include "cli/futures/futures_table.h"
+
+#include "base/text.h"
 #include "cli/cli.h"
-#include "cli/confinement_options.h"
-#include "cli/kept/again.h"
 #include "scheduler/calibration.h"
 #include "schemas/scenario_json.h"
-#include "worker/careful/futures.h"
-
-#include "base/array.h"
-#include "base/text.h"
-#include "base/units.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PROGRESS_MS = 3000 };
-
-struct future_drive {
-    struct outcome outcome;
-    enum verdict teacher; /* of its audit; VERDICT_COUNT: none */
-    struct futures found;
-};
-
-struct future_audit {
-    int64_t job_id; /* first, for array_compare_int64() */
-    enum verdict verdict;
-};
-
-struct future_drives {
-    struct again again;
-    const char *suite;
-    const char *planner; /* that is asked for; NULL: each */
-    uint32_t tick;
-    uint32_t draws;
-    bool tokens; /* are one of the models */
-    bool json;
-    uint32_t count;
-    struct future_drive
-        *drives; /* owned; main lines, by planner, in the order of again_compare() */
-    int64_t without[VERDICT_COUNT]; /* main lines that neither passed nor failed, by verdict */
-    struct store_suite_status status;
-    uint32_t audit_count;
-    struct future_audit *audits; /* owned */
-};
-
-/* ---- what is asked ---- */
-
-static int compare_drives(const void *a, const void *b)
-{
-    const struct outcome *x = &((const struct future_drive *)a)->outcome;
-    const struct outcome *y = &((const struct future_drive *)b)->outcome;
-    int order = strcmp(x->planner, y->planner);
-    return order != 0 ? order : again_compare(x, y);
-}
-
-static enum status add_drive(void *context, const struct outcome *outcome, struct error *error)
-{
-    struct future_drives *self = context;
-    if (outcome->branch_id[0] != '\0' || outcome->shadow ||
-        (self->planner != NULL && strcmp(self->planner, outcome->planner) != 0)) {
-        return STATUS_OK;
-    }
-    if (outcome->verdict > VERDICT_FAIL) {
-        self->without[outcome->verdict] += outcome->audit_of == 0;
-        return STATUS_OK;
-    }
-    if (outcome->audit_of != 0) {
-        TRY(array_room(&self->audits, self->audit_count, sizeof *self->audits, error));
-        self->audits[self->audit_count++] =
-            (struct future_audit){outcome->audit_of, outcome->verdict};
-        return STATUS_OK;
-    }
-    TRY(array_room(&self->drives, self->count, sizeof *self->drives, error));
-    self->drives[self->count++] =
-        (struct future_drive){.outcome = *outcome, .teacher = VERDICT_COUNT};
-    return STATUS_OK;
-}
-
-static enum status load_drives(struct future_drives *self, struct error *error)
-{
-    char text[AGAIN_LEFT_OUT_BYTES];
-    struct store *store = self->again.store;
-    TRY(store->ops->suite_status(store, self->suite, &self->status, error));
-    TRY(store_outcomes_each(store, self->suite, add_drive, self, error));
-    if (self->count == 0) {
-        return error_set(error, STATUS_NOT_FOUND,
-                         "suite %s: expected a main line%s%s that passed or failed, found none%s",
-                         self->suite, self->planner != NULL ? " of " : "",
-                         self->planner != NULL ? self->planner : "",
-                         again_left_out_text(&self->status, self->without, text));
-    }
-    qsort(self->drives, self->count, sizeof *self->drives, compare_drives);
-    if (self->audit_count > 0) {
-        qsort(self->audits, self->audit_count, sizeof *self->audits, array_compare_int64);
-    }
-    for (uint32_t i = 0; i < self->count && self->audit_count > 0; i++) {
-        const struct future_audit key = {.job_id = self->drives[i].outcome.job_id};
-        const struct future_audit *audit =
-            bsearch(&key, self->audits, self->audit_count, sizeof key, array_compare_int64);
-        self->drives[i].teacher = audit != NULL ? audit->verdict : VERDICT_COUNT;
-    }
-    return STATUS_OK;
-}
-
-static enum status ask(struct future_drives *self, struct future_drive *drive, struct error *error)
-{
-    struct scenario_document *document = NULL;
-    enum status status = again_begin(&self->again, &drive->outcome, &document, error);
-    if (status == STATUS_OK) {
-        status =
-            futures_drive(self->again.planner.open.runner, &document->scenario, &drive->outcome,
-                          self->tick, self->draws, self->tokens, &drive->found, error);
-        /* A drive of a world that generates has no likeness in the object world. */
-        drive->found.same |= drive->outcome.tier >= TIER_STUDENT;
-        scenario_destroy(document);
-    }
-    return status == STATUS_OK ? status
-                               : error_prefix(error, "outcome %lld", (long long)drive->outcome.id);
-}
-
-static enum status ask_all(struct future_drives *self, struct error *error)
-{
-    const struct clock *clock = clock_system();
-    int64_t shown_ns = clock_now_ns(clock);
-    for (uint32_t i = 0; i < self->count; i++) {
-        TRY(ask(self, &self->drives[i], error));
-        int64_t now_ns = clock_now_ns(clock);
-        if (now_ns - shown_ns >= PROGRESS_MS * NS_PER_MS) {
-            text_print(stderr, "%u/%u drives\n", i + 1, self->count);
-            shown_ns = now_ns;
-        }
-    }
-    return STATUS_OK;
-}
 
 /* ---- how good it is ---- */
 
@@ -164,10 +38,8 @@ struct answers {
 };
 
 struct scores {
-    struct answers all[FUTURES_ANSWERS];      /* of all models, */
-    struct answers foreseen[FUTURES_ANSWERS]; /* and of those that do not know what is written */
-    int64_t disagreements;                    /* of student and teacher, */
-    int64_t settled[FUTURES_ANSWERS];         /* by what the futures say */
+    struct answers all[FORECAST_ANSWERS];      /* of all models, */
+    struct answers foreseen[FORECAST_ANSWERS]; /* and of those that do not know what is written */
     int64_t different;
     int64_t ended;         /* before the moment */
     int64_t failed_before; /* .. or had failed for good by then */
@@ -202,10 +74,10 @@ static bool counts(const struct future_drive *drive)
 }
 
 static void count_answer(const struct future_drive *drive, uint32_t models,
-                         struct answers answers[FUTURES_ANSWERS])
+                         struct answers answers[FORECAST_ANSWERS])
 {
-    const struct futures_share share = futures_share_over(&drive->found, models);
-    struct answers *at = &answers[futures_answer(&share)];
+    const struct forecast_share share = futures_share_over(&drive->found, models);
+    struct answers *at = &answers[forecast_answer(&share)];
     at->drives++;
     at->failed += drive->outcome.verdict == VERDICT_FAIL;
 }
@@ -225,11 +97,6 @@ static void count_drive(const struct future_drive *drive, struct scores *scores)
     }
     count_answer(drive, FUTURES_ALL, scores->all);
     count_answer(drive, FUTURES_FORESEEN, scores->foreseen);
-    if (teacher_differs(drive)) {
-        const struct futures_share all = futures_share_over(&drive->found, FUTURES_ALL);
-        scores->disagreements++;
-        scores->settled[futures_answer(&all)]++;
-    }
 }
 
 static void score(const struct future_drive *drive, int64_t logical_key, int64_t case_key,
@@ -299,28 +166,30 @@ static const char *share_text(double value, char out[16])
  * otherwise, or it is undecided for want of futures with a verdict. */
 static bool in_question(const struct future_drive *drive)
 {
-    const struct futures_share all = futures_share_over(&drive->found, FUTURES_ALL);
+    const struct forecast_share all = futures_share_over(&drive->found, FUTURES_ALL);
     return teacher_differs(drive) ||
            !(all.value == (drive->outcome.verdict == VERDICT_FAIL ? 1.0 : 0.0)) ||
-           (drive->found.draws >= futures_draws_decisive() &&
-            futures_answer(&all) == FUTURES_UNDECIDED);
+           (drive->found.draws >= forecast_draws_decisive() &&
+            forecast_answer(&all) == FORECAST_UNDECIDED);
 }
 
 static void print_drive(const struct future_drive *drive)
 {
     char text[TRAFFIC_MODEL_COUNT + 1][16];
-    const struct futures_share all = futures_share_over(&drive->found, FUTURES_ALL);
+    const struct forecast_share all = futures_share_over(&drive->found, FUTURES_ALL);
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
         share_text(futures_share_of(&drive->found, (enum traffic_model)m).value, text[m]);
     }
-    const char *tokens = drive->found.tokens ? text[TRAFFIC_MODEL_TOKENS] : "";
+    const char *tokens =
+        futures_have(&drive->found, TRAFFIC_MODEL_TOKENS) ? text[TRAFFIC_MODEL_TOKENS] : "";
     text_print(stdout, "%7lld %-44s %4llu %-5s %7s %7s %7s %8s%*s   %5s [%.0f-%.0f%%] %s%s%s\n",
                (long long)drive->outcome.id, drive->outcome.scenario_id,
                (unsigned long long)drive->outcome.seed, verdict_names[drive->outcome.verdict],
                text[TRAFFIC_MODEL_WRITTEN], text[TRAFFIC_MODEL_IDM], text[TRAFFIC_MODEL_DRIVERS],
-               text[TRAFFIC_MODEL_CONSTANT], drive->found.tokens ? 8 : 0, tokens,
+               text[TRAFFIC_MODEL_CONSTANT],
+               futures_have(&drive->found, TRAFFIC_MODEL_TOKENS) ? 8 : 0, tokens,
                share_text(all.value, text[TRAFFIC_MODEL_COUNT]), rate_down(100 * all.low, 1),
-               rate_up(100 * all.high, 1), futures_answer_names[futures_answer(&all)],
+               rate_up(100 * all.high, 1), forecast_answer_names[forecast_answer(&all)],
                teacher_differs(drive) ? ", the teacher: " : "",
                teacher_differs(drive) ? verdict_names[drive->teacher] : "");
 }
@@ -349,17 +218,17 @@ static void print_drives(const struct future_drives *self, const struct group *g
         text_print(stdout, "%lld of %lld futures have no verdict\n", (long long)scores->without,
                    (long long)scores->drives * (TRAFFIC_MODEL_COUNT - !self->tokens) * self->draws);
     }
-    if (self->draws < futures_draws_decisive()) {
+    if (self->draws < forecast_draws_decisive()) {
         text_print(stdout, "no answer can be other than undecided with less than %u draws\n",
-                   futures_draws_decisive());
+                   forecast_draws_decisive());
     }
 }
 
-static void print_answers(const struct answers answers[FUTURES_ANSWERS])
+static void print_answers(const struct answers answers[FORECAST_ANSWERS])
 {
-    for (int a = 0; a < FUTURES_ANSWERS; a++) {
+    for (int a = 0; a < FORECAST_ANSWERS; a++) {
         text_print(stdout, "%s%s in %lld, of which %lld failed", a == 0 ? "  " : "; ",
-                   futures_answer_names[a], (long long)answers[a].drives,
+                   forecast_answer_names[a], (long long)answers[a].drives,
                    (long long)answers[a].failed);
     }
     text_print(stdout, "\n");
@@ -414,14 +283,6 @@ static void print_text(const struct future_drives *self, const struct group *gro
     if (scores->drives > 0) {
         print_scores(scores);
     }
-    if (scores->disagreements > 0) {
-        text_print(
-            stdout,
-            "student and teacher differ in %lld: pass in %lld, fail in %lld, undecided %lld\n",
-            (long long)scores->disagreements, (long long)scores->settled[FUTURES_PASS],
-            (long long)scores->settled[FUTURES_FAIL],
-            (long long)scores->settled[FUTURES_UNDECIDED]);
-    }
     if (scores->ended > 0) {
         text_print(stdout, "%lld drive%s ended before\n", (long long)scores->ended,
                    scores->ended == 1 ? "" : "s");
@@ -439,7 +300,7 @@ static json_t *number_json(double value)
     return !isfinite(value) ? json_null() : json_real(value);
 }
 
-static json_t *share_json(const struct futures_share *share)
+static json_t *share_json(const struct forecast_share *share)
 {
     return json_pack("{s:o, s:f, s:f}", "p_fail", number_json(share->value), "low", share->low,
                      "high", share->high);
@@ -448,7 +309,7 @@ static json_t *share_json(const struct futures_share *share)
 static json_t *model_json(const struct futures *found, enum traffic_model model)
 {
     const struct futures_of_model *of = &found->models[model];
-    const struct futures_share share = futures_share_of(found, model);
+    const struct forecast_share share = futures_share_of(found, model);
     json_t *json = share_json(&share);
     json_t *failing = json_array();
     for (uint32_t draw = 1; draw <= found->draws; draw++) {
@@ -465,7 +326,7 @@ static json_t *model_json(const struct futures *found, enum traffic_model model)
 
 static json_t *drive_json(const struct future_drive *drive)
 {
-    const struct futures_share all = futures_share_over(&drive->found, FUTURES_ALL);
+    const struct forecast_share all = futures_share_over(&drive->found, FUTURES_ALL);
     json_t *models = json_object();
     for (int m = 0; m < TRAFFIC_MODEL_COUNT; m++) {
         if (futures_have(&drive->found, (enum traffic_model)m)) {
@@ -474,7 +335,7 @@ static json_t *drive_json(const struct future_drive *drive)
         }
     }
     json_t *json = share_json(&all);
-    json_object_set_new(json, "answer", json_string(futures_answer_names[futures_answer(&all)]));
+    json_object_set_new(json, "answer", json_string(forecast_answer_names[forecast_answer(&all)]));
     json_object_set_new(json, "outcome", json_integer(drive->outcome.id));
     json_object_set_new(json, "scenario", json_string(drive->outcome.scenario_id));
     json_object_set_new(json, "seed", json_integer((json_int_t)drive->outcome.seed));
@@ -510,11 +371,11 @@ static json_t *calibration_json(const struct calibration *calibration)
                      beside_json(calibration), "bins", bins);
 }
 
-static json_t *answers_json(const struct answers answers[FUTURES_ANSWERS])
+static json_t *answers_json(const struct answers answers[FORECAST_ANSWERS])
 {
     json_t *json = json_object();
-    for (int a = 0; a < FUTURES_ANSWERS; a++) {
-        json_object_set_new(json, futures_answer_names[a],
+    for (int a = 0; a < FORECAST_ANSWERS; a++) {
+        json_object_set_new(json, forecast_answer_names[a],
                             json_pack("{s:I, s:I}", "drives", (json_int_t)answers[a].drives,
                                       "failed", (json_int_t)answers[a].failed));
     }
@@ -535,40 +396,23 @@ static json_t *group_json(const struct group *group, const struct scores *scores
         }
     }
     for (int f = 0; f < FORECAST_COUNT; f++) {
-        if (futures_have(&group->drives[0].found, (enum traffic_model)f)) {
+        bool all = f >= TRAFFIC_MODEL_COUNT; /* of several */
+        if (all || futures_have(&group->drives[0].found, (enum traffic_model)f)) {
             json_object_set_new(calibration, forecast_names[f], calibration_json(&scores->of[f]));
         }
     }
     json_object_set_new(calibration, "foreseen_less_one_default",
                         beside_json(&scores->foreseen_beside_one));
-    json_t *settled = json_object();
-    for (int a = 0; a < FUTURES_ANSWERS; a++) {
-        json_object_set_new(settled, futures_answer_names[a], json_integer(scores->settled[a]));
-    }
-    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o}", "planner",
+    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:{s:o, s:o}, s:o, s:o}", "planner",
                      group->drives[0].outcome.planner, "failed", (json_int_t)scores->failed,
                      "ended", (json_int_t)scores->ended, "failed_before",
                      (json_int_t)scores->failed_before, "base_rate", number_json(scores->base),
                      "drives", drives, "answers", "all", answers_json(scores->all), "foreseen",
                      answers_json(scores->foreseen), "calibration", calibration, "different",
-                     different, "disagreements", settled);
+                     different);
 }
 
-static int print_json(const struct future_drives *self, json_t *planners)
-{
-    struct again_left_out kinds[AGAIN_LEFT_OUT_KINDS];
-    json_t *without = json_object();
-    again_left_out(&self->status, self->without, kinds);
-    for (int k = 0; k < AGAIN_LEFT_OUT_KINDS; k++) {
-        json_object_set_new(without, kinds[k].name, json_integer(kinds[k].count));
-    }
-    return cli_print_json(json_pack("{s:s, s:i, s:i, s:i, s:o, s:O}", "suite", self->suite,
-                                    "at_tick", (int)self->tick, "draws", (int)self->draws,
-                                    "decisive_draws", (int)futures_draws_decisive(), "left_out",
-                                    without, "planners", planners));
-}
-
-/* ---- the command ---- */
+/* ---- both ---- */
 
 /* Shows one planner's drives, as text or as an element of `planners`. */
 static enum status show_group(const struct future_drives *self, const struct group *group,
@@ -588,8 +432,8 @@ static enum status show_group(const struct future_drives *self, const struct gro
     return STATUS_OK;
 }
 
-static enum status show(const struct future_drives *self, json_t *planners, int64_t *different,
-                        struct error *error)
+enum status futures_show(const struct future_drives *self, json_t *planners, int64_t *different,
+                         struct error *error)
 {
     struct group group = {.drives = self->drives};
     for (uint32_t i = 0; i < self->count; i++) {
@@ -603,95 +447,16 @@ static enum status show(const struct future_drives *self, json_t *planners, int6
     return STATUS_OK;
 }
 
-static int finish(struct future_drives *self, enum status status, struct error *error)
+int futures_print_json(const struct future_drives *self, json_t *planners)
 {
-    int code = 0;
-    int64_t different = 0;
-    char text[AGAIN_LEFT_OUT_BYTES];
-    json_t *planners = json_array();
-    THEN(status, show(self, planners, &different, error));
-    if (status != STATUS_OK) {
-        code = cli_fail(error);
-    } else if (self->json) {
-        code = print_json(self, planners);
-    } else if (again_left_out_text(&self->status, self->without, text)[0] != '\0') {
-        text_print(stdout, "main lines left out%s\n", text);
+    struct again_left_out kinds[AGAIN_LEFT_OUT_KINDS];
+    json_t *without = json_object();
+    again_left_out(&self->status, self->without, kinds);
+    for (int k = 0; k < AGAIN_LEFT_OUT_KINDS; k++) {
+        json_object_set_new(without, kinds[k].name, json_integer(kinds[k].count));
     }
-    if (different > 0) {
-        text_print(stderr,
-                   "swerve: %lld drive%s not what is stored when driven again, and left out: "
-                   "swerve replay says why\n",
-                   (long long)different, different == 1 ? " is" : "s are");
-        code = code == 0 ? 1 : code;
-    }
-    json_decref(planners);
-    again_close(&self->again);
-    free(self->drives);
-    free(self->audits);
-    self->again.store->ops->close(self->again.store);
-    return code;
-}
-
-static enum status read_moment(int64_t tick, int64_t draws, struct future_drives *self,
-                               struct error *error)
-{
-    int64_t most = self->tokens ? FUTURES_DRAWS_WITH_TOKENS_MAX : FUTURES_DRAWS_MAX;
-    if (tick >= LIMIT_HORIZON_TICKS) {
-        return error_set(error, STATUS_USAGE, "--at-tick: expected 0 to %d, found %lld",
-                         LIMIT_HORIZON_TICKS - 1, (long long)tick);
-    }
-    if (draws < 1 || draws > most) {
-        return error_set(error, STATUS_USAGE, "--draws: expected 1 to %lld, found %lld",
-                         (long long)most, (long long)draws);
-    }
-    self->tick = (uint32_t)tick;
-    self->draws = (uint32_t)draws;
-    return STATUS_OK;
-}
-
-int command_futures(int argc, char **argv)
-{
-    const char *url = NULL;
-    int64_t tick = 0;
-    int64_t draws = FUTURES_DRAWS;
-    struct future_drives self = {.again = {.truth = true}};
-    struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
-    const struct cli_option rows[] = {
-        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
-        {"--planner", "SPEC", "of the suite's planners this one alone", .text = &self.planner},
-        {"--at-tick", "N", "tick from which on others drive otherwise, ten a second (0)",
-         .number = &tick},
-        {"--draws", "N", "futures of each traffic model, 1 to 63 (16)", .number = &draws},
-        {"--tokens", NULL, "a fifth traffic model, a network's; then 1 to 51 draws",
-         .flag = &self.tokens},
-        {"--json", NULL, "print one JSON object", .flag = &self.json},
-        AGAIN_DEADLINE_ROW(self.again),
-        CONFINEMENT_OPTION_ROWS(confinement),
-    };
-    const struct cli_command command = {
-        "futures",
-        "[SUITE] --store URL",
-        "How the main lines of a suite (the newest) might have ended, had others driven "
-        "otherwise:\n"
-        "P(fail) by four traffic models in the object world, and how well it foretells the "
-        "drives,\n"
-        "one table a planner. Drives that had failed by the tick are counted apart.\n"
-        "Exits 1 when some are not what is stored when driven again; they are in no figure.",
-        CLI_ROWS(rows, 0, 1),
-    };
-    char suite[LIMIT_ID_BYTES];
-    struct error error;
-    CLI_PARSE(&command, argc, argv, &self.suite, NULL);
-    self.again.url = cli_store_url(url);
-    if (read_moment(tick, draws, &self, &error) != STATUS_OK ||
-        confinement_options_settle(&confinement, self.again.url, &self.again.confinement, &error) !=
-            STATUS_OK ||
-        cli_store_open(url, &self.again.store, &error) != STATUS_OK) {
-        return cli_fail(&error);
-    }
-    enum status status = cli_suite_id(self.again.store, self.again.url, self.suite, suite, &error);
-    self.suite = suite;
-    THEN(status, load_drives(&self, &error));
-    THEN(status, ask_all(&self, &error));
-    return finish(&self, status, &error);
+    return cli_print_json(json_pack("{s:s, s:i, s:i, s:i, s:o, s:O}", "suite", self->suite,
+                                    "at_tick", (int)self->tick, "draws", (int)self->draws,
+                                    "decisive_draws", (int)forecast_draws_decisive(), "left_out",
+                                    without, "planners", planners));
 }
