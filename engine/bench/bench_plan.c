@@ -337,6 +337,7 @@ struct trunk_config bench_plan_trunk(const struct model_config *model)
         .past = model->past,
         .steps = model->steps,
         .type = model->type == MODEL_E4M3 ? GPU_E4M3 : GPU_BF16,
+        .pages = model->pages == MODEL_E4M3 ? GPU_E4M3 : GPU_BF16,
         .reference_layers = model->reference_layers,
         .patch = patch,
         .maps = {maps_of(1, WINDOW_SIDE, WINDOW_SIDE, model->bev_channels, CONTEXT_BEV_CHANNELS,

@@ -314,21 +314,6 @@ static void plan_embed(struct plan *p)
     }
 }
 
-/* Keys and values of a layer in the pages of the slots. */
-static struct gpu_pages pages_of(const struct plan *p, uint32_t layer)
-{
-    const struct module_weights *w = p->w;
-    const size_t matrix_bytes = (size_t)w->tokens * w->kv * sizeof(uint16_t);
-    struct gpu_pages pages = {};
-    pages.arena = p->slots.arena;
-    pages.page_bytes = p->slots.page_bytes;
-    pages.k_offset = DEVICE_FRAME_BYTES + 2 * layer * matrix_bytes;
-    pages.v_offset = pages.k_offset + matrix_bytes;
-    pages.table = p->slots.table;
-    pages.table_stride = w->window;
-    return pages;
-}
-
 static void plan_temporal(struct plan *p, uint32_t layer)
 {
     const struct module_weights *w = p->w;
@@ -337,7 +322,7 @@ static void plan_temporal(struct plan *p, uint32_t layer)
     matmul_floats(p, &block->tq, w->tokens, p->b->normed, p->b->query);
     struct gpu_temporal t = {};
     t.q_type = GPU_F32;
-    t.kv_type = GPU_BF16;
+    t.kv_type = w->page_type;
     t.items = p->slots.count;
     t.tokens = w->tokens;
     t.heads = w->heads;
@@ -347,7 +332,7 @@ static void plan_temporal(struct plan *p, uint32_t layer)
     t.q = p->b->query;
     t.q_row = w->query;
     t.q_item = (size_t)w->tokens * w->query;
-    t.pages = pages_of(p, layer);
+    t.pages = module_pages_of(w, &p->slots, layer);
     t.kv_row = w->kv;
     t.index = p->b->index;
     t.bias = block->tbias;
@@ -436,7 +421,8 @@ static void plan_windows(struct plan *p, uint32_t layer)
     g.heads = w->kv_heads;
     g.head_dim = w->head_dim;
     g.page_count = w->past;
-    g.pages = pages_of(p, layer);
+    g.pages = module_pages_of(w, &p->slots, layer);
+    g.type = w->page_type;
     g.index = p->b->index;
     g.cosine = p->b->cosine;
     g.sine = p->b->sine;
@@ -645,7 +631,7 @@ static void plan_memory(struct plan *p)
         g.c_item = (size_t)w->tokens * row;
         run_matmul(p, &g);
     }
-    const struct context_memory memory = {p->b->kv, w->tokens, w->layers, w->kv};
+    const struct context_memory memory = {p->b->kv, w->page_shape, w->page};
     context_store_memory(&p->slots, &memory, p->stream);
     p->launches++;
 }

@@ -339,6 +339,15 @@ GPU_FN void load8_bf16(const uint16_t *from, float x[2 * VECTOR])
     }
 }
 
+GPU_FN void load8_e4m3(const uint8_t *from, float scale, float x[2 * VECTOR])
+{
+    gpu_e4m3_unpack(*reinterpret_cast<const uint2 *>(from), x);
+#pragma unroll
+    for (int i = 0; i < 2 * VECTOR; i++) {
+        x[i] *= scale;
+    }
+}
+
 GPU_FN void store8_bf16(uint16_t *to, const float x[2 * VECTOR])
 {
     *reinterpret_cast<uint4 *>(to) =
@@ -397,11 +406,16 @@ static __global__ void __launch_bounds__(THREADS) gather_kernel(const struct gpu
     float x[2 * VECTOR] = {};
     if (row >= 0) {
         const bool value = column >= width;
-        const uint8_t *base = g.pages.arena + (size_t)page * g.pages.page_bytes +
-                              (value ? g.pages.v_offset : g.pages.k_offset);
-        load8_bf16(reinterpret_cast<const uint16_t *>(base) + (size_t)row * width +
-                       (value ? column - width : column),
-                   x);
+        const uint8_t *base = g.pages.arena + (size_t)page * g.pages.page_bytes;
+        const uint8_t *numbers = base + (value ? g.pages.v_offset : g.pages.k_offset);
+        const size_t at = (size_t)row * width + (value ? column - width : column);
+        if (g.type == GPU_E4M3) {
+            const size_t scales = value ? g.pages.v_scale_offset : g.pages.k_scale_offset;
+            load8_e4m3(numbers + at,
+                       reinterpret_cast<const float *>(base + scales)[at / g.head_dim], x);
+        } else {
+            load8_bf16(reinterpret_cast<const uint16_t *>(numbers) + at, x);
+        }
         if (!value) {
             const size_t angle =
                 (((size_t)blockIdx.z * g.tokens + token) * g.head_dim + column % g.head_dim) / 2;
