@@ -1081,16 +1081,16 @@ static void a_lost_rollout_sees_nothing_in_its_view(void)
     free(state);
 }
 
-/* A model of other tokens and heads: patches of 4, two heads that share one of keys and values, the
- * layer in the middle joint and in e4m3, as pages are. */
-static struct model *wide_model(void)
+/* A model of other tokens and heads: patches of their own, two heads that share one of keys and
+ * values, the layer in the middle joint and in e4m3, as pages are. */
+static struct model *wide_model(uint32_t patch)
 {
     struct error error;
     struct model *wide = NULL;
     struct model_config config = *model_config(model);
     const struct model_open_options options = {
         .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
-    config.patch = 4;
+    config.patch = patch;
     config.heads = 2;
     config.kv_heads = 1;
     config.layers = 3;
@@ -1167,7 +1167,7 @@ static void drives_as_on_the_cpu(struct model *wide, double limit, struct view c
 static void a_wide_model_drives_as_on_the_cpu(void)
 {
     static struct view cpu[2];
-    drives_as_on_the_cpu(wide_model(), 1.0, cpu);
+    drives_as_on_the_cpu(wide_model(4), 1.0, cpu);
 }
 
 /* Parked while others need the memory, so that its pages spill; restored beside a branch that
@@ -1183,7 +1183,7 @@ static void pages_of_a_wide_model_spill_and_are_shared(void)
     struct model *small = model;
     struct device fast = device;
     fast.reference = false; /* which have no e4m3 */
-    model = wide_model();
+    model = wide_model(8);
     struct world *world = open_on(&fast, 1, CONDITIONING_AGENTS, 0, 0, NULL);
     ops->cost(world, &cost);
     reset(world, 0, KEY);
@@ -1274,7 +1274,7 @@ static void wide_models_run_on_warpgroups(void)
     struct error error = {0};
     struct world *world = NULL;
     struct device fast = device;
-    struct model *wide[2] = {wide_model(), wide_head_model()};
+    struct model *wide[2] = {wide_model(4), wide_head_model()};
     fast.reference = false;
     for (int which = 0; which < 2; which++) {
         model = wide[which];
@@ -1360,7 +1360,7 @@ static void the_peak_is_the_devices(void)
         EXPECT(peak_of(model) > 1e11);
         return;
     }
-    struct model *wide = wide_model();
+    struct model *wide = wide_model(4);
     snprintf(path, sizeof path, "%s/products-SIMT-emulator-0", cache);
     EXPECT(peak_of(model) == 0.0 && access(path, F_OK) != 0);
     keep_peaks(path, "peak 1 788000000000000\npeak 2 1380000000000000\n");
