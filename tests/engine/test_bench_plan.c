@@ -145,8 +145,8 @@ static const struct model_config served = {
     .reference_layers = 1,
 };
 
-/* A served model of the large one's size: windows in place of joint attention are faster, three
- * steps of them faster still. */
+/* A served model of the large one's size: pages of e4m3 leave room for more slots, windows in place
+ * of joint attention are faster, three steps of them faster still. */
 static void windows_and_fewer_steps_shorten_the_step(void)
 {
     struct model_config config = served;
@@ -162,6 +162,11 @@ static void windows_and_fewer_steps_shorten_the_step(void)
     }
     struct trunk_config trunk = bench_plan_trunk(&config);
     const struct bench_plan joint = plan_of(&trunk, 0);
+    config.pages = MODEL_E4M3;
+    const struct trunk_config halved = bench_plan_trunk(&config);
+    const struct bench_plan pages = plan_of(&halved, 0);
+    EXPECT(pages.page_bytes < 0.54 * joint.page_bytes && pages.bytes < joint.bytes);
+    EXPECT(pages.devices[1].slots > joint.devices[1].slots);
     trunk.reach = 8;
     trunk.past = 3;
     const struct bench_plan windows = plan_of(&trunk, 0);
