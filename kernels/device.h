@@ -12,9 +12,9 @@
  *
  * Pages are numbers below page_count; the caller decides which slot writes which and which table
  * names which, so a fork costs nothing here. A page holds the frame's bytes and the model's memory
- * of it, K and V of every layer: bf16 [layers][2][tokens][kv_heads * head_dim], as the CPU lays it
- * out (engine/learned/forward.h). A slot's bits depend on its own record, layout and pages, not on
- * other slots, on its number or on how many there are.
+ * of it, K and V of every layer, as the CPU lays it out (kernels/page_layout.h). A slot's bits
+ * depend on its own record, layout and pages, not on other slots, on its number or on how many
+ * there are.
  *
  * One thread at a time may use a session. Functions that can fail return 0 or a device_fault and
  * then fill the caller's text with a sentence. After DEVICE_FAULT_LOST only `close` is valid.
@@ -106,6 +106,7 @@ struct device_model {
     uint32_t heads, kv_heads, head_dim;
     uint32_t reach, past;  /* of the windows of joint layers, which have no tq, to, norm, bias and
                             * sink; reach 0: none */
+    uint32_t pages_e4m3;   /* 1: keys and values of pages are of e4m3 */
     const float *features; /* [steps][DEVICE_FEATURES] */
     /* [steps][steps]: of x0 - x in step k of a tick that takes t + 1 steps, row t, k <= t. */
     const float *weight;

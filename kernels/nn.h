@@ -125,6 +125,9 @@ struct nn_temporal {
     const float *null_k; /* [d] */
     const float *null_v;
     void *out; /* act [tokens][d] */
+    /* temporal_wide: not NULL: k and v are bytes of e4m3, times these [page tokens][kv_heads] */
+    const float *k_scale[NN_PAGES_MAX];
+    const float *v_scale[NN_PAGES_MAX];
 };
 
 /* Heads that the members above do not have: of another dimension, or with keys and values that
@@ -215,6 +218,12 @@ struct nn_kernels {
     void (*to_e4m3)(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
                     uint32_t first_row, uint32_t end_row);
     void (*gemm_e4m3)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
+    /* Heads of keys or values as pages have them: rows of dim activations to bytes of e4m3 with a
+     * scale each, the steps of to_e4m3; and back to what they stand for, not rounded. */
+    void (*heads_to_e4m3)(const void *act, uint32_t dim, uint8_t *q, float *scale,
+                          uint32_t first_row, uint32_t end_row);
+    void (*heads_from_e4m3)(const uint8_t *q, uint32_t dim, const float *scale, float *out,
+                            uint32_t first_row, uint32_t end_row);
 
     /* x[i] = silu(x[i]) in place; to_act converts. count any number. */
     void (*silu)(float *x, size_t count);

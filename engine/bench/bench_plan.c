@@ -116,7 +116,8 @@ static struct issuer issuer_of(const struct trunk_op *op, const struct gpu *gpu)
         out.warps = (double)r->rows * r->width / (8 * 32);
         break;
     case TRUNK_GATHER:
-        snprintf(out.kernel, room, "gather_kernel");
+        snprintf(out.kernel, room, "gather_kernel<%s>",
+                 op->gather.type == GPU_E4M3 ? "true" : "false");
         out.warps = 2.0 * op->gather.tokens * op->gather.page_count * op->gather.heads *
                     op->gather.head_dim / (8 * 32);
         break;
@@ -337,6 +338,7 @@ struct trunk_config bench_plan_trunk(const struct model_config *model)
         .past = model->past,
         .steps = model->steps,
         .type = model->type == MODEL_E4M3 ? GPU_E4M3 : GPU_BF16,
+        .pages = model->pages == MODEL_E4M3 ? GPU_E4M3 : GPU_BF16,
         .reference_layers = model->reference_layers,
         .patch = patch,
         .maps = {maps_of(1, WINDOW_SIDE, WINDOW_SIDE, model->bev_channels, CONTEXT_BEV_CHANNELS,

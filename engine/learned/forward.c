@@ -66,8 +66,7 @@ void forward_tick(const struct model *model, struct workspace *w, const struct f
 
 size_t forward_memory_bytes(const struct model *model)
 {
-    return (size_t)model->config.layers * 2 * model_tokens(&model->config) *
-           model_kv_width(&model->config) * nn_act_bytes(model->kernels.precision);
+    return model_page_layout(&model->config, nn_act_bytes(model->kernels.precision)).memory_bytes;
 }
 
 /* A patch of the frame's bytes, padded to LATENT_CHANNELS, as row `token` of patches. */
@@ -99,6 +98,22 @@ static void memory_part(struct workspace *w, struct part_space *p, uint32_t firs
     forward_matmul(w, &p->model->memory, &g, p->first_token, first, end);
 }
 
+/* K (which 0) or V of a layer to the page. */
+static void store_page(struct workspace *w, const struct model_matmul *matmul, struct nn_gemm *g,
+                       uint32_t layer, uint32_t which, uint32_t first, uint32_t end)
+{
+    const struct page_layout *page = &w->page;
+    uint8_t *to = w->memory + layer * page->layer_bytes;
+    uint8_t *numbers = to + (which == 0 ? page->k : page->v);
+    const uint32_t heads = w->heads.kv_heads;
+    g->out = w->kv != NULL ? w->kv : numbers;
+    forward_multiply(w, matmul, g, first, end);
+    if (w->kv != NULL) {
+        float *scale = (float *)(to + (which == 0 ? page->k_scale : page->v_scale));
+        w->kernels->heads_to_e4m3(w->kv, w->heads.dim, numbers, scale, first * heads, end * heads);
+    }
+}
+
 static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
 {
     const struct model *model = w->model;
@@ -112,7 +127,6 @@ static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
         }
     }
     w->kernels->norm(w->query, d, 1.0f, NULL, NULL, w->normed, first, end);
-    size_t page_bytes = (size_t)w->token_count * model_kv_width(&model->config) * w->act_bytes;
     /* All layers' products have one shape, and those of one type take the same activations. */
     struct nn_gemm g = {0};
     for (uint32_t layer = 0; layer < model->config.layers; layer++) {
@@ -127,8 +141,7 @@ static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
         for (uint32_t i = 0; i < 2; i++) {
             g.b = matmuls[i]->packed;
             g.bias = matmuls[i]->bias;
-            g.out = w->memory + (2 * layer + i) * page_bytes;
-            forward_multiply(w, matmuls[i], &g, first, end);
+            store_page(w, matmuls[i], &g, layer, i, first, end);
         }
     }
 }
@@ -226,6 +239,9 @@ static size_t carve_all(struct workspace *w)
         w->int8 = carve(w, &used, tokens * w->int8_stride);
         w->int8_rows = carve(w, &used, tokens * sizeof *w->int8_rows);
     }
+    if (config->pages == MODEL_E4M3) {
+        w->kv = carve(w, &used, tokens * kv * w->act_bytes);
+    }
     size_t bev = (size_t)WINDOW_POSITIONS * config->bev_channels;
     size_t cameras = (size_t)CAMERA_COUNT * FRAME_CAMERA_POSITIONS * config->camera_channels;
     w->probe = carve(w, &used, (bev > cameras ? bev : cameras) * sizeof(float));
@@ -239,6 +255,7 @@ static void place_parts(struct workspace *w)
     const uint32_t camera = model_tokens_camera(config);
     w->token_count = model_tokens(config);
     w->heads = model_heads(config);
+    w->page = model_page_layout(config, w->act_bytes);
     w->wide_heads = model_wide(config);
     w->part[PART_BEV] = (struct part_space){
         .model = &w->model->part[PART_BEV],

@@ -24,8 +24,8 @@ void workspace_destroy(struct workspace *workspace); /* accepts NULL */
 /* A committed frame as the next ticks see it. */
 struct forward_page {
     const uint8_t *frame; /* [FRAME_BYTES]: BEV, then cameras */
-    const void *memory;   /* [forward_memory_bytes()]: per layer K then V, act [216][d];
-                             64-byte aligned */
+    const void *memory;   /* [forward_memory_bytes()]: keys and values of all layers, as
+                             kernels/page_layout.h has them; 64-byte aligned */
     struct window window;
 };
 

@@ -81,6 +81,8 @@ struct workspace {
     size_t int8_stride;
     int16_t *index[NN_PAGES_MAX]; /* [tokens] each */
     float *past[NN_PAGES_MAX];    /* [tokens][2 kv] each, of windows: a layer's K, turned, and V */
+    struct page_layout page;
+    void *kv; /* act [tokens][kv], of pages of e4m3: a layer's K or V before it is rounded */
 
     /* Of the present tick and step. */
     const struct forward_input *input;

@@ -143,22 +143,51 @@ static uint32_t window_pages(const struct workspace *w)
     return past < w->input->page_count ? past : w->input->page_count;
 }
 
+/* K (which 0) or V of a layer in a page; scale: of e4m3, NULL else. */
+struct page_part {
+    const void *numbers;
+    const float *scale;
+};
+
+static struct page_part page_part(const struct workspace *w, uint32_t page, uint32_t layer,
+                                  int which)
+{
+    const struct page_layout *l = &w->page;
+    const uint8_t *from = (const uint8_t *)w->input->pages[page].memory + layer * l->layer_bytes;
+    return (struct page_part){
+        .numbers = from + (which == 0 ? l->k : l->v),
+        .scale =
+            w->kv != NULL ? (const float *)(from + (which == 0 ? l->k_scale : l->v_scale)) : NULL,
+    };
+}
+
+/* A token's keys or values as numbers. */
+static void read_row(const struct workspace *w, const struct page_part *part, size_t row, float *to)
+{
+    const struct nn_heads *h = &w->heads;
+    const size_t kv = (size_t)h->kv_heads * h->dim;
+    if (part->scale == NULL) {
+        forward_floats(w, part->numbers, row * kv, kv, to);
+        return;
+    }
+    w->kernels->heads_from_e4m3((const uint8_t *)part->numbers + row * kv, h->dim,
+                                part->scale + row * h->kv_heads, to, 0, h->kv_heads);
+}
+
 /* The layer's K and V of past frames where a token of the present is there: K turned by the
  * present's angles, as the token's own is. */
 static void past_tokens(struct workspace *w, uint32_t layer, uint32_t first, uint32_t end)
 {
     const size_t kv = model_kv_width(&w->model->config);
-    const size_t matrix_bytes = w->token_count * kv * w->act_bytes;
     const struct nn_heads keys = {0, w->heads.kv_heads, w->heads.dim};
     for (uint32_t page = 0; page < window_pages(w); page++) {
-        const uint8_t *memory = w->input->pages[page].memory;
-        const uint8_t *from[] = {memory + 2 * layer * matrix_bytes,
-                                 memory + (2 * layer + 1) * matrix_bytes};
+        const struct page_part part[] = {page_part(w, page, layer, 0),
+                                         page_part(w, page, layer, 1)};
         for (uint32_t token = first; token < end; token++) {
             int16_t row = w->index[page][token];
             float *to = w->past[page] + token * 2 * kv;
             for (int which = 0; which < 2 && row >= 0; which++) {
-                forward_floats(w, from[which], row * kv, kv, to + which * kv);
+                read_row(w, &part[which], (size_t)row, to + which * kv);
             }
         }
         w->kernels->turn(&keys, w->cosine, w->sine, w->past[page], first, end);
@@ -213,14 +242,16 @@ static void temporal_tokens(struct workspace *w, uint32_t first, uint32_t end)
         .null_v = block->null_v,
         .out = w->mixed,
     };
-    size_t page_bytes = (size_t)w->token_count * model_kv_width(config) * w->act_bytes;
     for (uint32_t page = 0; page < t.pages; page++) {
-        const uint8_t *memory = w->input->pages[page].memory;
-        t.k[page] = memory + 2 * w->layer * page_bytes;
-        t.v[page] = memory + (2 * w->layer + 1) * page_bytes;
+        const struct page_part k = page_part(w, page, w->layer, 0);
+        const struct page_part v = page_part(w, page, w->layer, 1);
+        t.k[page] = k.numbers;
+        t.v[page] = v.numbers;
+        t.k_scale[page] = k.scale;
+        t.v_scale[page] = v.scale;
         t.index[page] = w->index[page];
     }
-    if (w->wide_heads) {
+    if (w->wide_heads || w->kv != NULL) {
         kernels->temporal_wide(&t, &w->heads, first, end);
     } else {
         kernels->temporal(&t, first, end);

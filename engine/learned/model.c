@@ -91,11 +91,12 @@ static enum status check_precision(const struct model *model, const char *source
                                    struct error *error)
 {
     enum nn_precision precision = model->kernels.precision;
-    return model->config.type != MODEL_E4M3 || precision == NN_BF16
+    const bool products = model->config.type == MODEL_E4M3;
+    return (!products && model->config.pages != MODEL_E4M3) || precision == NN_BF16
                ? STATUS_OK
                : error_set(error, STATUS_BAD_INPUT,
-                           "%s: config: type: e4m3 is computed in precision bf16, found %s", source,
-                           nn_precision_names[precision]);
+                           "%s: config: %s: e4m3 is computed in precision bf16, found %s", source,
+                           products ? "type" : "pages", nn_precision_names[precision]);
 }
 
 enum status model_open(const char *path, const struct model_open_options *options,

@@ -16,7 +16,7 @@ struct model;
 
 enum { MODEL_LAYERS_MAX = 64, MODEL_STEPS_MAX = LIMIT_SAMPLER_STEPS };
 
-/* Numbers of most products of the layers. */
+/* Numbers of most products of the layers; of keys and values in pages. */
 enum model_type { MODEL_BF16 = 0, MODEL_E4M3 };
 
 struct model_config {
@@ -39,6 +39,7 @@ struct model_config {
     enum model_type type;      /* MODEL_BF16 */
     uint32_t reference_layers; /* of MODEL_E4M3, at each end: bf16 all the same */
     uint32_t reach, past;      /* of the windows of joint layers; reach 0: they have none */
+    enum model_type pages;     /* keys and values of past frames; MODEL_BF16: as activations */
 };
 
 struct model_open_options {
@@ -87,7 +88,8 @@ uint32_t model_horizon_ticks(const struct model_config *config, enum conditionin
 uint32_t model_tokens(const struct model_config *config);
 /* True: tokens or heads are such that the plain C kernels alone have them. */
 bool model_wide(const struct model_config *config);
-/* The same, or numbers: attention or products are computed in plain C on every machine. */
+/* The same, or numbers: attention, that over the past, or products are computed in plain C on every
+ * machine. */
 bool model_plain(const struct model_config *config);
 /* As it was opened with. */
 double model_peak_flops(const struct model *model);

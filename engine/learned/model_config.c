@@ -105,17 +105,17 @@ static bool take_horizon(struct scan *scan, struct model_config *config)
 }
 
 /* A word of two. */
-static bool take_type(struct scan *scan, struct model_config *config)
+static bool take_type(struct scan *scan, const char *key, enum model_type *out)
 {
     char text[LIMIT_ID_BYTES];
     if (!scan_string(scan, text, sizeof text, NULL)) {
         return false;
     }
     if (strcmp(text, "bf16") != 0 && strcmp(text, "e4m3") != 0) {
-        return scan_fail(scan, STATUS_BAD_INPUT,
-                         "type: expected \"bf16\" or \"e4m3\", found \"%s\"", text);
+        return scan_fail(scan, STATUS_BAD_INPUT, "%s: expected \"bf16\" or \"e4m3\", found \"%s\"",
+                         key, text);
     }
-    config->type = strcmp(text, "e4m3") == 0 ? MODEL_E4M3 : MODEL_BF16;
+    *out = strcmp(text, "e4m3") == 0 ? MODEL_E4M3 : MODEL_BF16;
     return true;
 }
 
@@ -139,12 +139,14 @@ enum member {
     MEMBER_REFERENCE_LAYERS,
     MEMBER_REACH,
     MEMBER_PAST,
+    MEMBER_PAGES,
     MEMBER_COUNT
 };
 static const char *const member_names[MEMBER_COUNT] = {
     "name",     "tier",     "width", "layers",           "bev_channels", "camera_channels",
     "window",   "schedule", "joint", "horizon_ticks",    "patch",        "heads",
     "kv_heads", "head_dim", "type",  "reference_layers", "reach",        "past",
+    "pages",
 };
 
 static bool take_member(struct scan *scan, enum member member, struct model_config *config,
@@ -179,13 +181,15 @@ static bool take_member(struct scan *scan, enum member member, struct model_conf
     case MEMBER_HEAD_DIM:
         return take_uint(scan, key, 16, NN_WIDE_HEAD_MAX, &config->head_dim);
     case MEMBER_TYPE:
-        return take_type(scan, config);
+        return take_type(scan, key, &config->type);
     case MEMBER_REFERENCE_LAYERS:
         return take_uint(scan, key, 0, MODEL_LAYERS_MAX, &config->reference_layers);
     case MEMBER_REACH:
         return take_uint(scan, key, 1, MODEL_REACH_MAX, &config->reach);
     case MEMBER_PAST:
         return take_uint(scan, key, 0, NN_PAGES_MAX, &config->past);
+    case MEMBER_PAGES:
+        return take_type(scan, key, &config->pages);
     default:
         return take_horizon(scan, config);
     }
@@ -259,7 +263,7 @@ bool model_wide(const struct model_config *config)
 
 bool model_plain(const struct model_config *config)
 {
-    return model_wide(config) || config->type != MODEL_BF16;
+    return model_wide(config) || config->type != MODEL_BF16 || config->pages != MODEL_BF16;
 }
 
 static enum status check_heads(const char *source, const struct model_config *config,

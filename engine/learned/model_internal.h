@@ -10,6 +10,7 @@
 #include "engine/learned/safetensors.h"
 #include "engine/sensors/layout.h"
 #include "kernels/device.h"
+#include "kernels/page_layout.h"
 
 enum {
     MODEL_WIDTH_MAX = 6144,
@@ -94,6 +95,19 @@ static inline uint32_t model_kv_width(const struct model_config *config)
 static inline bool model_layer_window(const struct model_config *config, uint32_t layer)
 {
     return config->reach != 0 && config->joint[layer];
+}
+/* Of keys and values in its pages, as activations of `act_bytes` or in e4m3. */
+static inline struct page_layout model_page_layout(const struct model_config *config,
+                                                   size_t act_bytes)
+{
+    const struct page_shape shape = {
+        .layers = config->layers,
+        .tokens = model_tokens(config),
+        .kv_heads = config->kv_heads,
+        .head_dim = config->head_dim,
+        .number_bytes = config->pages == MODEL_E4M3 ? 1 : (uint32_t)act_bytes,
+    };
+    return page_layout_of(&shape);
 }
 static inline struct nn_heads model_heads(const struct model_config *config)
 {

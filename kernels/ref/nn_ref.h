@@ -54,6 +54,10 @@ void nn_pack_e4m3_ref(const float *w, uint32_t n, uint32_t k, void *out);
 void nn_keep_e4m3_ref(const uint8_t *w, const float *scale, uint32_t n, uint32_t k, void *out);
 void nn_to_e4m3_ref(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
                     uint32_t first_row, uint32_t end_row);
+void nn_heads_to_e4m3_ref(const void *act, uint32_t dim, uint8_t *q, float *scale,
+                          uint32_t first_row, uint32_t end_row);
+void nn_heads_from_e4m3_ref(const uint8_t *q, uint32_t dim, const float *scale, float *out,
+                            uint32_t first_row, uint32_t end_row);
 void nn_gemm_e4m3_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
 
 void nn_norm_fp32_ref(const float *x, uint32_t width, float one, const float *scale,

@@ -24,6 +24,8 @@ void nn_table_ref(struct nn_kernels *kernels, enum nn_precision precision)
         .pack_e4m3 = bf16 ? nn_pack_e4m3_ref : NULL,
         .keep_e4m3 = bf16 ? nn_keep_e4m3_ref : NULL,
         .to_e4m3 = bf16 ? nn_to_e4m3_ref : NULL,
+        .heads_to_e4m3 = bf16 ? nn_heads_to_e4m3_ref : NULL,
+        .heads_from_e4m3 = bf16 ? nn_heads_from_e4m3_ref : NULL,
         .gemm_e4m3 = bf16 ? nn_gemm_e4m3_ref : NULL,
         .silu = nn_silu_ref,
         .to_act = bf16 ? nn_to_act_bf16_ref : nn_to_act_fp32_ref,

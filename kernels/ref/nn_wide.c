@@ -9,6 +9,77 @@
 #include "kernels/ref/nn_ref.h"
 #include "kernels/ref/nn_scalar.h"
 
+/* ---- numbers of e4m3 ---- */
+
+enum { E4M3_LARGEST = 0x7E };
+
+/* Nearest e4m3 (sign, four bits of exponent, three of fraction), ties to even, 448 beyond it. */
+static uint8_t to_e4m3(float x)
+{
+    uint8_t sign = (uint8_t)(nn_bits(x) >> 24 & 0x80);
+    float size = fabsf(x);
+    if (size >= 448.0f) {
+        return sign | E4M3_LARGEST;
+    }
+    if (size < 0x1p-6f) { /* multiples of 2^-9 */
+        float shifted = size * 512.0f + NN_EXP_MAGIC;
+        return sign | (uint8_t)(nn_bits(shifted) - nn_bits(NN_EXP_MAGIC));
+    }
+    uint32_t bits = nn_bits(size);
+    return sign | (uint8_t)(((bits + 0x7FFFF + (bits >> 20 & 1)) >> 20) - ((127 - 7) << 3));
+}
+
+/* Value of a byte but NaN, which to_e4m3 never gives. */
+static float e4m3_value(uint32_t byte)
+{
+    uint32_t size = byte & 0x7F;
+    float value = size < 8 ? (float)size * 0x1p-9f : nn_from_bits((size + ((127 - 7) << 3)) << 20);
+    return (byte & 0x80) != 0 ? -value : value;
+}
+
+/* count numbers to e4m3 of the returned scale: the largest magnitude is 448. A row below
+ * NN_INT8_LEAST is zero with scale 0, one that is not finite zero with scale NaN. */
+static float row_to_e4m3(const float *x, uint32_t count, uint8_t *out)
+{
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t size = nn_bits(x[i]) & 0x7FFFFFFF;
+        largest = size > largest ? size : largest;
+    }
+    bool finite = largest < 0x7F800000;
+    if (!finite || nn_from_bits(largest) < NN_INT8_LEAST) {
+        memset(out, 0, count);
+        return finite ? 0.0f : nn_from_bits(0x7FC00000);
+    }
+    float inverse = 448.0f / nn_from_bits(largest);
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = to_e4m3(x[i] * inverse);
+    }
+    return nn_from_bits(largest) / 448.0f;
+}
+
+void nn_heads_to_e4m3_ref(const void *act, uint32_t dim, uint8_t *q, float *scale,
+                          uint32_t first_row, uint32_t end_row)
+{
+    float x[NN_WIDE_HEAD_MAX];
+    for (size_t row = first_row; row < end_row; row++) {
+        for (uint32_t i = 0; i < dim; i++) {
+            x[i] = nn_act_get(NN_BF16, act, row * dim + i);
+        }
+        scale[row] = row_to_e4m3(x, dim, q + row * dim);
+    }
+}
+
+void nn_heads_from_e4m3_ref(const uint8_t *q, uint32_t dim, const float *scale, float *out,
+                            uint32_t first_row, uint32_t end_row)
+{
+    for (size_t row = first_row; row < end_row; row++) {
+        for (size_t i = row * dim; i < (row + 1) * dim; i++) {
+            out[i] = e4m3_value(q[i]) * scale[row];
+        }
+    }
+}
+
 /* ---- attention ---- */
 
 /* Numbers of a row of q, k and v. */
@@ -107,7 +178,8 @@ static void attend_query(enum nn_precision precision, const struct nn_wide_atten
                          uint32_t query, uint32_t head, const struct seen *seen, float *weights)
 {
     const struct nn_heads *h = &a->heads;
-    const size_t shared = (size_t)(head / (h->heads / h->kv_heads)) * h->dim;
+    const uint32_t kv_head = head / (h->heads / h->kv_heads);
+    const size_t shared = (size_t)kv_head * h->dim;
     const size_t value = shared + (size_t)h->kv_heads * h->dim;
     const float *q = a->qkv + query * row_numbers(h) + (size_t)head * h->dim;
     const float scale = logit_scale(h);
@@ -153,23 +225,26 @@ static void attend(enum nn_precision precision, const struct nn_wide_attention *
 
 /* ---- attention over the past ---- */
 
-/* One key and value among those of a token: its logit, and its value in `values`. */
-static float remember(enum nn_precision precision, const struct nn_heads *h, const float *q,
-                      const void *k, const void *v, size_t at, float values[NN_WIDE_HEAD_MAX])
+/* Keys or values of a page: row `row` and head `head` of those that heads share. */
+static void read_page(enum nn_precision precision, const struct nn_heads *h, const void *from,
+                      const float *scale, size_t row, uint32_t head, float out[NN_WIDE_HEAD_MAX])
 {
-    float key[NN_WIDE_HEAD_MAX] = {0};
-    for (uint32_t c = 0; c < h->dim; c++) {
-        key[c] = nn_act_get(precision, k, at + c);
-        values[c] = nn_act_get(precision, v, at + c);
+    const size_t at = row * h->kv_heads + head;
+    if (scale != NULL) {
+        nn_heads_from_e4m3_ref((const uint8_t *)from + at * h->dim, h->dim, scale + at, out, 0, 1);
+        return;
     }
-    return dot(q, key, h->dim) * logit_scale(h);
+    for (uint32_t c = 0; c < h->dim; c++) {
+        out[c] = nn_act_get(precision, from, at * h->dim + c);
+    }
 }
 
 static void temporal_head(enum nn_precision precision, const struct nn_temporal *t,
                           const struct nn_heads *h, uint32_t token, uint32_t head)
 {
     const size_t own = ((size_t)token * h->heads + head) * h->dim;
-    const size_t shared = (size_t)(head / (h->heads / h->kv_heads)) * h->dim;
+    const uint32_t kv_head = head / (h->heads / h->kv_heads);
+    const size_t shared = (size_t)kv_head * h->dim;
     float q[NN_WIDE_HEAD_MAX] = {0};
     float null_k[NN_WIDE_HEAD_MAX] = {0};
     float values[NN_PAGES_MAX + 1][NN_WIDE_HEAD_MAX];
@@ -181,9 +256,12 @@ static void temporal_head(enum nn_precision precision, const struct nn_temporal 
     }
     for (uint32_t p = 0; p < t->pages; p++) {
         if (t->index[p][token] >= 0) {
-            size_t at = (size_t)t->index[p][token] * h->kv_heads * h->dim + shared;
-            logits[count] = remember(precision, h, q, t->k[p], t->v[p], at, values[count]) +
-                            t->bias[(size_t)head * t->bias_stride + p];
+            const size_t row = (size_t)t->index[p][token];
+            float key[NN_WIDE_HEAD_MAX] = {0};
+            read_page(precision, h, t->k[p], t->k_scale[p], row, kv_head, key);
+            read_page(precision, h, t->v[p], t->v_scale[p], row, kv_head, values[count]);
+            logits[count] =
+                dot(q, key, h->dim) * logit_scale(h) + t->bias[(size_t)head * t->bias_stride + p];
             count++;
         }
     }
@@ -263,56 +341,7 @@ enum {
     E4M3_CHUNK = 128, /* terms that are summed on their own */
     E4M3_ROWS = 16,   /* of a block whose operands are read from the table once */
     E4M3_COLS = 64,
-    E4M3_LARGEST = 0x7E,
 };
-
-/* Nearest e4m3 (sign, four bits of exponent, three of fraction), ties to even, 448 beyond it. */
-static uint8_t to_e4m3(float x)
-{
-    uint8_t sign = (uint8_t)(nn_bits(x) >> 24 & 0x80);
-    float size = fabsf(x);
-    if (size >= 448.0f) {
-        return sign | E4M3_LARGEST;
-    }
-    if (size < 0x1p-6f) { /* multiples of 2^-9 */
-        float shifted = size * 512.0f + NN_EXP_MAGIC;
-        return sign | (uint8_t)(nn_bits(shifted) - nn_bits(NN_EXP_MAGIC));
-    }
-    uint32_t bits = nn_bits(size);
-    return sign | (uint8_t)(((bits + 0x7FFFF + (bits >> 20 & 1)) >> 20) - ((127 - 7) << 3));
-}
-
-/* Values of all bytes but NaN, which to_e4m3 never gives. */
-static void e4m3_values(float table[256])
-{
-    for (uint32_t byte = 0; byte < 256; byte++) {
-        uint32_t size = byte & 0x7F;
-        float value =
-            size < 8 ? (float)size * 0x1p-9f : nn_from_bits((size + ((127 - 7) << 3)) << 20);
-        table[byte] = (byte & 0x80) != 0 ? -value : value;
-    }
-}
-
-/* count numbers to e4m3 of the returned scale: the largest magnitude is 448. A row below
- * NN_INT8_LEAST is zero with scale 0, one that is not finite zero with scale NaN. */
-static float row_to_e4m3(const float *x, uint32_t count, uint8_t *out)
-{
-    uint32_t largest = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t size = nn_bits(x[i]) & 0x7FFFFFFF;
-        largest = size > largest ? size : largest;
-    }
-    bool finite = largest < 0x7F800000;
-    if (!finite || nn_from_bits(largest) < NN_INT8_LEAST) {
-        memset(out, 0, count);
-        return finite ? 0.0f : nn_from_bits(0x7FC00000);
-    }
-    float inverse = 448.0f / nn_from_bits(largest);
-    for (uint32_t i = 0; i < count; i++) {
-        out[i] = to_e4m3(x[i] * inverse);
-    }
-    return nn_from_bits(largest) / 448.0f;
-}
 
 size_t nn_packed_bytes_e4m3_ref(uint32_t n, uint32_t k)
 {
@@ -343,6 +372,13 @@ void nn_to_e4m3_ref(const void *act, uint32_t k, int8_t *q, size_t ldq, struct n
             x[i] = nn_act_get(NN_BF16, act, row * k + i);
         }
         rows[row] = (struct nn_int8_row){row_to_e4m3(x, k, (uint8_t *)q + row * ldq), 0};
+    }
+}
+
+static void e4m3_values(float table[256])
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        table[byte] = e4m3_value(byte);
     }
 }
 

@@ -35,7 +35,7 @@
  *
  * Types: products take fp8 e4m3 with a scale per token and per channel, but for embedding,
  * modulation, unembedding and the blocks at both ends (reference_layers each), which take bf16;
- * results are bf16. Pages are fp8 with a scale per token and head.
+ * results are bf16. Pages are as kernels/page_layout.h lays them out.
  */
 #ifndef SWERVE_KERNELS_TRUNK_TRUNK_H
 #define SWERVE_KERNELS_TRUNK_TRUNK_H
@@ -43,6 +43,7 @@
 #include "kernels/cuda/common/kernels.h"
 #include "kernels/cuda/common/matrix.h"
 #include "kernels/device.h"
+#include "kernels/page_layout.h"
 
 #include <stdbool.h>
 
@@ -73,6 +74,7 @@ struct trunk_config {
     uint32_t patch; /* positions per side of a token's patch; 0: tokens are numbers */
     struct trunk_maps maps[TRUNK_PARTS]; /* with a patch */
     enum gpu_type stream;                /* of X: GPU_F32 or GPU_BF16, rounded as it is stored */
+    enum gpu_type pages; /* keys and values: GPU_BF16 or GPU_E4M3; 0: as products, `type` */
 };
 
 /* "student-3b", "teacher-30b", "toy"; "toy-128", whose heads are as wide as the large ones'; NULL:

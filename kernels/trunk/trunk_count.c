@@ -74,8 +74,10 @@ static double attention_bytes(const struct gpu_attention *a)
 
 static double temporal_bytes(const struct gpu_temporal *t)
 {
-    double pages = 2.0 * t->page_count * t->kv_heads * (double)trunk_type_bytes(t->kv_type);
-    return (double)t->tokens * t->head_dim * (4.0 * t->heads + pages);
+    const double scale = t->kv_type == GPU_E4M3 ? sizeof(float) : 0.0; /* of a head */
+    const double pages = 2.0 * t->page_count * t->kv_heads *
+                         (t->head_dim * (double)trunk_type_bytes(t->kv_type) + scale);
+    return (double)t->tokens * (4.0 * t->heads * t->head_dim + pages);
 }
 
 /* Maps of bf16, and weights. */
@@ -118,7 +120,8 @@ double trunk_op_bytes(const struct trunk_op *op)
     case TRUNK_PATCHES:
         return 2.0 * p->images * p->rows * p->cols * p->channels * p->element_bytes;
     case TRUNK_GATHER: /* keys and values, read and written */
-        return 8.0 * past->tokens * past->page_count * past->heads * past->head_dim;
+        return 2.0 * past->tokens * past->page_count * past->heads * past->head_dim *
+               (2 + (double)trunk_type_bytes(past->type));
     default:
         return 0.0; /* the rest is below a thousandth of a step */
     }

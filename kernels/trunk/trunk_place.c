@@ -11,10 +11,10 @@
  * of a large model is joint. The teacher is a model of 30 G parameters in 30 steps. */
 /* clang-format off */
 static const struct trunk_config configs[] = {
-    {"student-3b", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 45, 80, 32, 64, 12, 4, 0x8888888, 0, 0, GPU_E4M3, 0, 0, {{0}}, GPU_BF16},
-    {"teacher-30b", 6144, 62, 48, 8, 128, 24576, 64, 256, 3, 45, 80, 32, 64, 12, 30, 0x888888888888888, 0, 0, GPU_E4M3, 1, 0, {{0}}, GPU_F32},
-    {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, {{0}}, GPU_F32},
-    {"toy-128", 64, 3, 3, 1, 128, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, {{0}}, GPU_F32},
+    {"student-3b", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 45, 80, 32, 64, 12, 4, 0x8888888, 0, 0, GPU_E4M3, 0, 0, {{0}}, GPU_BF16, GPU_F32},
+    {"teacher-30b", 6144, 62, 48, 8, 128, 24576, 64, 256, 3, 45, 80, 32, 64, 12, 30, 0x888888888888888, 0, 0, GPU_E4M3, 1, 0, {{0}}, GPU_F32, GPU_F32},
+    {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, {{0}}, GPU_F32, GPU_F32},
+    {"toy-128", 64, 3, 3, 1, 128, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0, {{0}}, GPU_F32, GPU_F32},
 };
 /* clang-format on */
 
@@ -223,31 +223,26 @@ static void place_buffers(struct trunk *t, void *base)
     t->workspace_bytes = at.used;
 }
 
-/* A page: the frame's bytes where the model is served, then of every layer k, v, and for fp8 their
- * scales. */
+/* A page: the frame's bytes where the model is served, then its memory. */
 static void place_page(struct trunk *t)
 {
     const struct trunk_config *c = &t->config;
-    const size_t bytes = (size_t)t->tokens * c->kv_heads * c->head_dim * trunk_type_bytes(c->type);
-    const size_t scale_bytes =
-        c->type == GPU_E4M3 ? (size_t)t->tokens * c->kv_heads * sizeof(float) : 0;
+    const enum gpu_type type = c->pages != 0 ? c->pages : c->type;
+    const struct page_shape shape = {c->layers, t->tokens, c->kv_heads, c->head_dim,
+                                     (uint32_t)trunk_type_bytes(type)};
+    const struct page_layout layout = page_layout_of(&shape);
     const size_t frame = c->patch != 0 ? DEVICE_FRAME_BYTES : 0;
-    struct carver at = {NULL, frame, 0.0, false};
     t->page.rows = t->tokens;
     t->page.heads = c->kv_heads;
     t->page.head_dim = c->head_dim;
     t->page.kv_row = (size_t)2 * c->kv_heads * c->head_dim;
-    t->page.type = c->type;
-    t->page.k_offset = at.used;
-    take(&at, bytes);
-    t->page.v_offset = at.used;
-    take(&at, bytes);
-    t->page.k_scale_offset = at.used;
-    take(&at, scale_bytes);
-    t->page.v_scale_offset = at.used;
-    take(&at, scale_bytes);
-    t->layer_bytes = at.used - frame;
-    t->page.page_bytes = frame + t->layer_bytes * c->layers;
+    t->page.type = type;
+    t->page.k_offset = frame + layout.k;
+    t->page.v_offset = frame + layout.v;
+    t->page.k_scale_offset = frame + layout.k_scale;
+    t->page.v_scale_offset = frame + layout.v_scale;
+    t->page.page_bytes = frame + layout.memory_bytes;
+    t->layer_bytes = layout.layer_bytes;
 }
 
 void trunk_place(struct trunk *t, void *weights, void *workspace)

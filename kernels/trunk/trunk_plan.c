@@ -195,6 +195,7 @@ static void say_windows(const struct plan *p, uint32_t layer, uint16_t *qkv, uin
                                     .head_dim = p->c->head_dim,
                                     .page_count = p->c->past,
                                     .pages = pages_of(p, layer),
+                                    .type = p->t->page.type,
                                     .cosine = p->w->cosine,
                                     .sine = p->w->sine,
                                     .out = p->b->past};

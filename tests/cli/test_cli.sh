@@ -947,12 +947,12 @@ models_are_promoted_and_rolled_back() {
     code 2 "$swerve" model improve student --models models
     code 3 "$swerve" model ls --models nowhere
 }
-# Patches of 4, heads that share keys, products of e4m3, windows in the first of two layers: two branches a seed that share
+# Patches of 4, heads that share keys, products and pages of e4m3, windows in the first of two layers: two branches a seed that share
 # the main line's pages, and a worker that is killed while it drives. Slots, company and the second attempt change nothing.
 a_model_of_other_tokens_and_heads_is_driven() {
     local run pid shared=(--world student --models wide --audit off)
     mkdir wide
-    python3 "$root/tests/cli/wide_model.py" wide/student.safetensors fp8=true layers=2 'joint=[1,0]' reach=2 past=2
+    python3 "$root/tests/cli/wide_model.py" wide/student.safetensors fp8=true layers=2 'joint=[1,0]' reach=2 past=2 'pages="e4m3"'
     code 0 "$swerve" model ls --models wide
     says out "plain C computes its attention or products: slow"
     sed 's/== 30/== 1/; s/>= 4/>= 2/' hold.py >hold_wide.py

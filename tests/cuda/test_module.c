@@ -404,6 +404,67 @@ static void other_kernels_agree_too(void)
     rig_close(&rig);
 }
 
+/* The memory of a frame by a session of such pages, with the small model's weights. */
+static void make_page(enum model_type pages, const uint8_t *frame, void *memory)
+{
+    struct error error = {0};
+    struct device_text why = {""};
+    struct model *other = NULL;
+    struct model_device described;
+    struct model_config config = *model_config(model);
+    struct device_session *session = NULL;
+    const struct device_options options = {.slot_count = 1, .page_count = 2};
+    const struct model_open_options how = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    config.pages = pages;
+    EXPECT_OK(model_random(&config, &how, 11, &other, &error), error);
+    EXPECT_OK(model_describe(other, &described, &error), error);
+    EXPECT_INT(device.ops->open(&described.description, &options, &session, &why), DEVICE_OK);
+    EXPECT_INT(device.ops->memory_bytes(session), forward_memory_bytes(other));
+    uint8_t *pinned = device.ops->host_alloc(forward_memory_bytes(other));
+    EXPECT(pinned != NULL);
+    EXPECT_INT(device.ops->page_make(session, 1, frame, &why), DEVICE_OK);
+    EXPECT_INT(device.ops->page_save(session, 1, NULL, pinned, &why), DEVICE_OK);
+    EXPECT_INT(device.ops->page_wait(session, &why), DEVICE_OK);
+    memcpy(memory, pinned, forward_memory_bytes(other));
+    device.ops->host_free(pinned);
+    device.ops->close(session);
+    model_close(other);
+}
+
+/* The device's keys and values in bf16, rounded on the CPU, are the bytes and scales that the
+ * device stores in e4m3. */
+static void pages_of_e4m3_have_the_bytes_of_the_cpu(void)
+{
+    static uint8_t frame[FRAME_BYTES];
+    struct model_config config = *model_config(model);
+    const struct page_layout in = model_page_layout(&config, 2);
+    config.pages = MODEL_E4M3;
+    const struct page_layout out = model_page_layout(&config, 2);
+    uint8_t *memory = calloc(1, in.memory_bytes);
+    uint8_t *found = calloc(1, out.memory_bytes);
+    uint8_t *expected_page = calloc(1, out.memory_bytes);
+    EXPECT(memory != NULL && found != NULL && expected_page != NULL);
+    fill_bytes(frame, FRAME_BYTES, 3);
+    make_page(MODEL_BF16, frame, memory);
+    make_page(MODEL_E4M3, frame, found);
+    const uint32_t rows = model_tokens(&config) * config.kv_heads;
+    for (uint32_t layer = 0; layer < config.layers; layer++) {
+        const uint8_t *from = memory + layer * in.layer_bytes;
+        uint8_t *to = expected_page + layer * out.layer_bytes;
+        const struct nn_kernels *k = &model->kernels;
+        k->heads_to_e4m3(from + in.k, config.head_dim, to + out.k, (float *)(to + out.k_scale), 0,
+                         rows);
+        k->heads_to_e4m3(from + in.v, config.head_dim, to + out.v, (float *)(to + out.v_scale), 0,
+                         rows);
+    }
+    EXPECT(memcmp(found, expected_page, out.memory_bytes) == 0);
+    EXPECT(out.memory_bytes < in.memory_bytes * 6 / 10);
+    free(memory);
+    free(found);
+    free(expected_page);
+}
+
 /* ---- steps that are left out ---- */
 
 enum { MIXED_STEPS = 4 };
@@ -1411,7 +1472,7 @@ int main(int argc, char **argv)
                        TEST(pages_of_other_slots_are_refused),
                        TEST(views_of_other_records_are_refused))
             : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(other_kernels_agree_too),
-                       TEST(ticks_leave_steps_out),
+                       TEST(pages_of_e4m3_have_the_bytes_of_the_cpu), TEST(ticks_leave_steps_out),
                        TEST(bits_do_not_depend_on_company_slot_or_graph),
                        TEST(bits_survive_spills_and_forks), TEST(pages_move_together),
                        TEST(pages_far_apart_move_one_by_one), TEST(frames_come_down_when_asked_for),

@@ -3,6 +3,7 @@
  * counts, all types, all schedules; pathological inputs against the plain C kernel; and that a
  * row's bits do not depend on the rows around it.
  */
+#include "kernels/cuda/common/matrix.h"
 #include "tests/cuda/compare.h"
 
 enum { WIDTH_MAX = 4100, ROWS_MAX = 37 };
@@ -129,6 +130,48 @@ static void bf16_input_is_the_same(void)
     RIG_CHECK(rig_end());
 }
 
+/* Rounded to bf16 first, a row of e4m3 is what the rows' kernel makes of one of bf16. */
+static void rounded_rows_are_those_of_two_launches(void)
+{
+    static const uint32_t widths[] = {32, 256, 1028, 3072, 4100};
+    static uint8_t bytes[9 * WIDTH_MAX];
+    float scales[9];
+    uint32_t element = 19;
+    uint32_t others = 0;
+    for (unsigned i = 0; i < 2 * COUNT_OF(widths); i++) {
+        const struct shape s = {9, widths[i / 2], 4};
+        const size_t count = (size_t)s.rows * s.width;
+        fill_floats(x, count, i % 2 == 0 ? INPUT_TAME : INPUT_WILD, &element);
+        fill_floats(scale, COUNT_OF(scale), INPUT_TAME, &element);
+        fill_floats(shift, COUNT_OF(shift), INPUT_TAME, &element);
+        rig_begin(i);
+        struct gpu_norm n = norm_of(&s, GPU_E4M3, 1.0f, true);
+        run(&n);
+        memcpy(bytes, found, count);
+        n.rounded = 1;
+        run(&n);
+        others += memcmp(bytes, found, count) != 0;
+        memcpy(bytes, found, count);
+        memcpy(scales, row_scale, sizeof scales);
+        n.out_type = GPU_BF16;
+        n.out = rig_alloc(count * 2);
+        gpu_norm_launch(&n, rig_stream());
+        const struct gpu_activate a = {.rows = s.rows,
+                                       .width = s.width,
+                                       .x = n.out,
+                                       .out_type = GPU_E4M3,
+                                       .out = rig_alloc(count),
+                                       .row_scale = rig_alloc(sizeof scales)};
+        gpu_activate_launch(&a, rig_stream());
+        RIG_CHECK(rig_download(found, a.out, count));
+        RIG_CHECK(rig_download(row_scale, a.row_scale, sizeof scales));
+        EXPECT(memcmp(bytes, found, count) == 0);
+        EXPECT(memcmp(scales, row_scale, sizeof scales) == 0);
+        RIG_CHECK(rig_end());
+    }
+    EXPECT(others > 0); /* else rounding did nothing */
+}
+
 /* A row in another place among other neighbours has the same bits. */
 static void neighbours_do_not_matter(void)
 {
@@ -179,5 +222,6 @@ static void wild_rows_are_as_in_plain_c(void)
 int main(void)
 {
     return TEST_RUN(TEST(norm_is_the_formula), TEST(bf16_input_is_the_same),
-                    TEST(neighbours_do_not_matter), TEST(wild_rows_are_as_in_plain_c));
+                    TEST(rounded_rows_are_those_of_two_launches), TEST(neighbours_do_not_matter),
+                    TEST(wild_rows_are_as_in_plain_c));
 }

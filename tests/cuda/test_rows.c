@@ -324,18 +324,47 @@ static void pages_hold_keys_and_values(void)
     }
 }
 
+/* Pages of bytes of e4m3, K, V, their scales; `half` bytes of K, as of V. */
+static void fill_pages(uint8_t *arena, uint32_t pages, size_t half, uint32_t scales)
+{
+    for (uint32_t page = 0; page < pages; page++) {
+        uint8_t *to = arena + page * (2 * half + 2 * scales * sizeof(float));
+        for (size_t i = 0; i < 2 * half; i++) {
+            to[i] = (uint8_t)((i * 37 + page * 11) % 0x7F | (i % 3 == 0 ? 0x80 : 0));
+        }
+        for (uint32_t i = 0; i < 2 * scales; i++) {
+            const float scale_of = 0.001f * (float)(i + 3 * page + 1);
+            memcpy(to + 2 * half + i * sizeof(float), &scale_of, sizeof scale_of);
+        }
+    }
+}
+
+/* Number `at` of K or V of such a page, whose heads have `dim`. */
+static double page_number(const uint8_t *page, size_t half, uint32_t scales, bool value, size_t at,
+                          uint32_t dim)
+{
+    float step;
+    const size_t which = (value ? scales : 0) + at / dim;
+    memcpy(&step, page + 2 * half + which * sizeof step, sizeof step);
+    return (double)step * typed_value(GPU_E4M3, page + (value ? half : 0), at);
+}
+
 /* Rows of pages come to the tokens that the index names them for, keys turned by the token's
  * angles; an item that is not active is left alone. */
 static void past_frames_are_gathered(void)
 {
     enum { ITEMS = 2, TOKENS = 5, HEADS = 2, DIM = 32, FRAMES = 2, STRIDE = 3, PAGES = 3 };
-    enum { WIDTH = HEADS * DIM, PAGE = 2 * TOKENS * WIDTH };
+    enum { WIDTH = HEADS * DIM, PAGE = 2 * TOKENS * WIDTH, SCALES = TOKENS * HEADS };
     static const int32_t table[ITEMS][STRIDE] = {{2, -1, 0}, {1, 0, 2}};
     static const uint32_t active[ITEMS] = {1, 0};
+    enum { FP8 = PAGE + 2 * SCALES * 4 };
+    static uint8_t arena[PAGES * FP8];
     int16_t index[ITEMS * STRIDE * TOKENS];
     uint32_t element = 23;
+    fill_pages(arena, PAGES, PAGE / 2, SCALES);
     for (unsigned schedule = 0; schedule < rig_schedules(); schedule++) {
         const bool all = schedule % 2 == 0;
+        const bool fp8 = schedule % 4 > 1;
         fill(INPUT_TAME, &element);
         for (uint32_t i = 0; i < ITEMS * STRIDE * TOKENS; i++) {
             index[i] = i % 4 == 1 ? -1 : (int16_t)(i * 3 % TOKENS);
@@ -347,11 +376,15 @@ static void past_frames_are_gathered(void)
             .heads = HEADS,
             .head_dim = DIM,
             .page_count = FRAMES,
-            .pages = {.arena = rig_upload(y, PAGES * PAGE * 2),
-                      .page_bytes = PAGE * 2,
-                      .v_offset = PAGE,
+            .pages = {.arena =
+                          fp8 ? rig_upload(arena, sizeof arena) : rig_upload(y, PAGES * PAGE * 2),
+                      .page_bytes = fp8 ? FP8 : PAGE * 2,
+                      .v_offset = fp8 ? PAGE / 2 : PAGE,
+                      .k_scale_offset = PAGE,
+                      .v_scale_offset = PAGE + SCALES * 4,
                       .table = rig_upload(table, sizeof table),
                       .table_stride = STRIDE},
+            .type = fp8 ? GPU_E4M3 : GPU_BF16,
             .index = rig_upload(index, sizeof index),
             .cosine = rig_upload(gate, ITEMS * TOKENS * DIM / 2 * sizeof(float)),
             .sine = rig_upload(scale, ITEMS * TOKENS * DIM / 2 * sizeof(float)),
@@ -374,10 +407,14 @@ static void past_frames_are_gathered(void)
                 continue;
             }
             if (row >= 0) {
-                size_t at = (size_t)page * PAGE + (value ? PAGE / 2 : 0) + row * WIDTH + column;
+                const size_t in = (size_t)row * WIDTH + column;
+                const size_t at = (size_t)page * PAGE + (value ? PAGE / 2 : 0) + in;
+                const uint8_t *from = arena + (size_t)page * FP8;
                 size_t angle = ((item * TOKENS + token) * DIM + column % DIM) / 2;
-                double other = typed_value(GPU_BF16, y, at ^ 1);
-                wanted = typed_value(GPU_BF16, y, at);
+                double other = fp8 ? page_number(from, PAGE / 2, SCALES, value, in ^ 1, DIM)
+                                   : typed_value(GPU_BF16, y, at ^ 1);
+                wanted = fp8 ? page_number(from, PAGE / 2, SCALES, value, in, DIM)
+                             : typed_value(GPU_BF16, y, at);
                 wanted = value ? wanted
                                : wanted * (double)gate[angle] +
                                      (column % 2 == 0 ? -other : other) * (double)scale[angle];

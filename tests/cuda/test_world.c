@@ -1081,22 +1081,23 @@ static void a_lost_rollout_sees_nothing_in_its_view(void)
     free(state);
 }
 
-/* A model of other tokens and heads: patches of 4, two heads that share one of keys and values, the
- * layer in the middle joint and in e4m3. */
-static struct model *wide_model(void)
+/* A model of other tokens and heads: patches of their own, two heads that share one of keys and
+ * values, the layer in the middle joint and in e4m3, as pages are. */
+static struct model *wide_model(uint32_t patch)
 {
     struct error error;
     struct model *wide = NULL;
     struct model_config config = *model_config(model);
     const struct model_open_options options = {
         .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
-    config.patch = 4;
+    config.patch = patch;
     config.heads = 2;
     config.kv_heads = 1;
     config.layers = 3;
     config.joint[1] = true;
     config.type = MODEL_E4M3;
     config.reference_layers = 1;
+    config.pages = MODEL_E4M3;
     EXPECT_OK(model_random(&config, &options, 4, &wide, &error), error);
     return wide;
 }
@@ -1133,6 +1134,7 @@ static struct model *window_model(uint32_t reach, uint32_t past)
     config.window = 2;
     config.reach = reach;
     config.past = past;
+    config.pages = MODEL_E4M3;
     EXPECT_OK(model_random(&config, &options, 6, &wide, &error), error);
     return wide;
 }
@@ -1165,7 +1167,62 @@ static void drives_as_on_the_cpu(struct model *wide, double limit, struct view c
 static void a_wide_model_drives_as_on_the_cpu(void)
 {
     static struct view cpu[2];
-    drives_as_on_the_cpu(wide_model(), 1.0, cpu);
+    drives_as_on_the_cpu(wide_model(4), 1.0, cpu);
+}
+
+/* Parked while others need the memory, so that its pages spill; restored beside a branch that
+ * shares them: pages of e4m3 are as whole as others. */
+static void pages_of_a_wide_model_spill_and_are_shared(void)
+{
+    static struct spill_store store;
+    static struct view views[2];
+    const struct spill_ops spill = {&store, spill_store_write, spill_store_read, spill_store_drop,
+                                    NULL};
+    uint64_t seeds[SLOTS_MAX] = {KEY, 91};
+    struct world_cost cost;
+    struct model *small = model;
+    struct device fast = device;
+    fast.reference = false; /* which have no e4m3 */
+    model = wide_model(8);
+    struct world *world = open_on(&fast, 1, CONDITIONING_AGENTS, 0, 0, NULL);
+    ops->cost(world, &cost);
+    reset(world, 0, KEY);
+    for (uint32_t tick = 0; tick < 2; tick++) {
+        step(world, 1, seeds);
+    }
+    look(world, 0, &views[0]);
+    ops->close(world);
+    store = (struct spill_store){0};
+    world = open_on(&fast, 2, CONDITIONING_AGENTS, 6 * cost.page_bytes, 0, &spill);
+    void *state = malloc(ops->slot_state_bytes(world));
+    EXPECT(state != NULL);
+    reset(world, 0, KEY);
+    step(world, 1, seeds);
+    ops->slot_save(world, 0, state);
+    ops->slot_release(world, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        seeds[i] = 90 + i;
+        reset(world, i, seeds[i]);
+    }
+    for (uint32_t tick = 0; tick < 3; tick++) {
+        step(world, 3, seeds);
+    }
+    EXPECT(store.writes > 0);
+    ops->slot_release(world, 0);
+    ops->slot_release(world, 1);
+    ops->slot_restore(world, 1, state);
+    ops->slot_fork(world, 1, 0);
+    EXPECT_INT(store.reads, store.writes);
+    seeds[0] = KEY;
+    step(world, 3, seeds);
+    look(world, 0, &views[1]);
+    EXPECT(memcmp(views[0].pictures, views[1].pictures, sizeof views[0].pictures) == 0);
+    look(world, 1, &views[1]);
+    EXPECT(memcmp(views[0].pictures, views[1].pictures, sizeof views[0].pictures) != 0);
+    ops->close(world);
+    free(state);
+    model_close(model);
+    model = small;
 }
 
 static void a_model_with_windows_drives_as_on_the_cpu(void)
@@ -1217,7 +1274,7 @@ static void wide_models_run_on_warpgroups(void)
     struct error error = {0};
     struct world *world = NULL;
     struct device fast = device;
-    struct model *wide[2] = {wide_model(), wide_head_model()};
+    struct model *wide[2] = {wide_model(4), wide_head_model()};
     fast.reference = false;
     for (int which = 0; which < 2; which++) {
         model = wide[which];
@@ -1303,7 +1360,7 @@ static void the_peak_is_the_devices(void)
         EXPECT(peak_of(model) > 1e11);
         return;
     }
-    struct model *wide = wide_model();
+    struct model *wide = wide_model(4);
     snprintf(path, sizeof path, "%s/products-SIMT-emulator-0", cache);
     EXPECT(peak_of(model) == 0.0 && access(path, F_OK) != 0);
     keep_peaks(path, "peak 1 788000000000000\npeak 2 1380000000000000\n");
@@ -1346,6 +1403,7 @@ int main(int argc, char **argv)
         TEST(a_frame_that_does_not_come_loses_the_rollouts),
         TEST(a_view_that_fails_loses_the_rollouts), TEST(a_lost_rollout_sees_nothing_in_its_view),
         TEST(a_model_for_the_cpu_alone_is_refused), TEST(a_wide_model_drives_as_on_the_cpu),
+        TEST(pages_of_a_wide_model_spill_and_are_shared),
         TEST(a_model_with_windows_drives_as_on_the_cpu), TEST(the_peak_is_the_devices),
         TEST(wide_models_run_on_warpgroups));
     model_close(model);

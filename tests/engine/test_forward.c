@@ -202,7 +202,7 @@ static struct model *make_random(enum nn_precision precision, uint32_t steps)
 }
 
 /* A layer of 864 tokens, eight heads of 16 that share four of keys and values. */
-static struct model *make_wide(enum model_type type, uint32_t steps)
+static struct model *make_wide_of(enum model_type type, enum model_type pages, uint32_t steps)
 {
     struct model_config config = random_config(steps);
     config.layers = 1;
@@ -212,7 +212,13 @@ static struct model *make_wide(enum model_type type, uint32_t steps)
     config.kv_heads = 4;
     config.head_dim = 16;
     config.type = type;
+    config.pages = pages;
     return open_random(&config, NN_BF16);
+}
+
+static struct model *make_wide(enum model_type type, uint32_t steps)
+{
+    return make_wide_of(type, type, steps);
 }
 
 /* One tick with `threads`; `before` others first, of other seeds, in the same workspace. */
@@ -442,6 +448,36 @@ static void e4m3_stays_near_bf16(void)
     model_close(model);
 }
 
+/* Pages of e4m3 move a frame by far less than a step, with tokens and heads of any kind; one is
+ * what heads of 16 numbers and their scales need, 20 bytes for 32. */
+static void pages_of_e4m3_stay_near_those_of_bf16(void)
+{
+    for (int i = 0; i < 3; i++) { /* wide, the shipped tokens, windows */
+        struct model_config config = random_config(1);
+        config.joint[0] = i == 2;
+        config.reach = i == 2 ? 3 : 0;
+        config.past = i == 2 ? 2 : 0;
+        size_t bytes[2];
+        int most = 0;
+        for (int pages = 0; pages < 2; pages++) {
+            config.pages = pages == 0 ? MODEL_BF16 : MODEL_E4M3;
+            struct model *model =
+                i == 0 ? make_wide_of(MODEL_BF16, config.pages, 1) : open_random(&config, NN_BF16);
+            EXPECT(pages == 0 || model_plain(model_config(model)));
+            bytes[pages] = forward_memory_bytes(model);
+            tick_bytes(model, 1 + (uint32_t)pages, 0, frames[pages]);
+            tick_bytes(model, 3, 1, frames[2]);
+            EXPECT(memcmp(frames[pages], frames[2], FRAME_BYTES) == 0);
+            model_close(model);
+        }
+        const double mean = mean_difference(frames[0], frames[1], &most);
+        printf("# pages of e4m3: %zu bytes for %zu, mean difference of a byte %.4f, most %d\n",
+               bytes[1], bytes[0], mean, most);
+        EXPECT(mean > 0.0 && mean < 1.0); /* products of e4m3 move it by 1.3 */
+        EXPECT_INT(bytes[1] * 32, bytes[0] * (i == 0 ? 20 : 18));
+    }
+}
+
 static void every_patch_has_its_tokens(void)
 {
     static const uint32_t tokens[] = {13824, 3456, 864, 216};
@@ -641,8 +677,8 @@ int main(int argc, char **argv)
                     TEST(moving_the_world_changes_nothing),
                     TEST(members_left_out_are_the_shipped_ones),
                     TEST(kernels_of_every_head_agree_with_those_of_one), TEST(e4m3_stays_near_bf16),
-                    TEST(every_patch_has_its_tokens), TEST(windows_see_past_frames),
-                    TEST(reference_layers_are_at_both_ends), TEST(base_is_what_is_known),
-                    TEST(overflow_is_counted), TEST(nan_is_counted_in_int8),
-                    TEST(threads_visit_every_item_once));
+                    TEST(pages_of_e4m3_stay_near_those_of_bf16), TEST(every_patch_has_its_tokens),
+                    TEST(windows_see_past_frames), TEST(reference_layers_are_at_both_ends),
+                    TEST(base_is_what_is_known), TEST(overflow_is_counted),
+                    TEST(nan_is_counted_in_int8), TEST(threads_visit_every_item_once));
 }

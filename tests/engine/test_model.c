@@ -173,7 +173,13 @@ static const struct {
      "heads: expected a multiple of 32 of at most 6144 numbers, found 3 of 16"},
     {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"heads\\\": 200", "found 200 of 32"},
     {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"type\\\": \\\"fp4\\\"",
-     "expected \"bf16\" or \"e4m3\", found \"fp4\""},
+     "type: expected \"bf16\" or \"e4m3\", found \"fp4\""},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"pages\\\": \\\"fp8\\\"",
+     "pages: expected \"bf16\" or \"e4m3\", found \"fp8\""},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"pages\\\": 1", "expected a string"},
+    {"\\\"width\\\": 64",
+     "\\\"width\\\": 64, \\\"pages\\\": \\\"e4m3\\\", \\\"pages\\\": \\\"e4m3\\\"",
+     "once, found \"pages\""},
     {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"past\\\": 1",
      "past: expected at most window (3), and none without reach, found 1"},
     {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"reach\\\": 2, \\\"past\\\": 4",
@@ -215,7 +221,8 @@ static const struct {
 
 static void e4m3_is_computed_in_bf16_alone(void)
 {
-    for (int precision = 0; precision < NN_PRECISION_COUNT; precision++) {
+    for (int i = 0; i < 2 * NN_PRECISION_COUNT; i++) {
+        const int precision = i / 2;
         const struct model_config config = {.name = "x",
                                             .width = 64,
                                             .layers = 1,
@@ -224,7 +231,8 @@ static void e4m3_is_computed_in_bf16_alone(void)
                                             .window = 4,
                                             .steps = 1,
                                             .schedule = {0.0, 1.0},
-                                            .type = MODEL_E4M3};
+                                            .type = i % 2 == 0 ? MODEL_E4M3 : MODEL_BF16,
+                                            .pages = MODEL_E4M3};
         const struct model_open_options options = {.precision = (enum nn_precision)precision};
         struct model *model = NULL;
         struct error error = {0};
@@ -232,7 +240,8 @@ static void e4m3_is_computed_in_bf16_alone(void)
         EXPECT_INT(status, precision == NN_BF16 ? STATUS_OK : STATUS_BAD_INPUT);
         EXPECT((model != NULL) == (status == STATUS_OK));
         if (status != STATUS_OK) {
-            EXPECT_CONTAINS(error.text, "e4m3 is computed in precision bf16, found");
+            EXPECT_CONTAINS(error.text, i % 2 == 0 ? "type: e4m3" : "pages: e4m3");
+            EXPECT_CONTAINS(error.text, "is computed in precision bf16, found");
         }
         model_close(model);
     }

@@ -645,6 +645,7 @@ static bool create_models(void)
             config.kv_heads = 4;
             config.head_dim = 16;
             config.type = MODEL_E4M3;
+            config.pages = MODEL_E4M3;
         }
         if (model_random(&config, &options, 1, &models[p], &error) != STATUS_OK) {
             printf("Bail out! %s\n", error.text);

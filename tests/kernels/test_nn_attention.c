@@ -456,10 +456,77 @@ static void wide_temporal_is_the_other(void)
     temporal_end(&run);
 }
 
+static float bf16_value(uint16_t bits)
+{
+    const uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+/* Keys and values of e4m3 stand for their bytes times the scale of their head: attention over them
+ * is that over the same numbers in bf16. A head that is not finite is NaN, one of zeros zero. */
+static void pages_of_e4m3_stand_for_their_numbers(void)
+{
+    enum { TOKENS = 6, HEADS = 4, PAGES = 3, ROWS = (TOKENS + PAGES) * HEADS };
+    static uint8_t bytes[2][PAGES][ROWS * NN_HEAD];
+    static float scales[2][PAGES][ROWS];
+    static float back[ROWS * NN_HEAD];
+    static uint16_t numbers[2][PAGES][ROWS * NN_HEAD];
+    static uint16_t found[2][ROWS * NN_HEAD];
+    const struct nn_heads heads = {HEADS, HEADS, NN_HEAD};
+    struct nn_kernels kernels;
+    struct temporal_run run;
+    nn_kernels_init(&kernels, NN_BF16, 0);
+    temporal_prepare(&run, NN_BF16, TOKENS, HEADS, PAGES, INPUT_TAME, 21);
+    struct nn_temporal t = run.call;
+    uint32_t element = 5;
+    for (int i = 0; i < 2 * PAGES; i++) {
+        uint16_t *to = numbers[i % 2][i / 2];
+        uint8_t *q = bytes[i % 2][i / 2];
+        float *scale = scales[i % 2][i / 2];
+        fill_act(NN_BF16, to, ROWS * NN_HEAD, INPUT_TAME, &element);
+        for (int row = 0; row < ROWS; row++) { /* a scale of 1 / 64, so that products are exact */
+            to[row * NN_HEAD] = 0x40E0;        /* 7 = 448 / 64 */
+        }
+        kernels.heads_to_e4m3(to, NN_HEAD, q, scale, 0, ROWS);
+        kernels.heads_from_e4m3(q, NN_HEAD, scale, back, 0, ROWS);
+        for (int k = 0; k < ROWS * NN_HEAD; k++) {
+            const float was = bf16_value(to[k]);
+            EXPECT(fabsf(back[k] - was) <= fabsf(was) / 16 + 0x1p-16f);
+            memcpy(&to[k], (const uint8_t *)&back[k] + 2, sizeof to[k]);
+            EXPECT(bf16_value(to[k]) == back[k]);
+        }
+        EXPECT(scale[0] == 0x1p-6f);
+    }
+    for (int way = 0; way < 2; way++) {
+        for (int page = 0; page < PAGES; page++) {
+            t.k[page] = way == 0 ? (const void *)numbers[0][page] : bytes[0][page];
+            t.v[page] = way == 0 ? (const void *)numbers[1][page] : bytes[1][page];
+            t.k_scale[page] = way == 0 ? NULL : scales[0][page];
+            t.v_scale[page] = way == 0 ? NULL : scales[1][page];
+        }
+        t.out = found[way];
+        kernels.temporal_wide(&t, &heads, 0, TOKENS);
+    }
+    EXPECT(memcmp(found[0], found[1], sizeof found[0]) == 0);
+    static const uint16_t wild[][2] = {{0, 0x8000}, {0x7F80, 0}, {0x7FC0, 0x3F80}};
+    for (int i = 0; i < 3; i++) {
+        uint16_t head[16] = {wild[i][0], wild[i][1]};
+        kernels.heads_to_e4m3(head, 16, bytes[0][0], scales[0][0], 0, 1);
+        kernels.heads_from_e4m3(bytes[0][0], 16, scales[0][0], back, 0, 1);
+        for (int k = 0; k < 16; k++) {
+            EXPECT(i == 0 ? back[k] == 0.0f : isnan(back[k]));
+        }
+    }
+    temporal_end(&run);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(attention_variants_give_the_reference_bits),
                     TEST(attention_is_the_formula), TEST(temporal_variants_give_the_reference_bits),
                     TEST(temporal_is_the_formula), TEST(no_past_gives_the_sink),
-                    TEST(wide_attention_is_the_formula), TEST(wide_temporal_is_the_other));
+                    TEST(wide_attention_is_the_formula), TEST(wide_temporal_is_the_other),
+                    TEST(pages_of_e4m3_stand_for_their_numbers));
 }

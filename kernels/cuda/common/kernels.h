@@ -42,6 +42,9 @@ struct gpu_norm {
     enum gpu_type out_type;
     void *out;        /* [rows][width] */
     float *row_scale; /* [rows], GPU_E4M3: largest magnitude / 448, 1 for a row of zeros */
+    /* GPU_E4M3: not 0: results are rounded to bf16 first, and have the bits that gpu_activate would
+     * make of them. */
+    uint32_t rounded;
 };
 void gpu_norm_launch(const struct gpu_norm *norm, void *stream);
 

@@ -233,7 +233,8 @@ void gpu_rotate_launch(const struct gpu_rotate *r, void *stream);
 struct gpu_gather {
     uint32_t items, tokens, heads, head_dim; /* head_dim a multiple of 8 */
     uint32_t page_count;                     /* frames, the newest first */
-    struct gpu_pages pages;                  /* bf16, rows of heads * head_dim */
+    struct gpu_pages pages;                  /* rows of heads * head_dim, .. */
+    enum gpu_type type;                      /* .. GPU_BF16 or GPU_E4M3 */
     const int16_t *index;                    /* [items][pages.table_stride][tokens] */
     const float *cosine, *sine;              /* [items][tokens][head_dim / 2] */
     void *out;              /* bf16 [items][page_count][tokens][2 heads * head_dim]: keys, values */

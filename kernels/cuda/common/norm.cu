@@ -113,8 +113,8 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_kernel(struct gpu_norm n, f
         for (int i = 0; i < 4; i++) {
             float y = v[c][i] * inverse;
             y = n.scale != NULL ? __fmaf_rn(y, n.one + scales[i], shifts[i]) : y;
-            v[c][i] = y;
-            largest = inside ? fmaxf(largest, fabsf(y)) : largest;
+            v[c][i] = n.rounded != 0 ? gpu_bf16_to_float(gpu_act_bf16(y)) : y;
+            largest = inside ? fmaxf(largest, fabsf(v[c][i])) : largest;
         }
     }
     float factor = 1.0f;

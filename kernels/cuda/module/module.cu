@@ -222,9 +222,9 @@ static int check_model(const struct device_model *model, const struct device_opt
         return module_refuse(why, "expected products of e4m3 of at most 12288 terms");
     }
     if (options->reference &&
-        (e4m3 || model->reach != 0 || model->tokens > 256 || model->kv_heads != model->heads ||
-         model->head_dim != DEVICE_HEAD_MIN)) {
-        return module_refuse(why, "no reference kernels for such tokens, heads or products");
+        (e4m3 || model->pages_e4m3 != 0 || model->reach != 0 || model->tokens > 256 ||
+         model->kv_heads != model->heads || model->head_dim != DEVICE_HEAD_MIN)) {
+        return module_refuse(why, "no reference kernels for such tokens, heads, products or pages");
     }
     if (e4m3) {
         int fault = module_e4m3_check(options->device, "the model", why);

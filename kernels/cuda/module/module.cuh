@@ -58,7 +58,10 @@ struct module_weights {
     uint32_t tokens, heads, kv_heads, head_dim;
     uint32_t reach, past; /* of windows */
     uint32_t query, kv;   /* numbers of all heads of a token */
-    double rotary_ratio;  /* of a pair's frequency to the one before */
+    struct page_shape page_shape;
+    struct page_layout page;
+    enum gpu_type page_type; /* of keys and values in pages */
+    double rotary_ratio;     /* of a pair's frequency to the one before */
     double camera_yaw_rad[SHAPE_CAMERAS];
     const float *features;
     const float *step_weights; /* as struct device_model has them */
@@ -261,8 +264,24 @@ static inline uint8_t *module_page_at(const struct device_session *session, uint
 /* K and V of a page. */
 static inline size_t module_memory_bytes(const struct device_session *session)
 {
-    const struct module_weights *w = &session->weights;
-    return (size_t)2 * w->layers * w->tokens * w->kv * sizeof(uint16_t);
+    return session->weights.page.memory_bytes;
+}
+
+/* Keys and values of a layer in the pages of slots. */
+static inline struct gpu_pages module_pages_of(const struct module_weights *w,
+                                               const struct context_slots *slots, uint32_t layer)
+{
+    const size_t first = DEVICE_FRAME_BYTES + layer * w->page.layer_bytes;
+    struct gpu_pages pages = {};
+    pages.arena = slots->arena;
+    pages.page_bytes = slots->page_bytes;
+    pages.k_offset = first + w->page.k;
+    pages.v_offset = first + w->page.v;
+    pages.k_scale_offset = first + w->page.k_scale;
+    pages.v_scale_offset = first + w->page.v_scale;
+    pages.table = slots->table;
+    pages.table_stride = w->window;
+    return pages;
 }
 
 /* A move to be started with the next ones (module_moves.cu); `back`: to the device. An error is one

@@ -47,8 +47,8 @@ static void pack_rows(struct plan *p, uint32_t rows, uint32_t width, const uint1
     p->launches++;
 }
 
-/* A product of `rows` rows per slot that lie one after the other; the caller sets the epilogue and
- * runs it before it makes the next one. */
+/* A product of `rows` rows per slot that lie one after the other, or of the packed ones, where `a`
+ * is NULL; the caller sets the epilogue and runs it before it makes the next one. */
 static struct gpu_gemm matmul_of(struct plan *p, const struct module_matmul *matmul, uint32_t rows,
                                  const uint16_t *a)
 {
@@ -60,7 +60,9 @@ static struct gpu_gemm matmul_of(struct plan *p, const struct module_matmul *mat
     g.k = matmul->k;
     g.a = a;
     if (matmul->type == GPU_E4M3) {
-        pack_rows(p, rows, matmul->k, a);
+        if (a != NULL) {
+            pack_rows(p, rows, matmul->k, a);
+        }
         g.a = p->b->packed;
         g.a_scale = p->b->packed_scale;
         g.b_scale = matmul->scale;
@@ -112,10 +114,12 @@ static void matmul_add(struct plan *p, const struct module_matmul *matmul, const
     run_matmul(p, &g);
 }
 
-/* mod_stride: from a slot's scale and shift to the next one's. */
-static void norm(struct plan *p, const float *x, float one, const float *scale, const float *shift,
-                 size_t mod_stride)
+/* Rows for a product (NULL: for several) as matmul_of takes them, packed at once where it takes
+ * e4m3. mod_stride: from a slot's scale and shift to the next one's. */
+static const uint16_t *norm(struct plan *p, const struct module_matmul *taker, const float *x,
+                            float one, const float *scale, const float *shift, size_t mod_stride)
 {
+    const bool packed = taker != NULL && taker->type == GPU_E4M3;
     struct gpu_norm n = {};
     n.rows = p->slots.count * p->w->tokens;
     n.width = p->w->width;
@@ -126,10 +130,13 @@ static void norm(struct plan *p, const float *x, float one, const float *scale, 
     n.shift = shift;
     n.group_rows = p->w->tokens;
     n.group_stride = mod_stride;
-    n.out_type = GPU_BF16;
-    n.out = p->b->normed;
+    n.out_type = packed ? GPU_E4M3 : GPU_BF16;
+    n.out = packed ? (void *)p->b->packed : p->b->normed;
+    n.row_scale = packed ? p->b->packed_scale : NULL;
+    n.rounded = packed;
     p->k->norm(&n, p->stream);
     p->launches++;
+    return packed ? NULL : p->b->normed;
 }
 
 static struct gpu_conv conv_of(const struct plan *p, int part, const struct module_matmul *matmul,
@@ -314,30 +321,16 @@ static void plan_embed(struct plan *p)
     }
 }
 
-/* Keys and values of a layer in the pages of the slots. */
-static struct gpu_pages pages_of(const struct plan *p, uint32_t layer)
-{
-    const struct module_weights *w = p->w;
-    const size_t matrix_bytes = (size_t)w->tokens * w->kv * sizeof(uint16_t);
-    struct gpu_pages pages = {};
-    pages.arena = p->slots.arena;
-    pages.page_bytes = p->slots.page_bytes;
-    pages.k_offset = DEVICE_FRAME_BYTES + 2 * layer * matrix_bytes;
-    pages.v_offset = pages.k_offset + matrix_bytes;
-    pages.table = p->slots.table;
-    pages.table_stride = w->window;
-    return pages;
-}
-
 static void plan_temporal(struct plan *p, uint32_t layer)
 {
     const struct module_weights *w = p->w;
     const struct module_block *block = &w->blocks[layer];
-    norm(p, p->b->tokens, 0.0f, block->norm_weight, block->norm_bias, 0);
-    matmul_floats(p, &block->tq, w->tokens, p->b->normed, p->b->query);
+    const uint16_t *normed =
+        norm(p, &block->tq, p->b->tokens, 0.0f, block->norm_weight, block->norm_bias, 0);
+    matmul_floats(p, &block->tq, w->tokens, normed, p->b->query);
     struct gpu_temporal t = {};
     t.q_type = GPU_F32;
-    t.kv_type = GPU_BF16;
+    t.kv_type = w->page_type;
     t.items = p->slots.count;
     t.tokens = w->tokens;
     t.heads = w->heads;
@@ -347,7 +340,7 @@ static void plan_temporal(struct plan *p, uint32_t layer)
     t.q = p->b->query;
     t.q_row = w->query;
     t.q_item = (size_t)w->tokens * w->query;
-    t.pages = pages_of(p, layer);
+    t.pages = module_pages_of(w, &p->slots, layer);
     t.kv_row = w->kv;
     t.index = p->b->index;
     t.bias = block->tbias;
@@ -436,7 +429,8 @@ static void plan_windows(struct plan *p, uint32_t layer)
     g.heads = w->kv_heads;
     g.head_dim = w->head_dim;
     g.page_count = w->past;
-    g.pages = pages_of(p, layer);
+    g.pages = module_pages_of(w, &p->slots, layer);
+    g.type = w->page_type;
     g.index = p->b->index;
     g.cosine = p->b->cosine;
     g.sine = p->b->sine;
@@ -472,8 +466,8 @@ static void plan_layer(struct plan *p, uint32_t layer)
     size_t d = w->width;
     size_t stride = w->layers * 6 * d;
     const float *table = b->table + layer * 6 * d;
-    norm(p, b->tokens, 1.0f, table, table + d, stride);
-    matmul_floats(p, &block->qkv, w->tokens, b->normed, b->qkv);
+    const uint16_t *normed = norm(p, &block->qkv, b->tokens, 1.0f, table, table + d, stride);
+    matmul_floats(p, &block->qkv, w->tokens, normed, b->qkv);
     plan_rotate(p);
     if (block->window) {
         plan_windows(p, layer);
@@ -484,8 +478,8 @@ static void plan_layer(struct plan *p, uint32_t layer)
     if (!block->window) {
         plan_temporal(p, layer);
     }
-    norm(p, b->tokens, 1.0f, table + 3 * d, table + 4 * d, stride);
-    matmul_act(p, &block->fc1, w->tokens, b->normed, NN_SILU_ACT, b->wide);
+    normed = norm(p, &block->fc1, b->tokens, 1.0f, table + 3 * d, table + 4 * d, stride);
+    matmul_act(p, &block->fc1, w->tokens, normed, NN_SILU_ACT, b->wide);
     matmul_add(p, &block->fc2, b->wide, table + 5 * d);
 }
 
@@ -495,7 +489,7 @@ static void plan_unembed(struct plan *p, uint32_t step)
     const struct module_weights *w = p->w;
     size_t d = w->width;
     const float *scale = p->b->mod + (size_t)step * w->mod.n + 6 * d;
-    norm(p, p->b->tokens, 1.0f, scale, scale + d, (size_t)w->steps * w->mod.n);
+    norm(p, NULL, p->b->tokens, 1.0f, scale, scale + d, (size_t)w->steps * w->mod.n);
     for (int i = 0; i < SHAPE_PARTS; i++) {
         const struct module_part *part = &w->part[i];
         struct gpu_gemm g = matmul_of(p, &part->unembed, part->shape.tokens,
@@ -634,7 +628,7 @@ static void plan_memory(struct plan *p)
         g.c_item = w->tokens * d;
         run_matmul(p, &g);
     }
-    norm(p, p->b->query, 1.0f, NULL, NULL, 0);
+    norm(p, NULL, p->b->query, 1.0f, NULL, NULL, 0);
     const uint32_t row = 2 * w->kv * w->layers;
     for (uint32_t i = 0; i < w->memory_count; i++) {
         const struct module_memory *memory = &w->memory[i];
@@ -645,7 +639,7 @@ static void plan_memory(struct plan *p)
         g.c_item = (size_t)w->tokens * row;
         run_matmul(p, &g);
     }
-    const struct context_memory memory = {p->b->kv, w->tokens, w->layers, w->kv};
+    const struct context_memory memory = {p->b->kv, w->page_shape, w->page};
     context_store_memory(&p->slots, &memory, p->stream);
     p->launches++;
 }

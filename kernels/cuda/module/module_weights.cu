@@ -201,6 +201,10 @@ int module_weights_load(const struct device_model *model, struct module_weights 
     out->past = model->past;
     out->query = model->heads * model->head_dim;
     out->kv = model->kv_heads * model->head_dim;
+    out->page_type = model->pages_e4m3 != 0 ? GPU_E4M3 : GPU_BF16;
+    out->page_shape = {model->layers, model->tokens, model->kv_heads, model->head_dim,
+                       model->pages_e4m3 != 0 ? 1u : (uint32_t)sizeof(uint16_t)};
+    out->page = page_layout_of(&out->page_shape);
     out->rotary_ratio = rotary_ratio(model->head_dim);
     for (uint32_t layer = 0; layer < model->layers; layer++) {
         if (module_block_e4m3(&model->blocks[layer])) {

@@ -339,6 +339,15 @@ GPU_FN void load8_bf16(const uint16_t *from, float x[2 * VECTOR])
     }
 }
 
+GPU_FN void load8_e4m3(const uint8_t *from, float scale, float x[2 * VECTOR])
+{
+    gpu_e4m3_unpack(*reinterpret_cast<const uint2 *>(from), x);
+#pragma unroll
+    for (int i = 0; i < 2 * VECTOR; i++) {
+        x[i] *= scale;
+    }
+}
+
 GPU_FN void store8_bf16(uint16_t *to, const float x[2 * VECTOR])
 {
     *reinterpret_cast<uint4 *>(to) =
@@ -381,6 +390,7 @@ extern "C" void gpu_rotate_launch(const struct gpu_rotate *r, void *stream)
 /* ---- past frames for windows ---- */
 
 /* Grid: x over eight numbers of the rows of all tokens, y over frames, z over items. */
+template <bool fp8>
 static __global__ void __launch_bounds__(THREADS) gather_kernel(const struct gpu_gather g)
 {
     const uint32_t width = g.heads * g.head_dim;
@@ -397,11 +407,16 @@ static __global__ void __launch_bounds__(THREADS) gather_kernel(const struct gpu
     float x[2 * VECTOR] = {};
     if (row >= 0) {
         const bool value = column >= width;
-        const uint8_t *base = g.pages.arena + (size_t)page * g.pages.page_bytes +
-                              (value ? g.pages.v_offset : g.pages.k_offset);
-        load8_bf16(reinterpret_cast<const uint16_t *>(base) + (size_t)row * width +
-                       (value ? column - width : column),
-                   x);
+        const uint8_t *base = g.pages.arena + (size_t)page * g.pages.page_bytes;
+        const uint8_t *numbers = base + (value ? g.pages.v_offset : g.pages.k_offset);
+        const size_t at = (size_t)row * width + (value ? column - width : column);
+        if (fp8) {
+            const size_t scales = value ? g.pages.v_scale_offset : g.pages.k_scale_offset;
+            load8_e4m3(numbers + at,
+                       reinterpret_cast<const float *>(base + scales)[at / g.head_dim], x);
+        } else {
+            load8_bf16(reinterpret_cast<const uint16_t *>(numbers) + at, x);
+        }
         if (!value) {
             const size_t angle =
                 (((size_t)blockIdx.z * g.tokens + token) * g.head_dim + column % g.head_dim) / 2;
@@ -417,8 +432,12 @@ extern "C" void gpu_gather_launch(const struct gpu_gather *g, void *stream)
 {
     const uint32_t pieces = g->tokens * 2 * g->heads * g->head_dim / 8;
     if (pieces != 0 && g->page_count != 0 && g->items != 0) {
-        LAUNCH(gather_kernel, dim3((pieces + THREADS - 1) / THREADS, g->page_count, g->items),
-               THREADS, 0, stream, *g);
+        const dim3 grid((pieces + THREADS - 1) / THREADS, g->page_count, g->items);
+        if (g->type == GPU_E4M3) {
+            LAUNCH(gather_kernel<true>, grid, THREADS, 0, stream, *g);
+        } else {
+            LAUNCH(gather_kernel<false>, grid, THREADS, 0, stream, *g);
+        }
     }
 }
 

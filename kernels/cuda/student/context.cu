@@ -6,6 +6,7 @@
 #include "kernels/cuda/common/gpu.h"
 
 #include "kernels/cuda/student/context.h"
+#include "kernels/nn.h"
 
 enum { THREADS = 128 };
 
@@ -318,30 +319,81 @@ void context_spread(const struct context_slots *s, const float *values, uint32_t
 
 /* ---- pages ---- */
 
-/* Eight numbers (16 bytes) per thread; width is a multiple of 8. */
+/* Eight numbers of a head, which is `lanes` threads', to bytes of e4m3; returns their scale. A head
+ * below NN_INT8_LEAST is zero with scale 0, one that is not finite zero with scale NaN. */
+GPU_FN float head_to_e4m3(const uint4 &bf16, uint32_t lanes, uint2 *out)
+{
+    const uint32_t word[4] = {bf16.x, bf16.y, bf16.z, bf16.w};
+    uint32_t largest = 0; /* bits of a magnitude, which order as numbers do */
+    for (int i = 0; i < 4; i++) {
+        largest = max(largest, max(word[i] << 16 & 0x7fffffffu, word[i] & 0x7fff0000u));
+    }
+    for (uint32_t by = lanes / 2; by > 0; by /= 2) {
+        largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, (int)by));
+    }
+    const float size = __uint_as_float(largest);
+    const bool finite = largest < 0x7f800000u;
+    *out = make_uint2(0, 0);
+    if (!finite || size < NN_INT8_LEAST) {
+        return finite ? 0.0f : __uint_as_float(0x7fc00000u);
+    }
+    const float inverse = 448.0f / size;
+    uint32_t pair[4];
+    for (int i = 0; i < 4; i++) {
+        pair[i] = gpu_e4m3_from_floats(__uint_as_float(word[i] << 16) * inverse,
+                                       __uint_as_float(word[i] & 0xffff0000u) * inverse);
+    }
+    *out = make_uint2(pair[0] | pair[1] << 16, pair[2] | pair[3] << 16);
+    return size / 448.0f;
+}
+
+/* Eight numbers per thread; a head is 4, 8 or 16 threads of a warp. */
 __global__ void __launch_bounds__(THREADS)
     k_store_memory(struct context_slots s, struct context_memory m)
 {
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     const struct device_slot *slot = &s.slots[blockIdx.y];
-    uint32_t eighths = m.width / 8;
-    if (i >= 2 * m.layers * m.tokens * eighths || !slot->active) {
+    if (!slot->active) {
         return;
     }
-    uint32_t matrix = i / (m.tokens * eighths); /* 2 layer, + 1 for V */
-    uint32_t token = i / eighths % m.tokens;
-    uint32_t col = i % eighths * 8;
-    size_t row = ((size_t)blockIdx.y * m.tokens + token) * 2 * m.layers + matrix;
-    const uint4 *from = (const uint4 *)(m.kv + row * m.width + col);
-    uint4 *to =
-        (uint4 *)(s.arena + slot->write_page * s.page_bytes + DEVICE_FRAME_BYTES + (size_t)i * 16);
-    *to = *from;
+    const uint32_t width = m.shape.kv_heads * m.shape.head_dim;
+    const uint32_t eighths = width / 8;
+    const uint32_t number = blockIdx.x * blockDim.x + threadIdx.x;
+    const bool there = number < 2 * m.shape.layers * m.shape.tokens * eighths;
+    const uint32_t i = there ? number : 0; /* a warp's threads go on together */
+    const uint32_t layer = i / (2 * m.shape.tokens * eighths);
+    const uint32_t which = i / (m.shape.tokens * eighths) % 2; /* 1: V */
+    const uint32_t token = i / eighths % m.shape.tokens;
+    const uint32_t col = i % eighths * 8;
+    const size_t row =
+        (((size_t)blockIdx.y * m.shape.tokens + token) * m.shape.layers + layer) * 2 + which;
+    const uint4 from = *(const uint4 *)(m.kv + row * width + col);
+    uint8_t *to = s.arena + slot->write_page * s.page_bytes + DEVICE_FRAME_BYTES +
+                  layer * m.layout.layer_bytes;
+    uint8_t *numbers = to + (which ? m.layout.v : m.layout.k) +
+                       ((size_t)token * width + col) * m.shape.number_bytes;
+    if (m.shape.number_bytes == 2) {
+        if (there) {
+            *(uint4 *)numbers = from;
+        }
+        return;
+    }
+    uint2 bytes;
+    const float scale = head_to_e4m3(from, m.shape.head_dim / 8, &bytes);
+    if (there) {
+        *(uint2 *)numbers = bytes;
+    }
+    if (there && col % m.shape.head_dim == 0) {
+        float *scales = (float *)(to + (which ? m.layout.v_scale : m.layout.k_scale));
+        scales[token * m.shape.kv_heads + col / m.shape.head_dim] = scale;
+    }
 }
 
 void context_store_memory(const struct context_slots *s, const struct context_memory *m,
                           void *stream)
 {
-    LAUNCH(k_store_memory, grid_of(2 * m->layers * m->tokens * (m->width / 8), s->count),
+    const struct page_shape *p = &m->shape;
+    LAUNCH(k_store_memory,
+           grid_of(2 * p->layers * p->tokens * (p->kv_heads * p->head_dim / 8), s->count),
            dim3(THREADS), 0, (cudaStream_t)stream, *s, *m);
 }
 

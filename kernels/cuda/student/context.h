@@ -5,12 +5,13 @@
  * and return what gpu_launch_error() says.
  *
  * Slots that are not active in `slots` are left alone. `arena` is the pages one after the other,
- * each `page_bytes`: the frame, then K and V of every layer.
+ * each `page_bytes`: the frame, then its memory (kernels/page_layout.h).
  */
 #ifndef SWERVE_KERNELS_CUDA_STUDENT_CONTEXT_H
 #define SWERVE_KERNELS_CUDA_STUDENT_CONTEXT_H
 
 #include "kernels/cuda/student/shape.h"
+#include "kernels/page_layout.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,11 +70,12 @@ void context_fill(const struct context_slots *s, const struct shape_part *part, 
 void context_spread(const struct context_slots *s, const float *values, uint32_t values_count,
                     float *x, void *stream);
 
-/* K and V kv[count][tokens][2 * layers * width] into the write pages, [layers][2][tokens][width].
- */
+/* K and V kv[count][tokens][2 * layers * width], bf16, into the write pages, as they are or in e4m3
+ * with the bits of kernels/ref. */
 struct context_memory {
     const uint16_t *kv;
-    uint32_t tokens, layers, width;
+    struct page_shape shape; /* head_dim 32, 64 or 128; number_bytes 2 or 1 */
+    struct page_layout layout;
 };
 void context_store_memory(const struct context_slots *s, const struct context_memory *m,
                           void *stream);
