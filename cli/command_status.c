@@ -292,7 +292,7 @@ static void status_line(const char *id, const struct store_suite_status *status,
     label_line(status);
     rate_lines(id, status, rates);
     if (status->unstarted_hosts > 0 && store_jobs_open(status) > 0) {
-        text_print(stdout, "  a planner does not start on %lld host%s: %s\n",
+        text_print(stdout, "  a planner does not start on %lld host%s, such as %s\n",
                    (long long)status->unstarted_hosts, status->unstarted_hosts == 1 ? "" : "s",
                    status->unstarted);
     }

@@ -47,12 +47,9 @@ static enum status choose_backend(const struct suite_options *options,
     bool fits = computes_in_bf16(build) && options->previous == NULL;
     TRY(device_choose(automatic && (!learned || !fits) ? "cpu" : options->device, device, error));
     if (device->ops != NULL && !fits) {
-        return error_set(error, STATUS_USAGE,
-                         "--device %s: computes one model in bf16, found %s%s, or a version of the "
-                         "store with another",
+        return error_set(error, STATUS_USAGE, "--device %s: computes one model in bf16, found %s",
                          options->device,
-                         options->previous != NULL ? "--previous " : "--precision ",
-                         options->previous != NULL ? options->previous : options->precision);
+                         options->previous != NULL ? "--previous" : options->precision);
     }
     return STATUS_OK;
 }
@@ -286,6 +283,7 @@ static enum status check_numbers(const struct suite_options *options, struct err
         {"--seeds", options->seeds == SEEDS_NOT_GIVEN ? 1 : options->seeds, 1, LIMIT_SEEDS},
         {"--attempts", options->attempts, 1, 100},
         {"--weight", options->weight, 1, 100},
+        {"--planner-start-ms", options->start_ms == 0 ? 1 : options->start_ms, 1, 86400000},
     };
     return cli_bounds_check(bounds, COUNT_OF(bounds), error);
 }
@@ -313,8 +311,10 @@ static enum status try_apart(void *context, const char *planner, const struct ri
                              bool on_device, struct planner_trial *told, struct error *error)
 {
     const struct suite_options *options = context;
+    const struct planner_confinement patient = {.start_ms = options->start_ms};
     enum status status =
-        planner_try(planner, options->confinement, rig, on_device, PLANNER_TRY_MS, told, error);
+        planner_try(planner, options->start_ms > 0 ? &patient : options->confinement, rig,
+                    on_device, PLANNER_TRY_MS + options->start_ms, told, error);
     bool served = status == STATUS_NOT_FOUND && options->confinement == NULL;
     if (status == STATUS_OK && told->choice.count > 0) {
         text_print(stderr, "swerve: %.600s sees %u sensors of the rig %s: %.1f MB a drive\n",

@@ -41,6 +41,7 @@ struct suite_options {
     const char *makes; /* of struct submission_options; nothing moves such jobs to the teacher */
     bool fresh;        /* what was driven before is driven again */
     bool untried;      /* planners that do not start here may start where workers are */
+    int64_t start_ms;  /* that such planners have here; 0: as `confinement` says */
     const struct planner_confinement *confinement; /* to start planners under; NULL: none */
 };
 

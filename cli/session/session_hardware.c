@@ -227,6 +227,9 @@ enum status session_hardware_start(const char *path, const struct talk_options *
     pthread_mutex_init(&hardware->lock, NULL);
     pthread_cond_init(&hardware->ended, NULL);
     enum status status = open_socket(hardware, error);
+    if (status != STATUS_OK) {
+        error_prefix(error, "--hardware %s", path);
+    }
     if (status == STATUS_OK) {
         sigfillset(&all); /* signals belong to the program's own threads */
         pthread_sigmask(SIG_BLOCK, &all, &before);

@@ -248,7 +248,9 @@ enum status stats_read_progress(const struct sql_store *store, struct db *db, in
         status = begun || parts[i].jobs_open == 0 ? STATUS_OK
                                                   : read_elsewhere(db, suite, &parts[i], error);
     }
-    out->eta_ms = progress_eta_ms(parts, count);
+    /* Jobs that no host starts have no end in sight. */
+    bool stuck = out->unstarted_hosts > 0 && out->jobs[JOB_LEASED] == 0;
+    out->eta_ms = stuck ? -1 : progress_eta_ms(parts, count);
     return status;
 }
 
