@@ -54,7 +54,7 @@ struct session_relay {
     struct wire *wire; /* NULL: it is not attached */
     struct relayed *sessions;
     uint32_t session_count;
-    /* The relay was told of; the wire's thread alone looks. */
+    /* Told to the relay; the wire's thread alone looks. */
     uint32_t room;
     struct tick_tier told[DEADLINE_TIERS_MAX];
     bool announced;

@@ -5,6 +5,7 @@ the board's expressions and in the text of /metrics are compared, and so are the
 
 Usage: test_grafana.py SWERVE BOARD
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -35,10 +36,11 @@ def check(condition, what):
     failures += not condition
 
 
-def drive(url, work):
-    """A session of the whole scenario, at a worker of the server's."""
+def drive(url, work, left):
+    """A session of the whole scenario, at a worker of the server's, which is killed where it is left."""
     worker = subprocess.Popen([SWERVE, "session", "serve", str(work / "cruise.json"), "--relay", url, "--save", str(work)],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    left.callback(worker.kill)
     worker.stdout.readline()
     end_s = time.monotonic() + 20
     while True:
@@ -54,7 +56,7 @@ def drive(url, work):
             time.sleep(0.05)
 
 
-def scrape(work):
+def scrape(work, left):
     """Until a scrape's own request is counted in a later one: a server counts a request behind its answer."""
     store = str(work / "jobs.db")
     (work / "cruise.json").write_text(json.dumps(SCENARIO), encoding="utf-8")
@@ -63,8 +65,9 @@ def scrape(work):
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     server = subprocess.Popen([SWERVE, "serve", "--store", store, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True)
+    left.callback(server.kill)
     url = server.stdout.readline().strip()
-    worker = drive(url, work)
+    worker = drive(url, work, left)
     text, end_s = "", time.monotonic() + 60
     wanted = ("swerve_http_request_seconds_count", "swerve_session_tick_seconds_count")
     while not all(name in text for name in wanted) and time.monotonic() < end_s:
@@ -79,8 +82,8 @@ def scrape(work):
 
 def main():
     board = json.loads(pathlib.Path(sys.argv[2]).read_text(encoding="utf-8"))
-    with tempfile.TemporaryDirectory(prefix="swerve-grafana-") as directory:
-        text = scrape(pathlib.Path(directory))
+    with tempfile.TemporaryDirectory(prefix="swerve-grafana-") as directory, contextlib.ExitStack() as left:
+        text = scrape(pathlib.Path(directory), left)
     exported = {}
     for name, labels in re.findall(r"^(swerve_\w+)(?:\{([^}]*)\})? ", text, re.M):
         exported.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))

@@ -2,7 +2,8 @@
  * Goal: a session that is kept goes on in another process with the same bits, from what lies in its
  * file however it ended; a file that is damaged, or is of something else, is refused by its place.
  * Method: drives of mixed steps and two models beside others that take them up from a copy of their
- * log, ends compared by trace hash.
+ * log, ends compared by trace hash. With a module of devices as argument: on its first device,
+ * frame by frame.
  */
 #include "base/check.h"
 #include "base/file.h"
@@ -16,6 +17,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+
+/* That everything is driven on; NULL: the CPU. A device has no second model. */
+static const struct device *on;
 
 /* The next lock is asked for behind the removal of this file. NULL: of none. */
 static const char *removed_first;
@@ -58,8 +62,9 @@ static struct swerve_env *open_long_env(enum world_of world_of)
         SWERVE_ENV_ABI_VERSION, 1, 1, SWERVE_ENV_CAMERAS | SWERVE_ENV_HASH, "object",
         long_road_path,
     };
-    const struct env_learned world = {
-        &model, world_of == BY_MAP ? CONDITIONING_MAP : CONDITIONING_AGENTS, 1, &previous};
+    const struct env_learned world = {&model,
+                                      world_of == BY_MAP ? CONDITIONING_MAP : CONDITIONING_AGENTS,
+                                      1, on == NULL ? &previous : NULL, on};
     if (world_of != OBJECT) {
         EXPECT_OK(env_open_learned(&config, &world, &env, &error), error);
     } else {
@@ -342,9 +347,76 @@ static void a_log_without_a_name_is_none(void)
     EXPECT(removed_first == NULL && access(path, F_OK) != 0);
 }
 
-int main(void)
+/* ---- on a device ---- */
+
+/* Most ticks are drawn, since an emulated device takes long for steps. */
+static void drive_on_device(struct session *session, uint32_t end)
+{
+    struct error error;
+    for (uint32_t tick = session_tick(session); tick < end; tick++) {
+        const struct action action = action_of(3, tick);
+        bool drawn = tick % 3 != 1; /* also behind the kept state, and at last */
+        EXPECT_OK(session_step(session, &action, drawn ? STEPS : STEPS - 1, &error), error);
+    }
+}
+
+/* One drives 23 ticks; another takes it up at 20, the last kept state, has three generated again,
+ * and both show the same frames from there on. */
+static void a_kept_session_goes_on_elsewhere_on_a_device(void)
+{
+    char path[] = "/tmp/swerve_session_XXXXXX";
+    char copy[] = "/tmp/swerve_session_XXXXXX";
+    const struct drive_log_head head = {.scenario = "road", .seed = 3};
+    struct drive_log *log = NULL;
+    struct session *session = NULL;
+    struct error error;
+    struct swerve_env *env = open_long_env(BY_AGENTS);
+    struct swerve_env *elsewhere = open_long_env(BY_AGENTS);
+    make_free(path);
+    EXPECT_OK(drive_log_create(path, &head, &log, &error), error);
+    EXPECT_OK(session_create(env, 0, 0, 3, &session, &error), error);
+    session_keep(session, log);
+    drive_on_device(session, 23);
+    copy_log(path, copy, 0, 0);
+
+    struct session *again = resume(elsewhere, copy, 3);
+    EXPECT_INT(session_tick(again), 20);
+    EXPECT_INT(session_returning(again), 3);
+    while (session_returning(again) > 0) {
+        EXPECT_OK(session_return(again, &error), error);
+    }
+    for (uint32_t tick = 23; tick <= 26; tick++) {
+        drive_on_device(session, tick);
+        drive_on_device(again, tick);
+        EXPECT_INT(
+            memcmp(session_cameras(session), session_cameras(again), SWERVE_ENV_CAMERA_BYTES), 0);
+    }
+    forget(again);
+    forget(session);
+    swerve_env_close(env);
+    swerve_env_close(elsewhere);
+}
+
+static int run_on_device(const char *module)
+{
+    struct device device;
+    struct error error;
+    EXPECT_INT(setenv("SWERVE_CUDA_MODULE", module, 1), 0);
+    EXPECT_OK(device_choose("cuda:0", &device, &error), error);
+    on = &device;
+    int code = TEST_RUN(TEST(a_kept_session_goes_on_elsewhere_on_a_device));
+    on = NULL;
+    return code;
+}
+
+int main(int argc, char **argv)
 {
     open_model(SWERVE_SOURCE_ROOT "/tests/engine/data");
+    if (argc > 1) {
+        int on_device = run_on_device(argv[1]);
+        close_models();
+        return on_device;
+    }
     int code = TEST_RUN(TEST(a_kept_session_goes_on_elsewhere),
                         TEST(where_frames_move_agents_all_is_driven_again),
                         TEST(a_log_that_does_not_fit_is_refused), TEST(logs_make_room),
