@@ -122,7 +122,11 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
          .text = &request->engine.config},
         {"--plan", NULL, "engine: what --model or --config takes on GPUs that are not here",
          .flag = &request->plan},
-        {"--device", "NAME", "engine: where --config runs (cuda:0)",
+        {"--tune", NULL,
+         "engine: times the products of --model at --slots on --device; the fastest "
+         "are kept, and another backend",
+         .flag = &request->engine.tune},
+        {"--device", "NAME", "engine: where --config or --tune runs (cuda:0)",
          .text = &request->engine.device},
         {"--ranks", "N", "engine: processes that share --config, on a device each (none)",
          .number = &request->engine.ranks},

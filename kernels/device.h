@@ -31,8 +31,9 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 11, /* raised with every change of this file */
+    DEVICE_ABI = 12, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
+    DEVICE_PRODUCTS_BYTES = 17, /* 16 digits */
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 64,
     DEVICE_STEPS_MAX = 64,
@@ -123,6 +124,8 @@ struct device_options {
     uint32_t reference; /* 1: the reference kernels, which modules of tests have */
     uint32_t wgmma;     /* 1: products of e4m3, and attention with heads of 128 numbers, as
                          * device_info.wgmma allows; other bits */
+    /* As device_info.products has them; "": products on the module's own kernels. */
+    char products[DEVICE_PRODUCTS_BYTES];
 };
 
 /* One slot's tick. All of it is read by the device; the caller writes it before tick_start and may
@@ -202,6 +205,19 @@ struct device_info {
     uint32_t
         wgmma; /* 1: has them on a warpgroup's tensor cores, and a trial agreed with mma.sync */
     uint64_t memory_bytes, free_bytes;
+    /* Digest of the choices of products that this machine keeps for the device (tune), those that
+     * have other bits; "": none, then `products_why` says so where some cannot be used. */
+    char products[DEVICE_PRODUCTS_BYTES];
+    char products_why[DEVICE_TEXT_BYTES];
+};
+
+/* Result of timing a model's products. */
+struct device_tuning {
+    uint32_t shapes, on_library; /* kept now, of all models on such a device; on the library */
+    uint32_t on_tiles;           /* on our kernel in another tile than it takes itself */
+    double own_ms, chosen_ms; /* a tick's products on our kernels, and as chosen; 0: none timed */
+    char library[128];        /* its version, or why there is none */
+    char path[512];           /* of the file */
 };
 
 enum { DEVICE_SCALE_KINDS_MAX = 16, DEVICE_RANKS_MAX = 8 };
@@ -232,8 +248,6 @@ struct device_scale {
     double all_to_all_bytes; /* to other ranks in a world step */
     double parameters;
     uint64_t weight_bytes, workspace_bytes, page_bytes;
-    /* Run so far: on the vendor's library, on our kernel, on the library in bf16 instead of fp8. */
-    uint64_t gemm_tuner_matmuls, own_matmuls, expanded_matmuls;
     uint64_t latents_sum; /* of the last frame's latents, each mixed with its place: sums of all
                            * ranks add up to that of one */
     uint32_t launches;    /* of a world step */
@@ -245,7 +259,6 @@ struct device_scale {
         double ms; /* one after the other: together more than a step */
         uint32_t launches;
     } kind[DEVICE_SCALE_KINDS_MAX];
-    char gemm_tuner[128]; /* its version, or why there is none */
     char all_to_all[128]; /* over what; "": no ranks */
     /* Operations per second by our own kernels, of its largest attention over tokens and of one
      * large fp8 product, on mma.sync and on wgmma; 0: not run. */
@@ -361,6 +374,12 @@ struct device_ops {
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 
+    /* Times the ways to run each product of the model at options->slot_count slots that this
+     * machine keeps no choice of, and keeps the fastest: describe has other products from then on,
+     * and sessions that were opened go on as they are. */
+    int (*tune)(const struct device_model *model, const struct device_options *options,
+                struct device_tuning *out, struct device_text *why);
+
     /* Opens, runs, times and closes a configuration of kernels/cuda/scale/scale.h: "student-3b",
      * ..; `ranks` NULL: alone and without an exchange. Peaks, rates of our own kernels and
      * copy_rate are rank 0's, of others 0. */
@@ -381,7 +400,8 @@ static inline uint32_t device_abi_bytes(void)
     return (uint32_t)(sizeof(struct device_ops) + sizeof(struct device_model) +
                       sizeof(struct device_options) + sizeof(struct device_slot) +
                       sizeof(struct device_counts) + DRAW_LIST_BYTES_MAX +
-                      sizeof(struct device_view) + sizeof(struct device_rollouts));
+                      sizeof(struct device_view) + sizeof(struct device_rollouts) +
+                      sizeof(struct device_info));
 }
 
 #endif

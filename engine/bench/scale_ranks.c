@@ -51,9 +51,6 @@ static void join(const struct device_scale *ranks, uint32_t count, struct device
             out->moved_bytes += rank->moved_bytes;
             out->all_to_all_bytes += rank->all_to_all_bytes;
             out->latents_sum += rank->latents_sum;
-            out->gemm_tuner_matmuls += rank->gemm_tuner_matmuls;
-            out->own_matmuls += rank->own_matmuls;
-            out->expanded_matmuls += rank->expanded_matmuls;
         }
         out->host_us = rank->host_us > out->host_us ? rank->host_us : out->host_us;
         out->eager_ms = rank->eager_ms > out->eager_ms ? rank->eager_ms : out->eager_ms;

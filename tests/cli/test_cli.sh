@@ -200,6 +200,10 @@ exit_2_usage() {
     code 2 "$swerve" bench engine --config toy --random-weights --ranks 2 --limit 0
     code 2 "$swerve" bench engine --config toy --random-weights --ranks 2 --device cpu
     says err "expected --device cuda:N, the first of them, found \"cpu\""
+    code 2 "$swerve" bench engine --tune
+    says err "bench engine --tune: expected --model and one number of --slots, found no model and \"1,8,32\""
+    code 5 "$swerve" bench engine --tune --model m.safetensors --slots 8 --device cpu
+    says err "bench engine --tune: expected a device, found cpu"
     code 2 "$swerve" bench engine --random-weights --ranks 2
     says err "--ranks share a --config"
     code 2 "$swerve" validate drive.json --colour

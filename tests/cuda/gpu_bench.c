@@ -278,7 +278,7 @@ static struct device_session *open_session(uint32_t slots, bool eager, uint32_t 
     const struct device_options options = {.slot_count = slots,
                                            .page_count = pages,
                                            .eager = eager,
-                                           .reference = quick,
+                                           .reference = quick && model->config.reach == 0,
                                            .device = device.index};
     must(device.ops->open(&description.description, &options, &session, &why), &why);
     must(device.ops->map_make(session, 0, &prepared->layers->map, &why), &why);
@@ -572,6 +572,63 @@ static void measure_spill(void)
     device.ops->close(session);
 }
 
+/* ---- windows, and products that are timed ---- */
+
+enum { WINDOW_SLOTS = 8 };
+
+/* Milliseconds of a tick of a random model of 864 tokens, all of whose layers are joint or, reach
+ * not 0, have windows. */
+static double time_windows(uint32_t reach, uint32_t past)
+{
+    struct error error = {0};
+    struct model *shipped = model;
+    const struct model_device shipped_description = description;
+    const struct model_open_options options = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    struct model_config config = shipped->config;
+    double host_s;
+    config.patch = 4;
+    config.layers = 2;
+    config.window = 4;
+    config.joint[0] = config.joint[1] = true;
+    config.reach = reach;
+    config.past = past;
+    CHECK(model_random(&config, &options, 3, &model, &error) == STATUS_OK);
+    CHECK(model_describe(model, &description, &error) == STATUS_OK);
+    const double tick_s = time_ticks(quick ? 1 : WINDOW_SLOTS, true, &host_s);
+    model_close(model);
+    model = shipped;
+    description = shipped_description;
+    return tick_s * 1e3;
+}
+
+static void measure_windows(void)
+{
+    const double joint_ms = quick ? 0.0 : time_windows(0, 0); /* no such reference kernels */
+    const double window_ms = time_windows(3, 3);
+    figure("tick of windows, reach 3, past 3", window_ms, "ms");
+    if (joint_ms > 0.0) {
+        figure("tick of joint layers over that of windows", joint_ms / window_ms, "ratio");
+    }
+}
+
+/* Last: other sessions of this program go on with the choices that they began with. */
+static void measure_products(void)
+{
+    struct device_tuning tuned;
+    struct error error = {0};
+    enum status status = quick ? STATUS_OK : device_tune(&device, model, 64, &tuned, &error);
+    check("products are timed", status == STATUS_OK, error.text);
+    if (quick || status != STATUS_OK) {
+        return;
+    }
+    figure("products of a tick on our kernels, 64 slots", tuned.own_ms, "ms");
+    figure("products of a tick as chosen, 64 slots", tuned.chosen_ms, "ms");
+    figure("products, shapes that the library has", tuned.on_library, "");
+    figure("products, shapes in another tile", tuned.on_tiles, "");
+    check("products, library", true, tuned.library);
+}
+
 /* ---- full scale ---- */
 
 static void print_scale(const char *config, const struct device_scale *s)
@@ -616,9 +673,6 @@ static void print_scale(const char *config, const struct device_scale *s)
     figure("workspace", (double)s->workspace_bytes / 1e9, "GB");
     figure("page", (double)s->page_bytes / 1e9, "GB");
     figure("launches of a world step", s->launches, "");
-    figure("products on the library", (double)s->gemm_tuner_matmuls, "");
-    figure("products on our kernel", (double)s->own_matmuls, "");
-    figure("products on the library in bf16 instead of fp8", (double)s->expanded_matmuls, "");
     for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
         if (s->kind[i].launches > 0) {
             snprintf(name, sizeof name, "kind %s, %u launches", s->kind[i].name,
@@ -627,7 +681,6 @@ static void print_scale(const char *config, const struct device_scale *s)
         }
     }
     figure("latents", (double)(s->latents_sum & UINT64_C(0xFFFFFFFFFFFF)), "sum of bits");
-    check("library", true, s->gemm_tuner);
     check("tensor cores", true, s->wgmma);
     check("full scale: graph and launches give the same bits", s->same_bits, "");
     check("full scale: every latent is finite", s->finite, "");
@@ -777,6 +830,8 @@ int main(int argc, char **argv)
     measure_rates();
     measure_fanout();
     measure_spill();
+    measure_windows();
+    measure_products();
     model_close(model);
     prepared_unref(prepared);
     arena_finish(&arena);

@@ -145,7 +145,7 @@ static void pieces_of_any_size_give_the_same(void)
 {
     struct device_scale results[2];
     struct error error = {0};
-    const size_t note_bytes = 32 << 10;
+    const size_t note_bytes = 256;
     const size_t windows[] = {0, 4 * 992};
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
         size_t bytes = note_bytes + 64 + windows[i];
@@ -202,7 +202,6 @@ static void the_command_prints_rows_of_all_ranks(void)
            (double)(alone.latents_sum & UINT64_C(0xFFFFFFFFFFFF)));
     EXPECT(value_of(two, "engine.toy.latents") == value_of(one, "engine.toy.latents"));
     EXPECT(value_of(two, "engine.toy.exchanged") > 0.0);
-    EXPECT(value_of(two, "engine.toy.products_own") > value_of(one, "engine.toy.products_own"));
     json_decref(one);
     json_decref(two);
 }

@@ -1,7 +1,7 @@
 /*
- * A world step at full scale (scale.h), opened, run and timed: products on the vendor's library
- * where it has an algorithm, the whole step captured as a graph. Beside it, in the same run, what
- * one large product reaches and what a large copy within the device does, as ceilings.
+ * A world step at full scale (scale.h), opened, run and timed, the whole step captured as a graph.
+ * Beside it, in the same run, what one large product reaches and what a large copy within the
+ * device does, as ceilings.
  *
  * Several processes may share the step, a rank each. They run the same steps in the same order, and
  * begin those that are timed together.
@@ -24,7 +24,6 @@ struct scale_run {
     const struct device_ranks *ranks; /* NULL: alone */
     struct all_to_all all_to_all;
     struct scale *scale;
-    struct gemm_tuner *gemm_tuner;
     cudaStream_t stream;
     cudaEvent_t start, end;
     cudaGraphExec_t graph;
@@ -52,7 +51,6 @@ static void finish(struct scale_run *run)
     }
     scale_close(run->scale);
     all_to_all_close(&run->all_to_all);
-    gemm_tuner_destroy(run->gemm_tuner);
     if (run->start != NULL) {
         cudaEventDestroy(run->start);
     }
@@ -276,46 +274,11 @@ static bool time_attention(struct scale_run *run, uint32_t wgmma, double *out)
     return done;
 }
 
-/* Every product of a step chosen before the first one. Ranks go by rank 0's choices: their shares
- * have the same shapes, and would else be timed beside each other. */
-static bool prepare_matmuls(struct scale_run *run)
-{
-    static_assert(sizeof(struct gemm_tuner_store) <= ALL_TO_ALL_NOTE_BYTES, "told in one note");
-    const uint32_t ops = scale_op_count(run->scale);
-    auto *choices = (struct gemm_tuner_store *)calloc(1, sizeof(struct gemm_tuner_store));
-    auto *matmuls = (const struct gpu_gemm **)malloc(ops * sizeof(struct gpu_gemm *));
-    uint32_t count = 0;
-    bool done = choices != NULL && matmuls != NULL;
-    if (!done) {
-        snprintf(run->why->text, sizeof run->why->text, "out of host memory");
-    }
-    for (uint32_t i = 0; done && i < ops; i++) {
-        const struct trunk_op *op = scale_op_at(run->scale, i);
-        if (op->kind == TRUNK_MATMUL) {
-            matmuls[count++] = &op->matmul;
-        }
-    }
-    if (done && !first(run)) {
-        all_to_all_tell(run->ranks, choices, sizeof *choices);
-        gemm_tuner_adopt(run->gemm_tuner, choices);
-    }
-    done = done && gemm_tuner_prepare(run->gemm_tuner, matmuls, count, (void *)run->stream,
-                                      run->why) == DEVICE_OK;
-    if (done && first(run) && run->ranks != NULL) {
-        *choices = *gemm_tuner_choices(run->gemm_tuner);
-        all_to_all_tell(run->ranks, choices, sizeof *choices);
-    }
-    free(choices);
-    free(matmuls);
-    return done;
-}
-
 static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_config *config,
                      struct device_scale *out)
 {
     struct scale_options options = {};
     if (!good(run, gpu_device_enter((int)device), "choosing the device") ||
-        gemm_tuner_create(&run->gemm_tuner, run->why) != DEVICE_OK ||
         !good(run, cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking), "a stream") ||
         !good(run, cudaEventCreate(&run->start), "an event") ||
         !good(run, cudaEventCreate(&run->end), "an event") ||
@@ -326,8 +289,6 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_
     options.all_to_all = run->all_to_all;
     options.seed = 1;
     options.page_count = config->window + 1;
-    options.matmul = gemm_tuner_matmul;
-    options.matmul_context = run->gemm_tuner;
     struct device_text chosen = {};
     options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen) > 0;
     run->wgmma = options.wgmma;
@@ -343,7 +304,7 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_
         return false;
     }
     /* Weights were drawn on the default stream, which ours ignores. */
-    return good(run, cudaDeviceSynchronize(), "drawing weights") && prepare_matmuls(run);
+    return good(run, cudaDeviceSynchronize(), "drawing weights");
 }
 
 /* Adds up over ranks: a number's place is its place among all (splitmix64's last steps). */
@@ -360,6 +321,35 @@ static uint64_t sum_latents(const struct scale_run *run)
         sum += z ^ z >> 31;
     }
     return sum;
+}
+
+/* Rates of one large product: of what is fastest, and by our kernels. */
+static bool time_matmuls(struct scale_run *run, const struct trunk_config *config,
+                         struct device_scale *out)
+{
+    const bool fp8 = config->type == GPU_E4M3;
+    const struct {
+        bool wanted, own;
+        enum gpu_type type;
+        uint32_t wgmma;
+        double *out;
+    } rates[] = {
+        {true, false, GPU_BF16, 0, &out->peak_bf16_flops},
+        {fp8, false, GPU_E4M3, 0, &out->peak_fp8_flops},
+        {fp8, true, GPU_E4M3, 0, &out->mma_fp8_flops},
+        {fp8 && run->wgmma != 0, true, GPU_E4M3, 1, &out->wgmma_fp8_flops},
+    };
+    struct gemm_tuner_parts parts = {};
+    struct gemm_tuner *tuner = NULL;
+    parts.timing = true;
+    bool done = gemm_tuner_create(&parts, &tuner, run->why) == DEVICE_OK;
+    for (const auto &rate : rates) {
+        done =
+            done && (!rate.wanted || gemm_tuner_rate(tuner, rate.type, rate.own, rate.wgmma,
+                                                     run->stream, rate.out, run->why) == DEVICE_OK);
+    }
+    gemm_tuner_destroy(tuner);
+    return done;
 }
 
 static bool measure(struct scale_run *run, const struct trunk_config *config,
@@ -390,26 +380,7 @@ static bool measure(struct scale_run *run, const struct trunk_config *config,
         !time_copy(run, &out->copy_rate)) {
         return false;
     }
-    static const struct gemm_tuner_choice ours = {GEMM_TUNER_OWN, {0}};
-    const struct {
-        bool wanted;
-        enum gpu_type type;
-        const struct gemm_tuner_choice *choice;
-        uint32_t wgmma;
-        double *out;
-    } rates[] = {
-        {true, GPU_BF16, NULL, 0, &out->peak_bf16_flops},
-        {config->type == GPU_E4M3, GPU_E4M3, NULL, 0, &out->peak_fp8_flops},
-        {config->type == GPU_E4M3, GPU_E4M3, &ours, 0, &out->mma_fp8_flops},
-        {config->type == GPU_E4M3 && run->wgmma != 0, GPU_E4M3, &ours, 1, &out->wgmma_fp8_flops},
-    };
-    for (const auto &rate : rates) {
-        if (rate.wanted && gemm_tuner_rate(run->gemm_tuner, rate.type, rate.choice, rate.wgmma,
-                                           run->stream, rate.out, run->why) != DEVICE_OK) {
-            return false;
-        }
-    }
-    return true;
+    return time_matmuls(run, config, out);
 }
 
 int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
@@ -445,13 +416,6 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
         out->workspace_bytes = cost.workspace_bytes;
         out->page_bytes = cost.page_bytes;
         out->launches = cost.launches;
-        struct gemm_tuner_counts counts;
-        gemm_tuner_count(run.gemm_tuner, &counts);
-        out->gemm_tuner_matmuls = counts.way[GEMM_TUNER_SAME];
-        out->own_matmuls = counts.way[GEMM_TUNER_OWN];
-        out->expanded_matmuls = counts.way[GEMM_TUNER_BF16];
-        snprintf(out->gemm_tuner, sizeof out->gemm_tuner, "%s",
-                 gemm_tuner_describe(run.gemm_tuner));
     }
     finish(&run);
     return done ? DEVICE_OK : DEVICE_FAULT_LOST;

@@ -271,9 +271,6 @@ extern "C" int scale_op_run(struct scale *s, uint32_t index, void *stream, struc
     const struct trunk_op *op = &s->ops[index];
     switch (op->kind) {
     case TRUNK_MATMUL:
-        if (s->options.matmul != NULL) {
-            return s->options.matmul(s->options.matmul_context, &op->matmul, stream, why);
-        }
         gpu_gemm_launch(&op->matmul, stream);
         break;
     case TRUNK_ATTENTION:

@@ -21,10 +21,6 @@ struct scale_options {
     uint32_t page_count;          /* of the arena, at least window + 1 */
     struct all_to_all all_to_all; /* ranks 0: none; one rank exchanges with itself */
     uint32_t wgmma;               /* as in gpu_attention and gpu_gemm */
-    /* Runs a product (items 1, NN_STORE or NN_STORE_ACT, no bias); NULL: gpu_gemm_launch. Returns 0
-     * or a device_fault. */
-    int (*matmul)(void *context, const struct gpu_gemm *g, void *stream, struct device_text *why);
-    void *matmul_context;
 };
 
 /* A model with its memory on the present device; everything is allocated at open. */
