@@ -128,7 +128,7 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
          .flag = &request->engine.tune},
         {"--device", "NAME", "engine: where --config or --tune runs (cuda:0)",
          .text = &request->engine.device},
-        {"--ranks", "N", "engine: processes that share --config, on a device each (none)",
+        {"--ranks", "N", "engine: processes that share --config, on a device each (1)",
          .number = &request->engine.ranks},
         {"--limit", "S", "engine: seconds that ranks may take (600)",
          .number = &request->engine.limit_s},

@@ -234,24 +234,20 @@ struct device_ranks {
     void *context;
 };
 
-/* A world step at full scale with random weights (kernels/cuda/scale/scale.h), measured; of one
- * rank's share where there are several. */
+/* A rank's share of a world step at full scale with random weights (kernels/cuda/scale/scale.h),
+ * measured. */
 struct device_scale {
-    double step_ms, host_us;                /* by graph; the host's time to start it */
-    double eager_ms, eager_host_us;         /* launch by launch */
-    double matmul_flop;                     /* of a world step */
-    double matmul_fp8_flop;                 /* of them in fp8 */
-    double attention_flop;                  /* within a frame and over the past */
-    double peak_bf16_flops, peak_fp8_flops; /* of one large product in the same run; 0: none */
-    double moved_bytes;      /* what its launches read and write, each operand once */
-    double copy_rate;        /* bytes per second, read and written, of a large copy on the device */
-    double all_to_all_bytes; /* to other ranks in a world step */
-    double parameters;
-    uint64_t weight_bytes, workspace_bytes, page_bytes;
+    double step_ms, eager_ms; /* by graph; launch by launch */
+    double matmul_flop;       /* of a world step */
+    double matmul_fp8_flop;   /* of them in fp8 */
+    double attention_flop;    /* within a frame and over the past */
+    double moved_bytes;       /* what its launches read and write, each operand once */
+    double all_to_all_bytes;  /* to other ranks in a world step */
+    /* Of one large product (struct device_stats); 0: not known, or not rank 0. */
+    double peak_bf16_flops, peak_fp8_flops;
     uint64_t latents_sum; /* of the last frame's latents, each mixed with its place: sums of all
                            * ranks add up to that of one */
-    uint32_t launches;    /* of a world step */
-    uint32_t captured;    /* 1: step_ms and host_us are by graph, 0: launch by launch too */
+    uint32_t captured;    /* 1: step_ms is by graph, 0: launch by launch too */
     uint32_t same_bits;   /* 1: graph and launches gave the same frame */
     uint32_t finite;      /* 1: no latent is NaN or infinite */
     struct {
@@ -259,11 +255,7 @@ struct device_scale {
         double ms; /* one after the other: together more than a step */
         uint32_t launches;
     } kind[DEVICE_SCALE_KINDS_MAX];
-    char all_to_all[128]; /* over what; "": no ranks */
-    /* Operations per second by our own kernels, of its largest attention over tokens and of one
-     * large fp8 product, on mma.sync and on wgmma; 0: not run. */
-    double mma_flops, wgmma_flops, mma_fp8_flops, wgmma_fp8_flops;
-    char wgmma[DEVICE_TEXT_BYTES]; /* on which the step ran, and why */
+    char all_to_all[128]; /* over what ranks exchange */
 };
 
 /* Drives of the controls challenge, each from its first row to its last; pointers are the host's.
@@ -380,9 +372,8 @@ struct device_ops {
     int (*tune)(const struct device_model *model, const struct device_options *options,
                 struct device_tuning *out, struct device_text *why);
 
-    /* Opens, runs, times and closes a configuration of kernels/cuda/scale/scale.h: "student-3b",
-     * ..; `ranks` NULL: alone and without an exchange. Peaks, rates of our own kernels and
-     * copy_rate are rank 0's, of others 0. */
+    /* Opens, runs, times and closes a rank's share of a configuration of kernels/trunk/trunk.h:
+     * "student-3b", .. */
     int (*scale_run)(uint32_t device, const char *config, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);
 

@@ -84,28 +84,19 @@ static enum status add_resume(const struct model *model, struct bench_report *re
 static enum status run_scale(const struct bench_engine_options *options, struct device_scale *out,
                              struct error *error)
 {
-    struct device device;
-    if (options->ranks != 0) {
-        if (options->ranks < 1 || options->ranks > DEVICE_RANKS_MAX || options->limit_s < 1 ||
-            options->limit_s > 86400) {
-            return error_set(error, STATUS_USAGE,
-                             "bench engine: expected --ranks 1 to %d and --limit 1 to 86400, found "
-                             "%lld and %lld",
-                             DEVICE_RANKS_MAX, (long long)options->ranks,
-                             (long long)options->limit_s);
-        }
-        const struct scale_ranks_options ranks = {.device = options->device,
-                                                  .config = options->config,
-                                                  .ranks = (uint32_t)options->ranks,
-                                                  .limit_ms = options->limit_s * 1000};
-        return scale_ranks_run(&ranks, out, error);
+    const int64_t ranks = options->ranks != 0 ? options->ranks : 1;
+    if (ranks < 1 || ranks > DEVICE_RANKS_MAX || options->limit_s < 1 || options->limit_s > 86400) {
+        return error_set(
+            error, STATUS_USAGE,
+            "bench engine: expected --ranks 1 to %d and --limit 1 to 86400, found %lld "
+            "and %lld",
+            DEVICE_RANKS_MAX, (long long)ranks, (long long)options->limit_s);
     }
-    TRY(device_choose(options->device, &device, error));
-    if (device.ops == NULL) {
-        return error_set(error, STATUS_DEVICE, "bench engine --config: expected a device, found %s",
-                         device.backend);
-    }
-    return device_scale_run(&device, options->config, NULL, out, error);
+    const struct scale_ranks_options shared = {.device = options->device,
+                                               .config = options->config,
+                                               .ranks = (uint32_t)ranks,
+                                               .limit_ms = options->limit_s * 1000};
+    return scale_ranks_run(&shared, out, error);
 }
 
 /* Bytes that ranks exchange, and that they compute what one does. */
@@ -150,7 +141,6 @@ static enum status bench_scale(const struct bench_engine_options *options,
         {"world_step", scale.step_ms, "ms", scale.eager_ms, eager},
         {"rate", timed ? flop / scale.step_ms * 1e-9 : 0.0, "TFLOP/s",
          timed ? flop / least_s * devices * 1e-12 : 0.0, "its products at their best alone"},
-        {"host_time", scale.host_us, "us", scale.eager_host_us, eager},
         /* 48 bits fit a number of a report. */
         {"latents", (double)(scale.latents_sum & 0xFFFFFFFFFFFF), "sum of bits", 0.0,
          "none: equal for equal latents"},
@@ -159,9 +149,7 @@ static enum status bench_scale(const struct bench_engine_options *options,
         bench_add(report, rows[i].value, rows[i].unit, rows[i].baseline, rows[i].baseline_name,
                   "engine.%.24s.%s", options->config, rows[i].name);
     }
-    if (options->ranks > 0) {
-        add_all_to_all(options->config, &scale, report);
-    }
+    add_all_to_all(options->config, &scale, report);
     return STATUS_OK;
 }
 

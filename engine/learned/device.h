@@ -38,9 +38,8 @@ enum status device_choose(const char *name, struct device *out, struct error *er
 /* A sentence about what there is, for people; returns whether a device can be used. */
 int device_describe(char *text, size_t text_bytes);
 
-/* Runs and measures a world step of a full-scale configuration (kernels/cuda/scale/scale.h:
- * "student-3b",
- * ..); `ranks` NULL: alone. engine/bench/scale_ranks.h starts processes that share one. */
+/* Runs and measures a rank's share of a world step of a full-scale configuration
+ * (kernels/trunk/trunk.h: "student-3b", ..); engine/bench/scale_ranks.h starts the ranks. */
 enum status device_scale_run(const struct device *device, const char *config,
                              const struct device_ranks *ranks, struct device_scale *out,
                              struct error *error);

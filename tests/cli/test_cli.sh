@@ -193,8 +193,6 @@ exit_2_usage() {
     says err "nowhere.json"
     code 2 "$swerve" bench engine --random-weights --model m.safetensors
     says err "expected --model or --random-weights"
-    code 5 "$swerve" bench engine --config student-3b --random-weights --device cpu
-    says err "expected a device, found cpu"
     code 2 "$swerve" bench engine --config toy --random-weights --ranks 9
     says err "expected --ranks 1 to 8 and --limit 1 to 86400, found 9 and 600"
     code 2 "$swerve" bench engine --config toy --random-weights --ranks 2 --limit 0

@@ -348,7 +348,7 @@ int module_session_open(const struct device_model *model, const struct device_op
                              cudaSuccess);
     }
     if (fault == DEVICE_OK) {
-        session->stats.peak_flops = module_peak(model, options->wgmma);
+        session->stats.peak_flops = module_peak(module_type(model), options->wgmma);
         fault = module_weights_load(model, &session->weights, &session->weight_memory,
                                     &session->stats.weight_bytes, why);
     }

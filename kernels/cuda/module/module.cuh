@@ -227,9 +227,8 @@ cudaError_t module_given_copy(struct device_session *session);
 /* Bytes per second of a large copy over the bus (struct device_ops). */
 int module_bus_rate(struct device_session *session, int up, double *out, struct device_text *why);
 
-/* Of struct device_stats, for a model on the present device; before the session takes its memory.
- */
-double module_peak(const struct device_model *model, uint32_t wgmma);
+/* Of struct device_stats, on the present device; before a session takes its memory. */
+double module_peak(enum gpu_type type, uint32_t wgmma);
 
 /* Opens what products of a session run on, of the choices that are kept on this machine: before its
  * first tick. */
@@ -325,6 +324,15 @@ int module_refuse(struct device_text *why, const char *sentence); /* DEVICE_FAUL
 static inline bool module_block_e4m3(const struct device_block *block)
 {
     return block->tk.e4m3 != NULL;
+}
+
+static inline enum gpu_type module_type(const struct device_model *model)
+{
+    enum gpu_type type = GPU_BF16;
+    for (uint32_t i = 0; i < model->layers; i++) {
+        type = module_block_e4m3(&model->blocks[i]) ? GPU_E4M3 : type;
+    }
+    return type;
 }
 
 /* Whether the device multiplies e4m3, and the module has the code for it; `what` is what needs it.

@@ -1,27 +1,21 @@
 /*
- * A world step at full scale (scale.h), opened, run and timed, the whole step captured as a graph.
- * Beside it, in the same run, what one large product reaches and what a large copy within the
- * device does, as ceilings.
+ * A world step at full scale (scale.h), shared by ranks, opened, run and timed: launch by launch,
+ * by kinds of launches, and as a graph where exchanges allow it.
  *
- * Several processes may share the step, a rank each. They run the same steps in the same order, and
- * begin those that are timed together.
+ * Ranks are processes. They run the same steps in the same order, and begin those that are timed
+ * together; one rank exchanges with itself.
  */
 #include "kernels/cuda/module/module.cuh"
-#include "kernels/cuda/scale/gemm_tuner.h"
 #include "kernels/cuda/scale/scale.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-enum {
-    REPEATS = 5,
-    COPY_BYTES = GPU_EMULATED ? 1 << 16 : 1 << 30, /* of the copy: well beyond any cache */
-};
+enum { REPEATS = 5 };
 
 struct scale_run {
-    const struct device_ranks *ranks; /* NULL: alone */
+    const struct device_ranks *ranks;
     struct all_to_all all_to_all;
     struct scale *scale;
     cudaStream_t stream;
@@ -29,7 +23,7 @@ struct scale_run {
     cudaGraphExec_t graph;
     float *latents[2]; /* host: of the same step by launches and by graph */
     size_t latent_count;
-    uint32_t wgmma; /* whether the device is to use it */
+    uint32_t wgmma; /* whether the device uses it */
     struct device_text *why;
 };
 
@@ -99,12 +93,6 @@ static bool step(struct scale_run *run)
     return scale_step(run->scale, (void *)run->stream, run->why) == DEVICE_OK;
 }
 
-/* Whether this process measures what does not depend on the ranks. */
-static bool first(const struct scale_run *run)
-{
-    return run->ranks == NULL || run->ranks->rank == 0;
-}
-
 static bool capture(struct scale_run *run)
 {
     cudaGraph_t graph = NULL;
@@ -124,49 +112,29 @@ static bool capture(struct scale_run *run)
 }
 
 /* An exchange may be what cannot be captured: then the step goes on launch by launch. */
-static bool capture_if_possible(struct scale_run *run, struct device_scale *out)
+static void capture_if_possible(struct scale_run *run, struct device_scale *out)
 {
-    const bool possible = run->ranks == NULL || run->all_to_all.capturable;
+    const bool possible = run->all_to_all.capturable;
     out->captured = possible && capture(run) ? 1 : 0;
-    if (run->ranks == NULL || out->captured != 0) {
-        return out->captured != 0;
-    }
-    if (possible) {
+    if (possible && out->captured == 0) {
         size_t used = strlen(out->all_to_all);
         snprintf(out->all_to_all + used, sizeof out->all_to_all - used, "; %.60s", run->why->text);
         gpu_error_take(); /* what the capture broke off with */
     }
-    return true;
 }
 
-/* Median of a few steps, and the host's time to start one. */
-static bool time_steps(struct scale_run *run, const struct trunk_config *config, double *step_ms,
-                       double *host_us)
+/* Median of a few steps. */
+static bool time_steps(struct scale_run *run, const struct trunk_config *config, double *step_ms)
 {
     double times[REPEATS];
-    *host_us = 0.0;
     for (int i = 0; i < REPEATS; i++) {
-        struct timespec from;
-        struct timespec to;
         if (!begin(run, config, config->window) ||
             !good(run, cudaStreamSynchronize(run->stream), "a world step")) {
             return false;
         }
-        if (run->ranks != NULL) { /* who is early would be timed waiting for the others */
-            run->ranks->wait(run->ranks->context);
-        }
-        if (!good(run, cudaEventRecord(run->start, run->stream), "timing")) {
-            return false;
-        }
-        clock_gettime(CLOCK_MONOTONIC, &from);
-        if (!step(run)) {
-            return false;
-        }
-        clock_gettime(CLOCK_MONOTONIC, &to);
-        *host_us +=
-            ((double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) * 1e-3) /
-            REPEATS;
-        if (!elapsed(run, &times[i])) {
+        run->ranks->wait(run->ranks->context); /* who is early would be timed waiting */
+        if (!good(run, cudaEventRecord(run->start, run->stream), "timing") || !step(run) ||
+            !elapsed(run, &times[i])) {
             return false;
         }
     }
@@ -216,74 +184,21 @@ static bool time_kinds(struct scale_run *run, const struct trunk_config *config,
     return true;
 }
 
-/* Bytes per second, read and written, of a large copy within the device. */
-static bool time_copy(struct scale_run *run, double *out)
-{
-    uint8_t *memory = NULL;
-    double least_ms = 0.0;
-    bool done = good(run, cudaMalloc(&memory, 2 * (size_t)COPY_BYTES), "a large copy") &&
-                good(run, cudaMemset(memory, 1, 2 * (size_t)COPY_BYTES), "a large copy") &&
-                good(run, cudaDeviceSynchronize(), "a large copy");
-    for (int i = 0; done && i < REPEATS; i++) {
-        double ms = 0.0;
-        done = good(run, cudaEventRecord(run->start, run->stream), "timing") &&
-               good(run,
-                    cudaMemcpyAsync(memory + COPY_BYTES, memory, COPY_BYTES,
-                                    cudaMemcpyDeviceToDevice, run->stream),
-                    "a large copy") &&
-               elapsed(run, &ms);
-        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
-    }
-    cudaFree(memory);
-    *out = least_ms > 0.0 ? 2.0 * COPY_BYTES / (least_ms * 1e-3) : 0.0;
-    return done;
-}
-
 /* Whether so many ranks can share the configuration, before anything of it is opened. */
 static bool shareable(struct scale_run *run, const struct trunk_config *config)
 {
     struct trunk_cost cost;
-    return run->ranks == NULL ||
-           trunk_cost_of(config, run->ranks->ranks, &cost, run->why) == DEVICE_OK;
+    return trunk_cost_of(config, run->ranks->ranks, &cost, run->why) == DEVICE_OK;
 }
 
-/* Operations per second of the largest attention of a step, as planned or by the other kernel. */
-static bool time_attention(struct scale_run *run, uint32_t wgmma, double *out)
-{
-    struct gpu_attention a = {};
-    double flop = 0.0;
-    double least_ms = 0.0;
-    bool done = true;
-    for (uint32_t i = 0; i < scale_op_count(run->scale); i++) {
-        const struct trunk_op *op = scale_op_at(run->scale, i);
-        double own = op->kind == TRUNK_ATTENTION ? trunk_op_flop(op) : 0.0;
-        if (own > flop) {
-            flop = own;
-            a = op->attention;
-        }
-    }
-    a.wgmma = wgmma;
-    for (int i = 0; done && flop > 0.0 && i < REPEATS; i++) {
-        double ms = 0.0;
-        done = good(run, cudaEventRecord(run->start, run->stream), "timing");
-        gpu_attention_launch(&a, (void *)run->stream);
-        done = done && good(run, cudaPeekAtLastError(), "attention") && elapsed(run, &ms);
-        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
-    }
-    *out = least_ms > 0.0 ? flop / (least_ms * 1e-3) : 0.0;
-    return done;
-}
-
-static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_config *config,
-                     struct device_scale *out)
+static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_config *config)
 {
     struct scale_options options = {};
     if (!good(run, gpu_device_enter((int)device), "choosing the device") ||
         !good(run, cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking), "a stream") ||
         !good(run, cudaEventCreate(&run->start), "an event") ||
         !good(run, cudaEventCreate(&run->end), "an event") ||
-        (run->ranks != NULL &&
-         all_to_all_open(run->ranks, &run->all_to_all, run->why) != DEVICE_OK)) {
+        all_to_all_open(run->ranks, &run->all_to_all, run->why) != DEVICE_OK) {
         return false;
     }
     options.all_to_all = run->all_to_all;
@@ -292,7 +207,6 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_
     struct device_text chosen = {};
     options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen) > 0;
     run->wgmma = options.wgmma;
-    snprintf(out->wgmma, sizeof out->wgmma, "%s", chosen.text);
     if (scale_open(config, &options, &run->scale, run->why) != DEVICE_OK) {
         return false;
     }
@@ -310,7 +224,7 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_
 /* Adds up over ranks: a number's place is its place among all (splitmix64's last steps). */
 static uint64_t sum_latents(const struct scale_run *run)
 {
-    const uint64_t before = run->ranks == NULL ? 0 : run->ranks->rank * run->latent_count;
+    const uint64_t before = run->ranks->rank * run->latent_count;
     uint64_t sum = 0;
     for (size_t i = 0; i < run->latent_count; i++) {
         uint32_t bits;
@@ -323,35 +237,6 @@ static uint64_t sum_latents(const struct scale_run *run)
     return sum;
 }
 
-/* Rates of one large product: of what is fastest, and by our kernels. */
-static bool time_matmuls(struct scale_run *run, const struct trunk_config *config,
-                         struct device_scale *out)
-{
-    const bool fp8 = config->type == GPU_E4M3;
-    const struct {
-        bool wanted, own;
-        enum gpu_type type;
-        uint32_t wgmma;
-        double *out;
-    } rates[] = {
-        {true, false, GPU_BF16, 0, &out->peak_bf16_flops},
-        {fp8, false, GPU_E4M3, 0, &out->peak_fp8_flops},
-        {fp8, true, GPU_E4M3, 0, &out->mma_fp8_flops},
-        {fp8 && run->wgmma != 0, true, GPU_E4M3, 1, &out->wgmma_fp8_flops},
-    };
-    struct gemm_tuner_parts parts = {};
-    struct gemm_tuner *tuner = NULL;
-    parts.timing = true;
-    bool done = gemm_tuner_create(&parts, &tuner, run->why) == DEVICE_OK;
-    for (const auto &rate : rates) {
-        done =
-            done && (!rate.wanted || gemm_tuner_rate(tuner, rate.type, rate.own, rate.wgmma,
-                                                     run->stream, rate.out, run->why) == DEVICE_OK);
-    }
-    gemm_tuner_destroy(tuner);
-    return done;
-}
-
 static bool measure(struct scale_run *run, const struct trunk_config *config,
                     struct device_scale *out)
 {
@@ -360,9 +245,12 @@ static bool measure(struct scale_run *run, const struct trunk_config *config,
             return false;
         }
     }
-    if (!time_steps(run, config, &out->eager_ms, &out->eager_host_us) || !keep_latents(run, 0) ||
-        !time_kinds(run, config, out) || !capture_if_possible(run, out) ||
-        !time_steps(run, config, &out->step_ms, &out->host_us) || !keep_latents(run, 1)) {
+    if (!time_steps(run, config, &out->eager_ms) || !keep_latents(run, 0) ||
+        !time_kinds(run, config, out)) {
+        return false;
+    }
+    capture_if_possible(run, out);
+    if (!time_steps(run, config, &out->step_ms) || !keep_latents(run, 1)) {
         return false;
     }
     out->same_bits =
@@ -372,15 +260,7 @@ static bool measure(struct scale_run *run, const struct trunk_config *config,
         out->finite &= isfinite(run->latents[1][i]) ? 1 : 0;
     }
     out->latents_sum = sum_latents(run);
-    if (!first(run)) {
-        return true;
-    }
-    if (!time_attention(run, 0, &out->mma_flops) ||
-        (scale_uses_wgmma(run->scale) && !time_attention(run, 1, &out->wgmma_flops)) ||
-        !time_copy(run, &out->copy_rate)) {
-        return false;
-    }
-    return time_matmuls(run, config, out);
+    return true;
 }
 
 int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
@@ -399,7 +279,7 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
     bool done =
         shareable(&run, config) &&
         (config->type != GPU_E4M3 || module_e4m3_check(device, config->name, why) == DEVICE_OK) &&
-        open_run(&run, device, config, out);
+        open_run(&run, device, config);
     if (done) {
         snprintf(out->all_to_all, sizeof out->all_to_all, "%s", run.all_to_all.text);
         done = measure(&run, config, out);
@@ -411,11 +291,10 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
         out->matmul_fp8_flop = cost.matmul_fp8_flop;
         out->attention_flop = cost.attention_flop + cost.temporal_flop;
         out->moved_bytes = cost.moved_bytes;
-        out->parameters = cost.parameters;
-        out->weight_bytes = cost.weight_bytes;
-        out->workspace_bytes = cost.workspace_bytes;
-        out->page_bytes = cost.page_bytes;
-        out->launches = cost.launches;
+        if (ranks->rank == 0) {
+            out->peak_bf16_flops = module_peak(GPU_BF16, 0);
+            out->peak_fp8_flops = config->type == GPU_E4M3 ? module_peak(GPU_E4M3, run.wgmma) : 0.0;
+        }
     }
     finish(&run);
     return done ? DEVICE_OK : DEVICE_FAULT_LOST;

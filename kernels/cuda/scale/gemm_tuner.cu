@@ -443,17 +443,16 @@ extern "C" int gemm_tuner_matmul(struct gemm_tuner *t, const struct gpu_gemm *g,
 
 /* ---- peaks ---- */
 
-extern "C" int gemm_tuner_rate(struct gemm_tuner *t, enum gpu_type type, bool own, uint32_t wgmma,
-                               void *stream, double *out, struct device_text *why)
+/* Operations per second of one large product on what is fastest; 0: the clock stands still. */
+static int measure_rate(struct gemm_tuner *t, enum gpu_type type, uint32_t wgmma, double *out,
+                        struct device_text *why)
 {
     const size_t side = PEAK_SIDE;
     const size_t bytes = side * side * (type == GPU_E4M3 ? 1 : 2);
-    const struct gemm_tuner_choice ours = {};
     uint8_t *operands = NULL;
     float *scales = NULL;
     void *result = NULL;
     struct plan plan = {};
-    bool runs = false;
     cudaError_t error = cudaMalloc(&operands, 2 * bytes);
     error = error == cudaSuccess ? cudaMalloc(&scales, side * sizeof(float)) : error;
     error = error == cudaSuccess ? cudaMalloc(&result, side * side * 2) : error;
@@ -474,8 +473,7 @@ extern "C" int gemm_tuner_rate(struct gemm_tuner *t, enum gpu_type type, bool ow
         error = fill_operands(&g);
     }
     int status = error != cudaSuccess ? fault(why, "a large product", error)
-                 : own ? time_candidate(t, &ours, &g, stream, &runs, &plan.chosen_ms, why)
-                       : choose(t, &g, stream, &plan, why);
+                                      : choose(t, &g, NULL, &plan, why);
     cudaFree(operands);
     cudaFree(scales);
     cudaFree(result);
@@ -493,7 +491,7 @@ static double measure_peak(const struct gemm_tuner_parts *given, enum gpu_type t
     parts.folder = NULL; /* of no model: not kept as a choice */
     parts.timing = true;
     if (gemm_tuner_create(&parts, &t, &why) != DEVICE_OK ||
-        gemm_tuner_rate(t, type, false, wgmma, NULL, &flops, &why) != DEVICE_OK) {
+        measure_rate(t, type, wgmma, &flops, &why) != DEVICE_OK) {
         gpu_error_take(); /* a session does without it */
         flops = 0.0;
     }

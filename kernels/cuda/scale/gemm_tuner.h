@@ -59,11 +59,7 @@ int gemm_tuner_matmul(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g, u
                       void *stream, struct device_text *why);
 
 /* Operations per second of one large product of the type, GPU_BF16 or GPU_E4M3, on what is fastest
- * or, `own`, on our kernel; `wgmma` as in struct gpu_gemm. 0: the clock stands still. */
-int gemm_tuner_rate(struct gemm_tuner *gemm_tuner, enum gpu_type type, bool own, uint32_t wgmma,
-                    void *stream, double *out, struct device_text *why);
-
-/* The same of what is fastest on the present device, which is measured once: parts->folder keeps
+ * on the present device; `wgmma` as in struct gpu_gemm. It is measured once: parts->folder keeps
  * it, and no library is opened where it stands there. Of several that measure at once the largest
  * is kept. 0: not known, since there was no memory for it or, as under the emulator without
  * parts->measured, no clock. On the default stream. */

@@ -353,14 +353,3 @@ extern "C" const struct trunk *scale_trunk(const struct scale *s)
 {
     return s;
 }
-
-extern "C" uint32_t scale_uses_wgmma(const struct scale *s)
-{
-    bool uses = false;
-    for (uint32_t i = 0; i < s->op_count; i++) {
-        const struct trunk_op *op = &s->ops[i];
-        uses |= op->kind == TRUNK_ATTENTION && op->attention.wgmma != 0 &&
-                gpu_attention_wgmma_suits(&op->attention) != 0;
-    }
-    return uses ? 1 : 0;
-}
