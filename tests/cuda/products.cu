@@ -1,5 +1,5 @@
 /*
- * What a module of tests has of its own to choose products without a clock: the arithmetic of the
+ * Parts of a module of tests that chooses products without a clock: the arithmetic of the
  * made-up cuBLASLt (cublaslt/cublaslt.c), by our kernel, and times by which the library is the
  * faster, or our large tiles are.
  */

@@ -1,5 +1,5 @@
 /*
- * What a session's products run on: our kernels, or what was fastest when somebody had them timed
+ * Kernels that a session's products run on: ours, or what was fastest when somebody had them timed
  * (kernels/cuda/scale/gemm_tuner.h). Choices that have other bits are part of the device's backend,
  * so a session goes by them only where its caller names them, and by no others. And whether a
  * device has products of e4m3 at all.

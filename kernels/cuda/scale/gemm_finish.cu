@@ -1,5 +1,5 @@
 /*
- * What follows the sums of a product that the vendor's library made: bias, epilogue and stores of
+ * Ends of products whose sums the vendor's library made: bias, epilogue and stores of
  * our own kernels (gemm_store.cuh), and their bits. A thread does two neighbours.
  */
 #include "kernels/cuda/common/gemm_store.cuh"
