@@ -641,9 +641,12 @@ static void measure_products(void)
 {
     struct device_tuning tuned;
     struct error error = {0};
-    enum status status = quick ? STATUS_OK : device_tune(&device, model, 64, &tuned, &error);
+    if (quick) { /* reference kernels have nothing to choose from */
+        return;
+    }
+    enum status status = device_tune(&device, model, 64, &tuned, &error);
     check("products are timed", status == STATUS_OK, error.text);
-    if (quick || status != STATUS_OK) {
+    if (status != STATUS_OK) {
         return;
     }
     figure("products of a tick on our kernels, 64 slots", tuned.own_ms, "ms");
