@@ -3,7 +3,7 @@
  * other bits are part of the backend, and a session goes by none that its backend does not name.
  * Method: the module under the emulator with a made-up cuBLASLt, which judges what it is asked and
  * multiplies with our kernel, so that a tick on it has the bits of a tick on ours: each bias, gate,
- * activation and slot that sits out included. argv[1]: the module.
+ * activation and slot that sits out included. argv: the module, the program, a model's file.
  */
 #include "base/check.h"
 #include "engine/learned/device.h"
@@ -21,6 +21,7 @@
 enum { PAGES = 4, TICKS = 1 };
 
 static char cache[64] = "/tmp/swerve-products-XXXXXX";
+static const char *program, *model_path;
 static struct cublaslt_double *library;
 static void (*compute)(const struct cublaslt_product *product);
 static struct model *model; /* of bf16 and e4m3, heads that share keys and values */
@@ -248,9 +249,31 @@ static void what_cannot_be_kept_is_said(void)
     setenv("SWERVE_CACHE", cache, 1);
 }
 
+/* In a process of its own, whose made-up library has no algorithms. */
+static void the_command_says_what_was_chosen(void)
+{
+    static char text[4096];
+    char command[1024];
+    snprintf(command, sizeof command, "'%s' bench engine --tune --model '%s' --slots 1", program,
+             model_path);
+    FILE *pipe = popen(command, "r");
+    EXPECT(pipe != NULL);
+    text[fread(text, 1, sizeof text - 1, pipe)] = '\0';
+    EXPECT_INT(pclose(pipe), 0);
+    const char *tiles = strstr(text, "engine.tune.tiles");
+    EXPECT_CONTAINS(text, "engine.tune.products");
+    EXPECT_CONTAINS(text, "0.400  our kernels, not tuned"); /* large tiles: 2 ms of 5 */
+    EXPECT_CONTAINS(text, "cuBLASLt 990000");
+    EXPECT(tiles != NULL);
+    EXPECT_CONTAINS(tiles, "1.000  "); /* all */
+    EXPECT_CONTAINS(tiles, "products-SIMT-emulator");
+    snprintf(command, sizeof command, "%s/products-SIMT-emulator", cache);
+    EXPECT_INT(unlink(command), 0);
+}
+
 int main(int argc, char **argv)
 {
-    void *module = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+    void *module = argc > 3 ? dlopen(argv[1], RTLD_NOW) : NULL;
     void *made_up = dlopen("libcublasLt.so.99", RTLD_NOW);
     library = made_up != NULL ? dlsym(made_up, "cublaslt_double") : NULL;
     void *symbol = module != NULL ? dlsym(module, "products_compute") : NULL;
@@ -259,11 +282,14 @@ int main(int argc, char **argv)
         return 1;
     }
     memcpy(&compute, &symbol, sizeof compute);
+    program = argv[2];
+    model_path = argv[3];
     setenv("SWERVE_CUDA_MODULE", argv[1], 1);
     setenv("SWERVE_CACHE", cache, 1);
     create_model();
     int failed =
-        TEST_RUN(TEST(tiles_are_no_other_backend), TEST(choices_of_the_library_are_another_backend),
+        TEST_RUN(TEST(the_command_says_what_was_chosen), TEST(tiles_are_no_other_backend),
+                 TEST(choices_of_the_library_are_another_backend),
                  TEST(a_session_goes_by_no_other_choices), TEST(a_library_that_is_gone_is_said),
                  TEST(a_product_that_fails_loses_the_session), TEST(what_cannot_be_kept_is_said));
     model_close(model);
