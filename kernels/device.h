@@ -31,8 +31,9 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 11, /* raised with every change of this file */
+    DEVICE_ABI = 13, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
+    DEVICE_PRODUCTS_BYTES = 17, /* 16 digits */
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 64,
     DEVICE_STEPS_MAX = 64,
@@ -124,6 +125,8 @@ struct device_options {
     uint32_t reference; /* 1: the reference kernels, which modules of tests have */
     uint32_t wgmma;     /* 1: products of e4m3, and attention with heads of 128 numbers, as
                          * device_info.wgmma allows; other bits */
+    /* As device_info.products has them; "": products on the module's own kernels. */
+    char products[DEVICE_PRODUCTS_BYTES];
 };
 
 /* One slot's tick. All of it is read by the device; the caller writes it before tick_start and may
@@ -203,6 +206,19 @@ struct device_info {
     uint32_t
         wgmma; /* 1: has them on a warpgroup's tensor cores, and a trial agreed with mma.sync */
     uint64_t memory_bytes, free_bytes;
+    /* Digest of the choices of products that this machine keeps for the device (tune), those that
+     * have other bits; "": none, then `products_why` says so where some cannot be used. */
+    char products[DEVICE_PRODUCTS_BYTES];
+    char products_why[DEVICE_TEXT_BYTES];
+};
+
+/* Result of timing a model's products. */
+struct device_tuning {
+    uint32_t shapes, on_library; /* kept now, of all models on such a device; on the library */
+    uint32_t on_tiles;           /* on our kernel in another tile than it takes itself */
+    double own_ms, chosen_ms; /* a tick's products on our kernels, and as chosen; 0: none timed */
+    char library[128];        /* its version, or why there is none */
+    char path[512];           /* of the file */
 };
 
 enum { DEVICE_SCALE_KINDS_MAX = 16, DEVICE_RANKS_MAX = 8 };
@@ -219,26 +235,20 @@ struct device_ranks {
     void *context;
 };
 
-/* A world step at full scale with random weights (kernels/cuda/scale/scale.h), measured; of one
- * rank's share where there are several. */
+/* A rank's share of a world step at full scale with random weights (kernels/cuda/scale/scale.h),
+ * measured. */
 struct device_scale {
-    double step_ms, host_us;                /* by graph; the host's time to start it */
-    double eager_ms, eager_host_us;         /* launch by launch */
-    double matmul_flop;                     /* of a world step */
-    double matmul_fp8_flop;                 /* of them in fp8 */
-    double attention_flop;                  /* within a frame and over the past */
-    double peak_bf16_flops, peak_fp8_flops; /* of one large product in the same run; 0: none */
-    double moved_bytes;      /* what its launches read and write, each operand once */
-    double copy_rate;        /* bytes per second, read and written, of a large copy on the device */
-    double all_to_all_bytes; /* to other ranks in a world step */
-    double parameters;
-    uint64_t weight_bytes, workspace_bytes, page_bytes;
-    /* Run so far: on the vendor's library, on our kernel, on the library in bf16 instead of fp8. */
-    uint64_t gemm_tuner_matmuls, own_matmuls, expanded_matmuls;
+    double step_ms, eager_ms; /* by graph; launch by launch */
+    double matmul_flop;       /* of a world step */
+    double matmul_fp8_flop;   /* of them in fp8 */
+    double attention_flop;    /* within a frame and over the past */
+    double moved_bytes;       /* what its launches read and write, each operand once */
+    double all_to_all_bytes;  /* to other ranks in a world step */
+    /* Of one large product (struct device_stats); 0: not known, or not rank 0. */
+    double peak_bf16_flops, peak_fp8_flops;
     uint64_t latents_sum; /* of the last frame's latents, each mixed with its place: sums of all
                            * ranks add up to that of one */
-    uint32_t launches;    /* of a world step */
-    uint32_t captured;    /* 1: step_ms and host_us are by graph, 0: launch by launch too */
+    uint32_t captured;    /* 1: step_ms is by graph, 0: launch by launch too */
     uint32_t same_bits;   /* 1: graph and launches gave the same frame */
     uint32_t finite;      /* 1: no latent is NaN or infinite */
     struct {
@@ -246,12 +256,7 @@ struct device_scale {
         double ms; /* one after the other: together more than a step */
         uint32_t launches;
     } kind[DEVICE_SCALE_KINDS_MAX];
-    char gemm_tuner[128]; /* its version, or why there is none */
-    char all_to_all[128]; /* over what; "": no ranks */
-    /* Operations per second by our own kernels, of its largest attention over tokens and of one
-     * large fp8 product, on mma.sync and on wgmma; 0: not run. */
-    double mma_flops, wgmma_flops, mma_fp8_flops, wgmma_fp8_flops;
-    char wgmma[DEVICE_TEXT_BYTES]; /* on which the step ran, and why */
+    char all_to_all[128]; /* over what ranks exchange */
 };
 
 /* Drives of the controls challenge, each from its first row to its last; pointers are the host's.
@@ -362,9 +367,14 @@ struct device_ops {
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 
-    /* Opens, runs, times and closes a configuration of kernels/cuda/scale/scale.h: "student-3b",
-     * ..; `ranks` NULL: alone and without an exchange. Peaks, rates of our own kernels and
-     * copy_rate are rank 0's, of others 0. */
+    /* Times the ways to run each product of the model at options->slot_count slots that this
+     * machine keeps no choice of, and keeps the fastest: describe has other products from then on,
+     * and sessions that were opened go on as they are. */
+    int (*tune)(const struct device_model *model, const struct device_options *options,
+                struct device_tuning *out, struct device_text *why);
+
+    /* Opens, runs, times and closes a rank's share of a configuration of kernels/trunk/trunk.h:
+     * "student-3b", .. */
     int (*scale_run)(uint32_t device, const char *config, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);
 
@@ -382,7 +392,8 @@ static inline uint32_t device_abi_bytes(void)
     return (uint32_t)(sizeof(struct device_ops) + sizeof(struct device_model) +
                       sizeof(struct device_options) + sizeof(struct device_slot) +
                       sizeof(struct device_counts) + DRAW_LIST_BYTES_MAX +
-                      sizeof(struct device_view) + sizeof(struct device_rollouts));
+                      sizeof(struct device_view) + sizeof(struct device_rollouts) +
+                      sizeof(struct device_info));
 }
 
 #endif

@@ -68,7 +68,7 @@ ROOMS = {
         ["kernels/cuda/common"]),
     "kernels/trunk": ("operations of a world step, from its configuration: listed, counted, placed",
         ["kernels/cuda/common"]),
-    "kernels/cuda/scale": ("launches of a full-scale model, over several GPUs",
+    "kernels/cuda/scale": ("what products run on, by time; launches of a full-scale model, over several GPUs",
         ["kernels/trunk"]),
     "kernels/cuda/tinyphysics": ("drives of the controls challenge",
         ["kernels/cuda/common"]),

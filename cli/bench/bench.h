@@ -75,14 +75,15 @@ struct bench_engine_options {
     const char *model;     /* path, or NULL: random weights */
     const char *shape;     /* "WIDTHxLAYERS" of these */
     const char *config;    /* "student-3b", on a device, or a file for a plan; NULL: none */
-    const char *device;    /* for it; the first one with ranks */
-    int64_t ranks;         /* processes that share it, on a device each; 0: no exchange */
+    const char *device;    /* for it, the first of its ranks; or to tune */
+    int64_t ranks;         /* processes that share it, on a device each; 0: one */
     int64_t limit_s;       /* for all ranks */
     const char *slots;     /* "1,8,32" */
     const char *precision; /* "fp32", "bf16" or "int8" */
     uint32_t threads;
     uint32_t ticks;  /* per repeat, at least */
     bool ticks_only; /* no fanout, no resume */
+    bool tune;       /* instead: how the model's products run fastest on the device, from now on */
 };
 
 /* A world model: ticks per second at several numbers of slots, beside what the same machine's

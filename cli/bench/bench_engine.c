@@ -84,28 +84,19 @@ static enum status add_resume(const struct model *model, struct bench_report *re
 static enum status run_scale(const struct bench_engine_options *options, struct device_scale *out,
                              struct error *error)
 {
-    struct device device;
-    if (options->ranks != 0) {
-        if (options->ranks < 1 || options->ranks > DEVICE_RANKS_MAX || options->limit_s < 1 ||
-            options->limit_s > 86400) {
-            return error_set(error, STATUS_USAGE,
-                             "bench engine: expected --ranks 1 to %d and --limit 1 to 86400, found "
-                             "%lld and %lld",
-                             DEVICE_RANKS_MAX, (long long)options->ranks,
-                             (long long)options->limit_s);
-        }
-        const struct scale_ranks_options ranks = {.device = options->device,
-                                                  .config = options->config,
-                                                  .ranks = (uint32_t)options->ranks,
-                                                  .limit_ms = options->limit_s * 1000};
-        return scale_ranks_run(&ranks, out, error);
+    const int64_t ranks = options->ranks != 0 ? options->ranks : 1;
+    if (ranks < 1 || ranks > DEVICE_RANKS_MAX || options->limit_s < 1 || options->limit_s > 86400) {
+        return error_set(
+            error, STATUS_USAGE,
+            "bench engine: expected --ranks 1 to %d and --limit 1 to 86400, found %lld "
+            "and %lld",
+            DEVICE_RANKS_MAX, (long long)ranks, (long long)options->limit_s);
     }
-    TRY(device_choose(options->device, &device, error));
-    if (device.ops == NULL) {
-        return error_set(error, STATUS_DEVICE, "bench engine --config: expected a device, found %s",
-                         device.backend);
-    }
-    return device_scale_run(&device, options->config, NULL, out, error);
+    const struct scale_ranks_options shared = {.device = options->device,
+                                               .config = options->config,
+                                               .ranks = (uint32_t)ranks,
+                                               .limit_ms = options->limit_s * 1000};
+    return scale_ranks_run(&shared, out, error);
 }
 
 /* Bytes that ranks exchange, and that they compute what one does. */
@@ -140,8 +131,6 @@ static enum status bench_scale(const struct bench_engine_options *options,
     double devices = options->ranks > 0 ? (double)options->ranks : 1.0;
     bool timed = scale.step_ms > 0.0 && scale.peak_bf16_flops > 0.0; /* an emulator has no clock */
     const char *eager = scale.captured ? "launch by launch" : "launch by launch, as it ran itself";
-    double matmuls =
-        (double)(scale.gemm_tuner_matmuls + scale.own_matmuls + scale.expanded_matmuls);
     const struct {
         const char *name;
         double value;
@@ -152,10 +141,6 @@ static enum status bench_scale(const struct bench_engine_options *options,
         {"world_step", scale.step_ms, "ms", scale.eager_ms, eager},
         {"rate", timed ? flop / scale.step_ms * 1e-9 : 0.0, "TFLOP/s",
          timed ? flop / least_s * devices * 1e-12 : 0.0, "its products at their best alone"},
-        {"host_time", scale.host_us, "us", scale.eager_host_us, eager},
-        {"products_library", (double)scale.gemm_tuner_matmuls, "products", matmuls, "all that ran"},
-        {"products_own", (double)scale.own_matmuls, "products", matmuls, "all that ran"},
-        {"products_bf16", (double)scale.expanded_matmuls, "products", matmuls, "all that ran"},
         /* 48 bits fit a number of a report. */
         {"latents", (double)(scale.latents_sum & 0xFFFFFFFFFFFF), "sum of bits", 0.0,
          "none: equal for equal latents"},
@@ -164,9 +149,48 @@ static enum status bench_scale(const struct bench_engine_options *options,
         bench_add(report, rows[i].value, rows[i].unit, rows[i].baseline, rows[i].baseline_name,
                   "engine.%.24s.%s", options->config, rows[i].name);
     }
-    if (options->ranks > 0) {
-        add_all_to_all(options->config, &scale, report);
+    add_all_to_all(options->config, &scale, report);
+    return STATUS_OK;
+}
+
+/* ---- products of a served model ---- */
+
+static enum status tune_model(const struct device *device, const char *path, uint32_t slots,
+                              struct device_tuning *out, struct error *error)
+{
+    const struct model_open_options open = {.precision = NN_BF16, .device = true};
+    struct model *model = NULL;
+    TRY(model_open(path, &open, &model, error));
+    enum status status = device_tune(device, model, slots, out, error);
+    model_close(model);
+    return status;
+}
+
+static enum status bench_tune(const struct bench_engine_options *options,
+                              struct bench_report *report, struct error *error)
+{
+    struct device device;
+    struct device_tuning tuned;
+    const char *text = options->slots;
+    uint32_t slots = 0;
+    TRY(take_slots(&text, &slots, error));
+    if (options->model == NULL || *text != 0) {
+        return error_set(error, STATUS_USAGE,
+                         "bench engine --tune: expected --model and one number of --slots, found "
+                         "%s and \"%s\"",
+                         options->model == NULL ? "no model" : "a model", options->slots);
     }
+    TRY(device_choose(options->device, &device, error));
+    if (device.ops == NULL) {
+        return error_set(error, STATUS_DEVICE, "bench engine --tune: expected a device, found %s",
+                         device.backend);
+    }
+    TRY(tune_model(&device, options->model, slots, &tuned, error));
+    bench_add(report, tuned.chosen_ms, "ms of a tick", tuned.own_ms, "our kernels, not tuned",
+              "engine.tune.products");
+    bench_add(report, tuned.on_library, "shapes", tuned.shapes, tuned.library,
+              "engine.tune.library");
+    bench_add(report, tuned.on_tiles, "shapes", tuned.shapes, tuned.path, "engine.tune.tiles");
     return STATUS_OK;
 }
 
@@ -175,6 +199,9 @@ enum status bench_engine(const struct bench_engine_options *options, struct benc
 {
     enum nn_precision precision = NN_BF16;
     struct model *model = NULL;
+    if (options->tune) {
+        return bench_tune(options, report, error);
+    }
     if (options->config != NULL) {
         return bench_scale(options, report, error);
     }

@@ -37,11 +37,6 @@ static void join(const struct device_scale *ranks, uint32_t count, struct device
     *out = ranks[slowest];
     out->peak_bf16_flops = ranks[0].peak_bf16_flops;
     out->peak_fp8_flops = ranks[0].peak_fp8_flops;
-    out->mma_flops = ranks[0].mma_flops;
-    out->wgmma_flops = ranks[0].wgmma_flops;
-    out->mma_fp8_flops = ranks[0].mma_fp8_flops;
-    out->wgmma_fp8_flops = ranks[0].wgmma_fp8_flops;
-    out->copy_rate = ranks[0].copy_rate;
     for (uint32_t i = 0; i < count; i++) {
         const struct device_scale *rank = &ranks[i];
         if (i != slowest) {
@@ -51,14 +46,8 @@ static void join(const struct device_scale *ranks, uint32_t count, struct device
             out->moved_bytes += rank->moved_bytes;
             out->all_to_all_bytes += rank->all_to_all_bytes;
             out->latents_sum += rank->latents_sum;
-            out->gemm_tuner_matmuls += rank->gemm_tuner_matmuls;
-            out->own_matmuls += rank->own_matmuls;
-            out->expanded_matmuls += rank->expanded_matmuls;
         }
-        out->host_us = rank->host_us > out->host_us ? rank->host_us : out->host_us;
         out->eager_ms = rank->eager_ms > out->eager_ms ? rank->eager_ms : out->eager_ms;
-        out->eager_host_us =
-            rank->eager_host_us > out->eager_host_us ? rank->eager_host_us : out->eager_host_us;
         out->captured &= rank->captured;
         out->same_bits &= rank->same_bits;
         out->finite &= rank->finite;

@@ -15,8 +15,8 @@ struct scale_ranks_options {
 };
 
 /* Runs and measures it. *out are the figures of all: times of the slowest rank, kinds of launches
- * too; operations, bytes moved and exchanged, products and the latents' sum of all ranks together;
- * memory and launches of a rank; peaks of one device. Conditions as for ranks_run; STATUS_DEVICE:
+ * too; operations, bytes moved and exchanged and the latents' sum of all ranks together; peaks of
+ * one device. Conditions as for ranks_run; STATUS_DEVICE:
  * the limit passed, too. */
 enum status scale_ranks_run(const struct scale_ranks_options *options, struct device_scale *out,
                             struct error *error);

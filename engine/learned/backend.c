@@ -209,13 +209,14 @@ enum status backend_start(struct backend *backend, uint32_t frame_count, struct 
     struct device_text why = {""};
     backend->here = calloc(frame_count, sizeof *backend->here);
     TRY(memory_check(backend->here, error, "no memory for %u frames", frame_count));
-    const struct device_options options = {
+    struct device_options options = {
         .device = backend->device.index,
         .slot_count = backend->batch,
         .page_count = frame_count,
         .reference = backend->device.reference,
         .wgmma = backend->device.wgmma,
     };
+    memcpy(options.products, backend->device.products, sizeof options.products);
     TRY(model_describe(backend->model, &model, error));
     int fault = backend->device.ops->open(&model.description, &options, &backend->session, &why);
     return fault == DEVICE_OK ? STATUS_OK

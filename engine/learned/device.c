@@ -4,6 +4,7 @@
 #include "engine/learned/device.h"
 
 #include "base/file.h"
+#include "engine/learned/model_internal.h"
 #include "kernels/capability.h"
 
 #include <dlfcn.h>
@@ -101,6 +102,8 @@ static enum status use(const struct device_ops *ops, uint32_t index, struct devi
         return device_error(error, fault, what, &why);
     }
     *out = (struct device){.ops = ops, .index = index, .wgmma = info.wgmma != 0};
+    memcpy(out->products, info.products, sizeof out->products);
+    const char *slash = info.products[0] != '\0' ? "/" : "";
     if (strcmp(ops->name, "cuda") == 0) {
         if (10 * info.major + info.minor < GPU_CAPABILITY_FIRST) {
             return error_set(error, STATUS_DEVICE,
@@ -110,10 +113,11 @@ static enum status use(const struct device_ops *ops, uint32_t index, struct devi
                              info.major, info.minor);
         }
         const bool lacks = info.major == 9 && info.minor == 0 && !out->wgmma;
-        snprintf(out->backend, sizeof out->backend, "cuda:sm_%u%u%s", info.major, info.minor,
-                 lacks ? "/mma.sync" : "");
+        snprintf(out->backend, sizeof out->backend, "cuda:sm_%u%u%s%s%s", info.major, info.minor,
+                 lacks ? "/mma.sync" : "", slash, info.products);
     } else {
-        snprintf(out->backend, sizeof out->backend, "cuda:%.32s", ops->name);
+        snprintf(out->backend, sizeof out->backend, "cuda:%.32s%s%s", ops->name, slash,
+                 info.products);
     }
     return STATUS_OK;
 }
@@ -161,9 +165,11 @@ int device_describe(char *text, size_t text_bytes)
         snprintf(text, text_bytes, "worlds run on the CPU: %s", why.text);
         return 0;
     }
-    snprintf(text, text_bytes, "%s (%s), %.0f of %.0f GB free, %u of them", info.name,
+    snprintf(text, text_bytes, "%s (%s), %.0f of %.0f GB free, %u of them%s%s", info.name,
              device.backend, (double)info.free_bytes / 1e9, (double)info.memory_bytes / 1e9,
-             ops->count(&why));
+             ops->count(&why),
+             info.products_why[0] != '\0' ? "; products on our own kernels: " : "",
+             info.products_why);
     return 1;
 }
 
@@ -173,6 +179,21 @@ enum status device_scale_run(const struct device *device, const char *config,
 {
     struct device_text why = {""};
     int fault = device->ops->scale_run(device->index, config, ranks, out, &why);
+    return fault == DEVICE_OK ? STATUS_OK : device_error(error, fault, device->backend, &why);
+}
+
+enum status device_tune(const struct device *device, const struct model *model, uint32_t slots,
+                        struct device_tuning *out, struct error *error)
+{
+    struct device_text why = {""};
+    struct model_device description;
+    const struct device_options options = {.device = device->index,
+                                           .slot_count = slots,
+                                           .page_count = 1,
+                                           .reference = device->reference,
+                                           .wgmma = device->wgmma};
+    TRY(model_describe(model, &description, error));
+    int fault = device->ops->tune(&description.description, &options, out, &why);
     return fault == DEVICE_OK ? STATUS_OK : device_error(error, fault, device->backend, &why);
 }
 

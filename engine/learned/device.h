@@ -18,8 +18,10 @@ struct device {
     uint32_t index;
     bool reference; /* reference kernels, which modules of tests have */
     bool wgmma;     /* e4m3, and heads of 128 numbers, on a warpgroup's tensor cores */
+    char products[DEVICE_PRODUCTS_BYTES]; /* as struct device_options has them */
     /* Property of the device that decides a rollout's bits: "cuda:sm_90"; "cuda:sm_90/mma.sync"
-     * where that has no wgmma that agrees; "cpu". */
+     * where that has no wgmma that agrees; "cuda:sm_90/0123456789abcdef" where products run on
+     * choices that were timed; "cpu". */
     char backend[DEVICE_NAME_BYTES];
 };
 
@@ -36,12 +38,18 @@ enum status device_choose(const char *name, struct device *out, struct error *er
 /* A sentence about what there is, for people; returns whether a device can be used. */
 int device_describe(char *text, size_t text_bytes);
 
-/* Runs and measures a world step of a full-scale configuration (kernels/cuda/scale/scale.h:
- * "student-3b",
- * ..); `ranks` NULL: alone. engine/bench/scale_ranks.h starts processes that share one. */
+/* Runs and measures a rank's share of a world step of a full-scale configuration
+ * (kernels/trunk/trunk.h: "student-3b", ..); engine/bench/scale_ranks.h starts the ranks. */
 enum status device_scale_run(const struct device *device, const char *config,
                              const struct device_ranks *ranks, struct device_scale *out,
                              struct error *error);
+
+/* Times the ways to run a model's products at so many slots on a device that is not the CPU, and
+ * keeps the fastest (struct device_ops, tune). A device that is chosen from then on may have
+ * another backend. */
+struct model;
+enum status device_tune(const struct device *device, const struct model *model, uint32_t slots,
+                        struct device_tuning *out, struct error *error);
 
 /* Drives logs of the controls challenge on a device that is not the CPU. */
 enum status device_rollouts_run(const struct device *device, struct device_rollouts *rollouts,

@@ -193,13 +193,15 @@ exit_2_usage() {
     says err "nowhere.json"
     code 2 "$swerve" bench engine --random-weights --model m.safetensors
     says err "expected --model or --random-weights"
-    code 5 "$swerve" bench engine --config student-3b --random-weights --device cpu
-    says err "expected a device, found cpu"
     code 2 "$swerve" bench engine --config toy --random-weights --ranks 9
     says err "expected --ranks 1 to 8 and --limit 1 to 86400, found 9 and 600"
     code 2 "$swerve" bench engine --config toy --random-weights --ranks 2 --limit 0
     code 2 "$swerve" bench engine --config toy --random-weights --ranks 2 --device cpu
     says err "expected --device cuda:N, the first of them, found \"cpu\""
+    code 2 "$swerve" bench engine --tune
+    says err "bench engine --tune: expected --model and one number of --slots, found no model and \"1,8,32\""
+    code 5 "$swerve" bench engine --tune --model m.safetensors --slots 8 --device cpu
+    says err "bench engine --tune: expected a device, found cpu"
     code 2 "$swerve" bench engine --random-weights --ranks 2
     says err "--ranks share a --config"
     code 2 "$swerve" validate drive.json --colour

@@ -8,7 +8,7 @@
  *
  *   gpu_bench MODULE device                             only whether there is one
  *   gpu_bench MODULE MODEL.safetensors [quick]          quick: few ticks, small batches, plain ops
- *   gpu_bench MODULE MODEL.safetensors scale CONFIG [brief|N]  a world step at full scale; by N
+ *   gpu_bench MODULE MODEL.safetensors scale CONFIG N   a world step at full scale, shared by N
  *                                                       processes on the first N devices
  */
 #include "base/check.h"
@@ -278,8 +278,9 @@ static struct device_session *open_session(uint32_t slots, bool eager, uint32_t 
     const struct device_options options = {.slot_count = slots,
                                            .page_count = pages,
                                            .eager = eager,
-                                           .reference = quick,
-                                           .device = device.index};
+                                           .reference = quick && model->config.reach == 0,
+                                           .device = device.index,
+                                           .wgmma = device.wgmma};
     must(device.ops->open(&description.description, &options, &session, &why), &why);
     must(device.ops->map_make(session, 0, &prepared->layers->map, &why), &why);
     return session;
@@ -572,53 +573,110 @@ static void measure_spill(void)
     device.ops->close(session);
 }
 
+/* ---- windows, and products that are timed ---- */
+
+enum { WINDOW_SLOTS = 8 };
+
+/* Milliseconds of a tick of a random model of 864 tokens, with heads of 128 numbers in e4m3 or of
+ * 32 in bf16, whose layers are joint or, reach not 0, have windows. */
+static double time_random(enum model_type type, uint32_t reach, uint32_t past)
+{
+    struct error error = {0};
+    struct model *shipped = model;
+    const struct model_device shipped_description = description;
+    const struct model_open_options options = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    struct model_config config = shipped->config;
+    double host_s;
+    config.patch = 4;
+    config.layers = 2;
+    config.window = 4;
+    config.joint[0] = config.joint[1] = true;
+    config.reach = reach;
+    config.past = past;
+    config.type = type;
+    if (type == MODEL_E4M3) {
+        config.width = 512;
+        config.heads = 4;
+        config.kv_heads = 2;
+        config.head_dim = 128;
+    }
+    CHECK(model_random(&config, &options, 3, &model, &error) == STATUS_OK);
+    CHECK(model_describe(model, &description, &error) == STATUS_OK);
+    const double tick_s = time_ticks(quick ? 1 : WINDOW_SLOTS, true, &host_s);
+    model_close(model);
+    model = shipped;
+    description = shipped_description;
+    return tick_s * 1e3;
+}
+
+static void measure_windows(void)
+{
+    const double joint_ms = quick ? 0.0 : time_random(MODEL_BF16, 0, 0); /* no such reference */
+    const double window_ms = time_random(MODEL_BF16, 3, 3);
+    figure("tick of windows, reach 3, past 3", window_ms, "ms");
+    if (joint_ms > 0.0) {
+        figure("tick of joint layers over that of windows", joint_ms / window_ms, "ratio");
+    }
+}
+
+/* Products of e4m3 and attention on a warpgroup's tensor cores, where the device has them that
+ * agree, beside mma.sync. */
+static void measure_wgmma(void)
+{
+    const bool there = device.wgmma;
+    if (quick || !there) {
+        return;
+    }
+    const double wgmma_ms = time_random(MODEL_E4M3, 0, 0);
+    device.wgmma = false;
+    figure("tick in e4m3 on wgmma", wgmma_ms, "ms");
+    figure("tick in e4m3 on mma.sync over that on wgmma", time_random(MODEL_E4M3, 0, 0) / wgmma_ms,
+           "ratio");
+    device.wgmma = there;
+}
+
+/* Last: other sessions of this program go on with the choices that they began with. */
+static void measure_products(void)
+{
+    struct device_tuning tuned;
+    struct error error = {0};
+    if (quick) { /* reference kernels have nothing to choose from */
+        return;
+    }
+    enum status status = device_tune(&device, model, 64, &tuned, &error);
+    check("products are timed", status == STATUS_OK, error.text);
+    if (status != STATUS_OK) {
+        return;
+    }
+    figure("products of a tick on our kernels, 64 slots", tuned.own_ms, "ms");
+    figure("products of a tick as chosen, 64 slots", tuned.chosen_ms, "ms");
+    figure("products, shapes that the library has", tuned.on_library, "");
+    figure("products, shapes in another tile", tuned.on_tiles, "");
+    check("products, library", true, tuned.library);
+}
+
 /* ---- full scale ---- */
 
 static void print_scale(const char *config, const struct device_scale *s)
 {
     char name[96];
+    double all_ms;
+    double all_to_all_ms = scale_ranks_all_to_all_ms(s, &all_ms);
     double flop = s->matmul_flop + s->attention_flop;
     snprintf(name, sizeof name, "%s, world step", config);
     figure(name, s->step_ms, "ms");
     figure("world step, launch by launch", s->eager_ms, "ms");
-    figure("host time of a world step, graph", s->host_us, "us");
-    figure("host time of a world step, launch by launch", s->eager_host_us, "us");
+    figure("captured", s->captured, "");
     figure("arithmetic of a world step", flop * 1e-12, "TFLOP");
     figure("of it in fp8", s->matmul_fp8_flop * 1e-12, "TFLOP");
     figure("rate of a world step", s->step_ms > 0.0 ? flop / s->step_ms * 1e-9 : 0.0, "TFLOP/s");
     figure("one large product, bf16", s->peak_bf16_flops * 1e-12, "TFLOP/s");
     figure("one large product, fp8", s->peak_fp8_flops * 1e-12, "TFLOP/s");
-    if (s->mma_flops > 0.0) {
-        figure("attention, mma.sync", s->mma_flops * 1e-12, "TFLOP/s");
-    }
-    if (s->wgmma_flops > 0.0) {
-        figure("attention, wgmma", s->wgmma_flops * 1e-12, "TFLOP/s");
-    }
-    if (s->mma_fp8_flops > 0.0) {
-        figure("our fp8 product, mma.sync", s->mma_fp8_flops * 1e-12, "TFLOP/s");
-    }
-    if (s->wgmma_fp8_flops > 0.0) {
-        figure("our fp8 product, wgmma", s->wgmma_fp8_flops * 1e-12, "TFLOP/s");
-    }
-    if (s->peak_bf16_flops > 0.0 && s->step_ms > 0.0) {
-        /* The least time: fp8 products at their ceiling, all else at that of bf16. */
-        double fp8 = s->peak_fp8_flops > 0.0 ? s->matmul_fp8_flop : 0.0;
-        double least_s =
-            (flop - fp8) / s->peak_bf16_flops + (fp8 > 0.0 ? fp8 / s->peak_fp8_flops : 0.0);
-        figure("MFU of a world step", least_s * 1e3 / s->step_ms, "ratio");
-    }
     figure("memory traffic of a world step", s->moved_bytes / 1e9, "GB");
-    figure("rate of memory in a world step",
-           s->step_ms > 0.0 ? s->moved_bytes / s->step_ms * 1e-9 : 0.0, "TB/s");
-    figure("one large copy on the device", s->copy_rate * 1e-12, "TB/s");
-    figure("parameters", s->parameters * 1e-9, "1e9");
-    figure("weights", (double)s->weight_bytes / 1e9, "GB");
-    figure("workspace", (double)s->workspace_bytes / 1e9, "GB");
-    figure("page", (double)s->page_bytes / 1e9, "GB");
-    figure("launches of a world step", s->launches, "");
-    figure("products on the library", (double)s->gemm_tuner_matmuls, "");
-    figure("products on our kernel", (double)s->own_matmuls, "");
-    figure("products on the library in bf16 instead of fp8", (double)s->expanded_matmuls, "");
+    figure("exchanged in a world step", s->all_to_all_bytes * 1e-9, "GB");
+    figure("exchange in a world step", all_to_all_ms, "ms");
+    figure("exchange, share of all launches", all_ms > 0.0 ? all_to_all_ms / all_ms : 0.0, "ratio");
     for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
         if (s->kind[i].launches > 0) {
             snprintf(name, sizeof name, "kind %s, %u launches", s->kind[i].name,
@@ -627,67 +685,9 @@ static void print_scale(const char *config, const struct device_scale *s)
         }
     }
     figure("latents", (double)(s->latents_sum & UINT64_C(0xFFFFFFFFFFFF)), "sum of bits");
-    check("library", true, s->gemm_tuner);
-    check("tensor cores", true, s->wgmma);
+    check("exchange", true, s->all_to_all);
     check("full scale: graph and launches give the same bits", s->same_bits, "");
     check("full scale: every latent is finite", s->finite, "");
-}
-
-/* Bytes that ranks exchange, and their latents beside those of one process. */
-static void print_ranks(const struct device_scale *s)
-{
-    double all_ms;
-    double all_to_all_ms = scale_ranks_all_to_all_ms(s, &all_ms);
-    figure("ranks: world step", s->step_ms, "ms");
-    figure("ranks: world step, launch by launch", s->eager_ms, "ms");
-    figure("ranks: captured", s->captured, "");
-    figure("ranks: exchanged in a world step", s->all_to_all_bytes * 1e-9, "GB");
-    figure("ranks: exchange in a world step", all_to_all_ms, "ms");
-    figure("ranks: exchange, share of all launches", all_ms > 0.0 ? all_to_all_ms / all_ms : 0.0,
-           "ratio");
-    figure("ranks: latents", (double)(s->latents_sum & UINT64_C(0xFFFFFFFFFFFF)), "sum of bits");
-    check("ranks: exchange", true, s->all_to_all);
-    check("ranks: a step gives the same bits again", s->same_bits, "");
-    check("ranks: every latent is finite", s->finite, "");
-}
-
-/* Before anything else of a device: its library does not survive the forks. */
-static int run_scale_ranks(const char *config, const char *ranks)
-{
-    static struct device_scale scale;
-    struct error error = {0};
-    const struct scale_ranks_options options = {.device = "cuda:0",
-                                                .config = config,
-                                                .ranks = (uint32_t)strtoul(ranks, NULL, 10),
-                                                .limit_ms = RANKS_LIMIT_MS};
-    if (scale_ranks_run(&options, &scale, &error) != STATUS_OK) {
-        check("ranks", false, error.text);
-        return 1;
-    }
-    figure("ranks", options.ranks, "");
-    print_ranks(&scale);
-    return failed;
-}
-
-/* Result that another configuration is compared by. */
-static void print_scale_brief(const char *config, const struct device_scale *s)
-{
-    char name[96];
-    snprintf(name, sizeof name, "%s, world step", config);
-    figure(name, s->step_ms, "ms");
-    snprintf(name, sizeof name, "%s, arithmetic", config);
-    figure(name, (s->matmul_flop + s->attention_flop) * 1e-12, "TFLOP");
-    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
-        if (strcmp(s->kind[i].name, "attention") == 0) {
-            snprintf(name, sizeof name, "%s, kind attention, %u launches", config,
-                     s->kind[i].launches);
-            figure(name, s->kind[i].ms, "ms");
-        }
-    }
-    snprintf(name, sizeof name, "%s: graph and launches give the same bits", config);
-    check(name, s->same_bits, "");
-    snprintf(name, sizeof name, "%s: every latent is finite", config);
-    check(name, s->finite, "");
 }
 
 /* Plans of the GPU that is here, where there is one: a measured step is held against it. Of another
@@ -718,17 +718,24 @@ static void print_plan(const char *config, const struct device_scale *s)
     }
 }
 
-static int run_scale(const char *config, bool brief)
+/* Before anything else of a device: its library does not survive the forks. */
+static int run_scale(const char *config, const char *ranks)
 {
     static struct device_scale scale;
-    struct device_text why = {""};
-    must(device.ops->scale_run(device.index, config, NULL, &scale, &why), &why);
-    if (brief) {
-        print_scale_brief(config, &scale);
-    } else {
-        print_scale(config, &scale);
+    struct error error = {0};
+    const struct scale_ranks_options options = {.device = "cuda:0",
+                                                .config = config,
+                                                .ranks = (uint32_t)strtoul(ranks, NULL, 10),
+                                                .limit_ms = RANKS_LIMIT_MS};
+    if (scale_ranks_run(&options, &scale, &error) != STATUS_OK) {
+        check("full scale", false, error.text);
+        return 1;
     }
-    print_plan(config, &scale);
+    figure("ranks", options.ranks, "");
+    print_scale(config, &scale);
+    if (options.ranks == 1) {
+        print_plan(config, &scale);
+    }
     return failed;
 }
 
@@ -739,14 +746,13 @@ int main(int argc, char **argv)
         .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
     if (argc < 3) {
         fprintf(stderr, "usage: gpu_bench MODULE device|MODEL.safetensors "
-                        "[quick|scale CONFIG [brief|N]]\n");
+                        "[quick|scale CONFIG N]\n");
         return 2;
     }
     quick = argc > 3 && strcmp(argv[3], "quick") == 0;
     setenv("SWERVE_CUDA_MODULE", argv[1], 1);
-    const bool brief = argc > 5 && strcmp(argv[5], "brief") == 0;
-    if (argc > 5 && !brief && strcmp(argv[3], "scale") == 0) {
-        return run_scale_ranks(argv[4], argv[5]);
+    if (argc > 5 && strcmp(argv[3], "scale") == 0) {
+        return run_scale(argv[4], argv[5]);
     }
     if (device_choose("cuda:0", &device, &error) != STATUS_OK) {
         check("start", false, error.text);
@@ -755,9 +761,6 @@ int main(int argc, char **argv)
     if (strcmp(argv[2], "device") == 0) {
         check("start", true, device.backend);
         return 0;
-    }
-    if (argc > 4 && strcmp(argv[3], "scale") == 0) {
-        return run_scale(argv[4], brief);
     }
     if (model_open(argv[2], &options, &model, &error) != STATUS_OK ||
         model_describe(model, &description, &error) != STATUS_OK) {
@@ -777,6 +780,9 @@ int main(int argc, char **argv)
     measure_rates();
     measure_fanout();
     measure_spill();
+    measure_windows();
+    measure_wgmma();
+    measure_products();
     model_close(model);
     prepared_unref(prepared);
     arena_finish(&arena);

@@ -19,8 +19,8 @@
     X(conv_kernel, 256, 60480, 0, 0)       \
     X(convert_kernel, 256, 0, 0, 0)        \
     X(euler_kernel, 256, 0, 0, 0)          \
-    X(expand_kernel, 256, 0, 0, 0)         \
     X(fill_kernel, 256, 0, 0, 0)           \
+    X(finish_kernel, 256, 0, 0, 0)         \
     X(frame_patches_kernel, 256, 0, 0, 0)  \
     X(gather_kernel, 256, 0, 0, 0)         \
     X(gemm_kernel, 256, 110592, 110592, 0) \

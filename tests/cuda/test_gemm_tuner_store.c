@@ -1,7 +1,8 @@
 /*
- * The file of choices: what was put comes back in another process' store; another device or
- * version has its own; a file cut short, changed in any one byte or of another format is ignored
- * with a warning and replaced; a folder that cannot be written is no fault.
+ * The file of choices: what was put comes back in another process' store; another device has its
+ * own, another version of the library none; a digest names the library's; a file cut short, changed
+ * in any one byte or of another format is ignored with a warning and replaced; a folder that cannot
+ * be written is no fault.
  */
 #include "kernels/cuda/scale/gemm_tuner_store.h"
 #include "tests/cuda/folder.h"
@@ -20,7 +21,8 @@ static struct gemm_tuner_shape shape_of(uint32_t i)
 
 static struct gemm_tuner_choice choice_of(uint32_t i)
 {
-    struct gemm_tuner_choice choice = {.way = (enum gemm_tuner_way)(i % GEMM_TUNER_WAYS)};
+    struct gemm_tuner_choice choice = {
+        .way = (enum gemm_tuner_way)(i % GEMM_TUNER_WAYS), .tile = i % STORE_TILES, .items = i};
     for (uint32_t k = 0; k < STORE_ALGORITHM_BYTES; k++) {
         choice.algorithm[k] = (uint8_t)(i * 37 + k * 11);
     }
@@ -30,7 +32,8 @@ static struct gemm_tuner_choice choice_of(uint32_t i)
 static bool is(const struct gemm_tuner_choice *found, uint32_t i)
 {
     const struct gemm_tuner_choice expected = choice_of(i);
-    return found->way == expected.way &&
+    return found->way == expected.way && found->tile == expected.tile &&
+           found->items == expected.items &&
            memcmp(found->algorithm, expected.algorithm, sizeof expected.algorithm) == 0;
 }
 
@@ -38,8 +41,9 @@ static bool is(const struct gemm_tuner_choice *found, uint32_t i)
 static struct gemm_tuner_store *written(uint32_t count)
 {
     static struct gemm_tuner_store store;
-    gemm_tuner_store_open(&store, folder, "NVIDIA H200 (a/b)", 130100, warning, sizeof warning);
+    gemm_tuner_store_open(&store, folder, "NVIDIA H200 (a/b)", warning, sizeof warning);
     store.count = 0; /* of an earlier test */
+    gemm_tuner_store_renew(&store, 130100);
     for (uint32_t i = 0; i < count; i++) {
         struct gemm_tuner_shape shape = shape_of(i);
         struct gemm_tuner_choice choice = choice_of(i);
@@ -54,8 +58,7 @@ static struct gemm_tuner_store *written(uint32_t count)
 
 static const char *open_again(struct gemm_tuner_store *store)
 {
-    return gemm_tuner_store_open(store, folder, "NVIDIA H200 (a/b)", 130100, warning,
-                                 sizeof warning);
+    return gemm_tuner_store_open(store, folder, "NVIDIA H200 (a/b)", warning, sizeof warning);
 }
 
 static void what_was_put_comes_back(void)
@@ -79,11 +82,51 @@ static void what_was_put_comes_back(void)
     EXPECT(gemm_tuner_store_save(&other) && open_again(&other) == NULL);
     EXPECT(gemm_tuner_store_find(&other, &shape, &found) && is(&found, 99));
     EXPECT_INT(other.count, STORE_ENTRIES_MAX);
-    EXPECT(gemm_tuner_store_open(&other, folder, "NVIDIA H100", 130100, warning, 512) == NULL);
+    EXPECT(gemm_tuner_store_open(&other, folder, "NVIDIA H100", warning, 512) == NULL);
     EXPECT_INT(other.count, 0);
-    EXPECT(gemm_tuner_store_open(&other, folder, "NVIDIA H200 (a/b)", 130101, warning, 512) ==
-           NULL);
-    EXPECT_INT(other.count, 0);
+}
+
+/* Of another version of the library only ours are left. */
+static void a_library_that_is_renewed_takes_its_choices_along(void)
+{
+    static struct gemm_tuner_store other;
+    struct gemm_tuner_choice found;
+    written(5);
+    EXPECT(open_again(&other) == NULL);
+    EXPECT(other.version == 130100);
+    other.changed = false;
+    gemm_tuner_store_renew(&other, 130100);
+    EXPECT(other.count == 5 && !other.changed);
+    gemm_tuner_store_renew(&other, 130101);
+    EXPECT(other.count == 3 && other.changed);
+    for (uint32_t i = 0; i < 5; i++) {
+        struct gemm_tuner_shape shape = shape_of(i);
+        bool there = gemm_tuner_store_find(&other, &shape, &found);
+        EXPECT(there == (choice_of(i).way == GEMM_TUNER_OWN) && (!there || is(&found, i)));
+    }
+}
+
+/* A digest names what has bits of its own: device, version, each choice of the library. */
+static void a_digest_is_of_the_librarys_choices(void)
+{
+    static struct gemm_tuner_store store;
+    char first[STORE_DIGEST_BYTES], next[STORE_DIGEST_BYTES];
+    static const uint32_t orders[][4] = {{0, 1, 3, 2}, {3, 2, 1, 0}, {1, 3, 5, 5}, {1, 1, 1, 1}};
+    for (uint32_t i = 0; i < 6; i++) {
+        gemm_tuner_store_open(&store, folder, i == 4 ? "another" : "new", warning, sizeof warning);
+        gemm_tuner_store_renew(&store, i == 5 ? 2 : 1);
+        for (uint32_t k = 0; k < 4; k++) {
+            struct gemm_tuner_shape shape = shape_of(orders[i % 4][k]);
+            struct gemm_tuner_choice choice = choice_of(orders[i % 4][k]);
+            gemm_tuner_store_put(&store, &shape, &choice);
+        }
+        gemm_tuner_store_digest(&store, i == 0 ? first : next);
+        EXPECT_INT(strlen(i == 0 ? first : next), 16);
+        EXPECT(i == 0 || (strcmp(first, next) == 0) == (i == 1)); /* the same in another order */
+    }
+    gemm_tuner_store_renew(&store, 3); /* ours alone are left */
+    gemm_tuner_store_digest(&store, next);
+    EXPECT_TEXT(next, "");
 }
 
 static void damage_is_seen(void)
@@ -117,7 +160,7 @@ static void where_nothing_can_be_kept_nothing_is(void)
     static struct gemm_tuner_store store;
     struct gemm_tuner_choice choice = choice_of(7);
     struct gemm_tuner_shape shape = shape_of(0);
-    EXPECT(gemm_tuner_store_open(&store, "/dev/null/x", "a", 1, warning, sizeof warning) == NULL);
+    EXPECT(gemm_tuner_store_open(&store, "/dev/null/x", "a", warning, sizeof warning) == NULL);
     gemm_tuner_store_put(&store, &shape, &choice);
     EXPECT(!gemm_tuner_store_save(&store));
     choice = choice_of(8);
@@ -157,10 +200,10 @@ static void files_of_other_formats_are_ignored(void)
         const char *shape;
         bool good;
     } cases[] = {
-        {2, "1 0 1 16 16 16 16 2 ", true},   {1, "1 0 1 16 16 16 16 ", false},
-        {1, "1 0 1 16 16 16 16 2 ", false},  {3, "1 0 1 16 16 16 16 2 ", false},
-        {2, "1 0 1 16 16 16 16 ", false},    {2, "1 0 1 16 16 16 16 3 ", false},
-        {2, "1 0 1 16 16 16 16 -1 ", false},
+        {3, "1 0 1 16 16 16 16 1 0 0 ", true},   {1, "1 0 1 16 16 16 16 ", false},
+        {2, "1 0 1 16 16 16 16 1 ", false},      {4, "1 0 1 16 16 16 16 1 0 0 ", false},
+        {3, "1 0 1 16 16 16 16 1 ", false},      {3, "1 0 1 16 16 16 16 2 0 0 ", false},
+        {3, "1 0 1 16 16 16 16 -1 0 0 ", false}, {3, "1 0 1 16 16 16 16 0 4 8 ", false},
     };
     static const struct {
         const char *lines;
@@ -180,7 +223,7 @@ static void files_of_other_formats_are_ignored(void)
         EXPECT_INT(store.count, cases[i].good);
     }
     for (size_t i = 0; i < sizeof peaks / sizeof peaks[0]; i++) {
-        snprintf(text, sizeof text, "swerve products 2\nNVIDIA H200 (a/b)\n130100\n%s",
+        snprintf(text, sizeof text, "swerve products 3\nNVIDIA H200 (a/b)\n130100\n%s",
                  peaks[i].lines);
         const char *warned = open_text(&store, path, text);
         EXPECT((warned == NULL) == (peaks[i].flops != 0));
@@ -209,9 +252,10 @@ int main(void)
     if (mkdtemp(folder) == NULL) {
         return 1;
     }
-    int failed =
-        TEST_RUN(TEST(what_was_put_comes_back), TEST(damage_is_seen),
-                 TEST(files_of_other_formats_are_ignored),
-                 TEST(where_nothing_can_be_kept_nothing_is), TEST(the_folder_is_the_users));
+    int failed = TEST_RUN(TEST(what_was_put_comes_back), TEST(damage_is_seen),
+                          TEST(files_of_other_formats_are_ignored),
+                          TEST(where_nothing_can_be_kept_nothing_is), TEST(the_folder_is_the_users),
+                          TEST(a_library_that_is_renewed_takes_its_choices_along),
+                          TEST(a_digest_is_of_the_librarys_choices));
     return folder_remove(folder, failed);
 }

@@ -95,13 +95,12 @@ static struct gpu_gemm make_matmul(enum gpu_type type, enum nn_epilogue epilogue
     return (struct gpu_gemm){
         .type = type,
         .epilogue = epilogue,
-        .items = 2,
-        .rows = ROWS / 2,
+        .items = 1,
+        .rows = ROWS,
         .n = N,
         .k = K,
         .a = fp8 ? upload_behind(a8, sizeof a8) : upload_behind(a16, sizeof a16),
         .lda = STRIDE,
-        .a_item = ROWS / 2 * STRIDE,
         .b = fp8 ? upload_behind(b8[weights], sizeof b8[0])
                  : upload_behind(b16[weights], sizeof b16[0]),
         .a_scale = fp8 ? rig_upload(a_scale, sizeof a_scale) : NULL,
@@ -109,7 +108,6 @@ static struct gpu_gemm make_matmul(enum gpu_type type, enum nn_epilogue epilogue
         .c = epilogue == NN_STORE ? (float *)(void *)out : NULL,
         .out = epilogue == NN_STORE ? NULL : out,
         .ldc = OUT_STRIDE,
-        .c_item = ROWS / 2 * OUT_STRIDE,
     };
 }
 
@@ -151,26 +149,43 @@ static double first_is_fastest(void *context, const struct gpu_gemm *g,
     return choice->way == GEMM_TUNER_OWN ? 9.0 : 1.0;
 }
 
-static struct gemm_tuner *open_tuner(void)
+static struct gemm_tuner *open_with(bool timing)
 {
     struct gemm_vendor vendor;
     struct gemm_tuner *tuner = NULL;
     struct device_text why;
     gemm_vendor_open(&vendor);
     const struct gemm_tuner_parts parts = {
-        .vendor = &vendor, .folder = folder, .memory_bytes = 1 << 20, .measured = first_is_fastest};
-    if (vendor.context == NULL || gemm_tuner_create_with(&parts, &tuner, &why) != DEVICE_OK) {
+        .vendor = &vendor, .folder = folder, .timing = timing, .measured = first_is_fastest};
+    if (vendor.context == NULL || gemm_tuner_create(&parts, &tuner, &why) != DEVICE_OK) {
         TEST_FAIL("%s, %s", vendor.text, why.text);
     }
     return tuner;
 }
 
-static void run(struct gemm_tuner *tuner, const struct gpu_gemm *g)
+static int run(struct gemm_tuner *tuner, const struct gpu_gemm *g, struct device_text *why)
+{
+    uint32_t launches = 0;
+    return gemm_tuner_matmul(tuner, g, &launches, rig_stream(), why);
+}
+
+static void must_run(struct gemm_tuner *tuner, const struct gpu_gemm *g)
 {
     struct device_text why;
-    if (gemm_tuner_matmul(tuner, g, rig_stream(), &why) != DEVICE_OK) {
+    if (run(tuner, g, &why) != DEVICE_OK) {
         TEST_FAIL("%s: %s", why.text, library->fault);
     }
+}
+
+/* Times a product of that shape and keeps the choice. */
+static void choose(enum gpu_type type, enum nn_epilogue epilogue)
+{
+    const struct gpu_gemm g = make_matmul(type, epilogue, 0);
+    struct gemm_tuner *tuner = open_with(true);
+    must_run(tuner, &g);
+    EXPECT(gemm_tuner_keep(tuner));
+    gemm_tuner_destroy(tuner);
+    EXPECT_INT(library->living, 0);
 }
 
 static void expect_no_fault(void)
@@ -184,7 +199,7 @@ static void expect_all_on_library(struct gemm_tuner *tuner, uint32_t count)
 {
     struct gemm_tuner_counts counts;
     gemm_tuner_count(tuner, &counts);
-    EXPECT_INT(counts.way[GEMM_TUNER_SAME], count);
+    EXPECT_INT(counts.way[GEMM_TUNER_LIBRARY], count);
     EXPECT_INT(counts.way[GEMM_TUNER_OWN], 0);
     expect_no_fault();
 }
@@ -208,22 +223,21 @@ static void a_product_is_what_was_meant(void)
         remove_choices();
         reset(3);
         struct gpu_gemm g[WEIGHTS];
-        const struct gpu_gemm *list[WEIGHTS] = {&g[0], &g[1]};
-        struct device_text why;
+        choose(types[i % 2], epilogues[i / 2]);
+        struct gemm_tuner *tuner = open_with(false);
         for (uint32_t w = 0; w < WEIGHTS; w++) {
             g[w] = make_matmul(types[i % 2], epilogues[i / 2], w);
         }
-        struct gemm_tuner *tuner = open_tuner();
-        EXPECT_INT(gemm_tuner_prepare(tuner, list, WEIGHTS, rig_stream(), &why), DEVICE_OK);
+        must_run(tuner, &g[0]);
         expect_no_fault();
         library->prepared = true; /* as in a capture */
         uint32_t before = library->matmuls;
         for (uint32_t turn = 0; turn < 2 * WEIGHTS; turn++) {
-            run(tuner, &g[turn % WEIGHTS]);
+            must_run(tuner, &g[turn % WEIGHTS]);
             expect_product(&g[turn % WEIGHTS], turn % WEIGHTS);
         }
         EXPECT_INT(library->matmuls, before + 2 * WEIGHTS);
-        expect_all_on_library(tuner, 2 * WEIGHTS);
+        expect_all_on_library(tuner, 1 + 2 * WEIGHTS);
         gemm_tuner_destroy(tuner);
         EXPECT_INT(library->living, 0);
         RIG_CHECK(rig_end());
@@ -231,49 +245,57 @@ static void a_product_is_what_was_meant(void)
 }
 
 /* A choice that a file kept runs again; where the library has no such algorithm any more, another
- * one is chosen. */
+ * one is chosen by who times, and nothing takes its place before. */
 static void a_kept_algorithm_is_checked(void)
 {
+    struct device_text why;
     rig_begin(1);
     remove_choices();
+    reset(3);
+    library->refused = 2; /* so that the third is kept */
+    choose(GPU_E4M3, NN_STORE_ACT);
     struct gpu_gemm g = make_matmul(GPU_E4M3, NN_STORE_ACT, 0);
-    static const uint32_t known[] = {3, 3, 1};
     for (uint32_t round = 0; round < 3; round++) {
-        reset(known[round]);
-        library->refused = round == 0 ? 2 : 0; /* so that the third is kept */
-        struct gemm_tuner *tuner = open_tuner();
-        run(tuner, &g);
-        expect_product(&g, 0);
-        bool timed = library->matmuls > 1;
-        EXPECT(timed == (round != 1));
-        expect_all_on_library(tuner, 1);
+        reset(round == 0 ? 3 : 1);
+        if (round == 2) {
+            choose(GPU_E4M3, NN_STORE_ACT);
+        }
+        uint32_t before = library->matmuls;
+        struct gemm_tuner *tuner = open_with(false);
+        if (round == 1) {
+            EXPECT_INT(run(tuner, &g, &why), DEVICE_FAULT_INPUT);
+            EXPECT_CONTAINS(why.text, "names an algorithm that cuBLASLt 990000 does not take");
+        } else {
+            must_run(tuner, &g);
+            expect_product(&g, 0);
+            expect_all_on_library(tuner, 1);
+        }
+        EXPECT_INT(library->matmuls, before + (round != 1));
         gemm_tuner_destroy(tuner);
         EXPECT_INT(library->living, 0);
     }
     RIG_CHECK(rig_end());
 }
 
-/* A shape that it has no algorithm for, and an output at another address than algorithms may count
+/* A shape that it has no algorithm for, and weights at another address than algorithms may count
  * on. */
 static void what_the_library_lacks_is_ours(void)
 {
     struct gemm_tuner_counts counts;
     rig_begin(2);
     remove_choices();
-    reset(0);
-    struct gpu_gemm g = make_matmul(GPU_BF16, NN_STORE_ACT, 1);
-    struct gemm_tuner *tuner = open_tuner();
-    run(tuner, &g);
-    expect_product(&g, 1);
-    library->algorithms = 1;
-    g.out = (uint16_t *)g.out + 2;
-    run(tuner, &g);
-    expect_product(&g, 1);
-    expect_no_fault();
-    gemm_tuner_count(tuner, &counts);
-    EXPECT_INT(counts.way[GEMM_TUNER_OWN], 2);
-    gemm_tuner_destroy(tuner);
-    EXPECT_INT(library->living, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        reset(i);
+        struct gpu_gemm g = make_matmul(GPU_BF16, NN_STORE_ACT, 1);
+        g.out = (uint16_t *)g.out + 2 * i;
+        struct gemm_tuner *tuner = open_with(true);
+        must_run(tuner, &g);
+        expect_no_fault();
+        gemm_tuner_count(tuner, &counts);
+        EXPECT_INT(counts.way[GEMM_TUNER_OWN], 1);
+        gemm_tuner_destroy(tuner);
+        EXPECT_INT(library->living, 0);
+    }
     RIG_CHECK(rig_end());
 }
 
@@ -283,12 +305,13 @@ static void a_product_that_fails_says_which(void)
     rig_begin(3);
     remove_choices();
     reset(1);
+    choose(GPU_E4M3, NN_STORE);
     struct gpu_gemm g = make_matmul(GPU_E4M3, NN_STORE, 0);
-    struct gemm_tuner *tuner = open_tuner();
-    run(tuner, &g);
+    struct gemm_tuner *tuner = open_with(false);
+    must_run(tuner, &g);
     expect_no_fault();
     library->matmul_status = 13;
-    EXPECT_INT(gemm_tuner_matmul(tuner, &g, rig_stream(), &why), DEVICE_FAULT_LOST);
+    EXPECT_INT(run(tuner, &g, &why), DEVICE_FAULT_LOST);
     EXPECT_CONTAINS(why.text, "product 24 x 48 x 64: CUBLAS_STATUS_EXECUTION_FAILED");
     gemm_tuner_destroy(tuner);
     RIG_CHECK(rig_end());

@@ -1284,6 +1284,11 @@ static void fail_each_allocation(struct rig *rig)
     }
 }
 
+static void wait_for_nobody(void *context)
+{
+    (void)context;
+}
+
 /* Work that is no session's, with all allocations failing from one on: the drives of the controls
  * challenge, and a world step at full scale, which goes on without trying wgmma. */
 static void fail_work_of_others(struct rig *rig)
@@ -1292,12 +1297,15 @@ static void fail_work_of_others(struct rig *rig)
     static struct device_scale scale;
     struct device_text why = {""};
     struct device_rollouts rollouts = {.count = 1, .ends = ends};
+    _Alignas(64) static uint8_t shared[4096];
+    const struct device_ranks one = {
+        .ranks = 1, .shared = shared, .shared_bytes = sizeof shared, .wait = wait_for_nobody};
     simt.fail_allocations(0, 1);
     EXPECT_INT(device.ops->rollouts_run(0, &rollouts, &why), DEVICE_FAULT_MEMORY);
     expect_untouched(rig, "drives");
     for (uint64_t after = 0; after < 4; after++) {
         simt.fail_allocations(after, UINT64_MAX);
-        EXPECT(device.ops->scale_run(0, "student-3b", NULL, &scale, &why) != DEVICE_OK);
+        EXPECT(device.ops->scale_run(0, "student-3b", &one, &scale, &why) != DEVICE_OK);
         EXPECT_CONTAINS(why.text, "out of memory");
         simt.fail_allocations(0, 0);
         expect_untouched(rig, "a world step at full scale");

@@ -205,16 +205,6 @@ struct gpu_activate {
 };
 void gpu_activate_launch(const struct gpu_activate *a, void *stream);
 
-/* fp8 rows as the numbers they stand for, rounded: out = x * scale[row]. */
-struct gpu_expand {
-    uint32_t rows, width; /* width a multiple of 16 */
-    const void *x;        /* e4m3, rows `row` elements apart, a multiple of 16 */
-    size_t row;
-    const float *scale; /* [rows] */
-    uint16_t *out;      /* bf16 [rows][width] */
-};
-void gpu_expand_launch(const struct gpu_expand *e, void *stream);
-
 /* Rotary turn of the first `heads` heads of each row: of pairs (2 p, 2 p + 1), in float, before
  * they are rounded. The numbers behind them are rounded alone. */
 struct gpu_rotate {

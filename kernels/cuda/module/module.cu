@@ -25,10 +25,14 @@ int module_fault(struct device_text *why, int fault, const char *what, cudaError
 int module_check(struct device_session *session, cudaError_t error, const char *what,
                  struct device_text *why)
 {
-    if (error == cudaSuccess) {
+    if (error == cudaSuccess && session->product_fault == DEVICE_OK) {
         return DEVICE_OK;
     }
     session->lost = true;
+    if (session->product_fault != DEVICE_OK) {
+        *why = session->product_why;
+        return session->product_fault;
+    }
     return module_fault(why, DEVICE_FAULT_LOST, what, error);
 }
 
@@ -104,12 +108,13 @@ static int describe(uint32_t device, struct device_info *out, struct device_text
     out->wgmma = (uint32_t)wgmma;
     out->memory_bytes = properties.totalGlobalMem;
     out->free_bytes = free_bytes;
+    module_products_digest(out);
     return DEVICE_OK;
 }
 
 /* ---- open and close ---- */
 
-static void close_session(struct device_session *session)
+void module_session_close(struct device_session *session)
 {
     if (session == NULL) {
         return;
@@ -133,6 +138,7 @@ static void close_session(struct device_session *session)
     if (session->stream != NULL) {
         cudaStreamDestroy(session->stream);
     }
+    gemm_tuner_destroy(session->products);
     cudaFree(session->weight_memory);
     cudaFree(session->buffer_memory);
     cudaFree(session->arena);
@@ -150,41 +156,6 @@ static void close_session(struct device_session *session)
     gpu_error_take(); /* of what a device that failed cannot free */
     free(session->written);
     free(session);
-}
-
-/* fp8 needs tensor cores that know it, and machine code that asks them: a module may have been
- * built by a toolkit that knows neither. */
-int module_e4m3_check(uint32_t device, const char *what, struct device_text *why)
-{
-    cudaDeviceProp properties;
-    uint32_t there = 0;
-    cudaError_t error = cudaGetDeviceProperties(&properties, (int)device);
-    if (error != cudaSuccess) {
-        return module_fault(why, DEVICE_FAULT_INPUT, "asking about the device", error);
-    }
-    int found = 10 * properties.major + properties.minor;
-    if (found < GPU_CAPABILITY_E4M3) {
-        snprintf(why->text, sizeof why->text,
-                 "%.32s is fp8: expected compute capability %d.%d or newer, found %d.%d", what,
-                 GPU_CAPABILITY_E4M3 / 10, GPU_CAPABILITY_E4M3 % 10, properties.major,
-                 properties.minor);
-        return DEVICE_FAULT_INPUT;
-    }
-    error = gpu_device_enter((int)device);
-    if (error == cudaSuccess) {
-        error = (cudaError_t)gpu_e4m3_there(&there);
-    }
-    if (error != cudaSuccess) {
-        return module_fault(why, DEVICE_FAULT_INPUT, "asking for fp8 products", error);
-    }
-    if (there == 0) {
-        snprintf(why->text, sizeof why->text,
-                 "%.32s is fp8: the module was compiled without such products for compute "
-                 "capability %d.%d; build it with a toolkit that knows sm_%d",
-                 what, properties.major, properties.minor, found);
-        return DEVICE_FAULT_INPUT;
-    }
-    return DEVICE_OK;
 }
 
 /* Whether tokens and heads are such that kernels have them. */
@@ -348,14 +319,12 @@ static int warm_up(struct device_session *session, struct device_text *why)
     if (error == cudaSuccess) {
         error = cudaStreamSynchronize(session->stream);
     }
-    if (error != cudaSuccess) {
-        return module_check(session, error, "the first tick", why);
-    }
-    return session->options.eager ? (int)DEVICE_OK : capture(session, why);
+    int fault = module_check(session, error, "the first tick", why);
+    return fault != DEVICE_OK || session->options.eager ? fault : capture(session, why);
 }
 
-static int open_session(const struct device_model *model, const struct device_options *options,
-                        struct device_session **out, struct device_text *why)
+int module_session_open(const struct device_model *model, const struct device_options *options,
+                        bool timing, struct device_session **out, struct device_text *why)
 {
     int fault = check_model(model, options, why);
     if (fault != DEVICE_OK) {
@@ -370,6 +339,7 @@ static int open_session(const struct device_model *model, const struct device_op
         return module_fault(why, DEVICE_FAULT_MEMORY, "a session", cudaSuccess);
     }
     session->options = *options;
+    session->timing = timing;
     session->written = module_bits_create(options->page_count);
     if (session->written == NULL) {
         fault = module_fault(why, DEVICE_FAULT_MEMORY, "a session", cudaSuccess);
@@ -378,7 +348,7 @@ static int open_session(const struct device_model *model, const struct device_op
                              cudaSuccess);
     }
     if (fault == DEVICE_OK) {
-        session->stats.peak_flops = module_peak(model, options->wgmma);
+        session->stats.peak_flops = module_peak(module_type(model), options->wgmma);
         fault = module_weights_load(model, &session->weights, &session->weight_memory,
                                     &session->stats.weight_bytes, why);
     }
@@ -386,14 +356,23 @@ static int open_session(const struct device_model *model, const struct device_op
         fault = open_memory(session, why);
     }
     if (fault == DEVICE_OK) {
+        fault = module_products_open(session, why);
+    }
+    if (fault == DEVICE_OK) {
         fault = warm_up(session, why);
     }
     if (fault != DEVICE_OK) {
-        close_session(session);
+        module_session_close(session);
         return fault;
     }
     *out = session;
     return DEVICE_OK;
+}
+
+static int open_session(const struct device_model *model, const struct device_options *options,
+                        struct device_session **out, struct device_text *why)
+{
+    return module_session_open(model, options, false, out, why);
 }
 
 static struct device_slot *slots_of(struct device_session *session)
@@ -651,7 +630,7 @@ static const struct device_ops module_ops = {
     DEVICE_ABI,
     sizeof(struct device_ops) + sizeof(struct device_model) + sizeof(struct device_options) +
         sizeof(struct device_slot) + sizeof(struct device_counts) + DRAW_LIST_BYTES_MAX +
-        sizeof(struct device_view) + sizeof(struct device_rollouts),
+        sizeof(struct device_view) + sizeof(struct device_rollouts) + sizeof(struct device_info),
 #ifdef __CUDACC__
     "cuda",
 #else
@@ -660,7 +639,7 @@ static const struct device_ops module_ops = {
     count_devices,
     describe,
     open_session,
-    close_session,
+    module_session_close,
     slots_of,
     layout_of,
     draw_list_of,
@@ -687,6 +666,7 @@ static const struct device_ops module_ops = {
     module_view_copy,
     stats_of,
     module_bus_rate,
+    module_products_tune,
     module_scale_run,
     module_rollouts_run,
 };

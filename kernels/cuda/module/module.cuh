@@ -3,7 +3,8 @@
  * module.cu (life cycle, ticks, pages), module_slots.cu (checks of what a tick is asked for),
  * module_moves.cu (pages over the bus), module_weights.cu (the model to the device),
  * module_buffers.cu, module_draw_list.cu (maps and what layouts are made of), module_plan.cu (the
- * launches of a tick) and module_views.cu (what planners are shown); nobody else includes it.
+ * launches of a tick), module_products.cu (what its products run on) and module_views.cu (what
+ * planners are shown); nobody else includes it.
  *
  * Every pointer here is fixed from open to close, because a captured graph holds them by value.
  */
@@ -13,6 +14,7 @@
 #include "kernels/cuda/common/gpu.h"
 
 #include "kernels/cuda/common/matrix.h"
+#include "kernels/cuda/scale/gemm_tuner.h"
 #include "kernels/cuda/student/context.h"
 #include "kernels/cuda/student/draw_list.h"
 #include "kernels/cuda/student/shape.h"
@@ -156,7 +158,11 @@ struct module_views {
 
 struct device_session {
     struct device_options options;
+    bool timing; /* of products, and then it is closed */
     struct module_kernels kernels;
+    struct gemm_tuner *products; /* what they run on; NULL: kernels.gemm */
+    int product_fault;           /* of the first that could not be queued */
+    struct device_text product_why;
     struct module_weights weights;
     void *weight_memory;
     struct module_buffers buffers;
@@ -224,9 +230,29 @@ cudaError_t module_given_copy(struct device_session *session);
 /* Bytes per second of a large copy over the bus (struct device_ops). */
 int module_bus_rate(struct device_session *session, int up, double *out, struct device_text *why);
 
-/* Of struct device_stats, for a model on the present device; before the session takes its memory.
- */
-double module_peak(const struct device_model *model, uint32_t wgmma);
+/* Of struct device_stats, on the present device; before a session takes its memory. */
+double module_peak(enum gpu_type type, uint32_t wgmma);
+
+/* Opens what products of a session run on, of the choices that are kept on this machine: before its
+ * first tick. */
+int module_products_open(struct device_session *session, struct device_text *why);
+/* Of struct device_info: the digest of what is kept for the present device. */
+void module_products_digest(struct device_info *out);
+/* Of struct device_ops. */
+int module_products_tune(const struct device_model *model, const struct device_options *options,
+                         struct device_tuning *out, struct device_text *why);
+/* Queues a product; how many kernels were launched. What fails is in session->product_fault. */
+uint32_t module_product_run(struct device_session *session, const struct gpu_gemm *g);
+
+/* Opens and ends a session (struct device_ops); `timing`: its products choose anew. */
+int module_session_open(const struct device_model *model, const struct device_options *options,
+                        bool timing, struct device_session **out, struct device_text *why);
+void module_session_close(struct device_session *session);
+
+/* Defined in modules that tests build: time of a candidate, in place of a clock's. */
+extern "C" double module_measured(void *context, const struct gpu_gemm *g,
+                                  const struct gemm_tuner_choice *choice, double ms)
+    __attribute__((weak));
 
 int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);
@@ -317,6 +343,15 @@ int module_refuse(struct device_text *why, const char *sentence); /* DEVICE_FAUL
 static inline bool module_block_e4m3(const struct device_block *block)
 {
     return block->tk.e4m3 != NULL;
+}
+
+static inline enum gpu_type module_type(const struct device_model *model)
+{
+    enum gpu_type type = GPU_BF16;
+    for (uint32_t i = 0; i < model->layers; i++) {
+        type = module_block_e4m3(&model->blocks[i]) ? GPU_E4M3 : type;
+    }
+    return type;
 }
 
 /* Whether the device multiplies e4m3, and the module has the code for it; `what` is what needs it.

@@ -74,14 +74,10 @@ int module_bus_rate(struct device_session *session, int up, double *out, struct 
     return DEVICE_OK;
 }
 
-double module_peak(const struct device_model *model, uint32_t wgmma)
+double module_peak(enum gpu_type type, uint32_t wgmma)
 {
     struct gemm_tuner_parts parts = {};
     char folder[STORE_PATH_BYTES - 300];
-    enum gpu_type type = GPU_BF16;
-    for (uint32_t i = 0; i < model->layers; i++) {
-        type = module_block_e4m3(&model->blocks[i]) ? GPU_E4M3 : type;
-    }
     parts.folder = gemm_tuner_store_folder(folder) ? folder : NULL;
     return gemm_tuner_peak(&parts, type, type == GPU_E4M3 ? wgmma : 0);
 }

@@ -80,8 +80,7 @@ static struct gpu_gemm matmul_of(struct plan *p, const struct module_matmul *mat
 
 static void run_matmul(struct plan *p, const struct gpu_gemm *g)
 {
-    p->k->gemm(g, p->stream);
-    p->launches++;
+    p->launches += module_product_run(p->session, g);
 }
 
 static void matmul_floats(struct plan *p, const struct module_matmul *matmul, uint32_t rows,

@@ -1,36 +1,29 @@
 /*
- * A world step at full scale (scale.h), opened, run and timed: products on the vendor's library
- * where it has an algorithm, the whole step captured as a graph. Beside it, in the same run, what
- * one large product reaches and what a large copy within the device does, as ceilings.
+ * A world step at full scale (scale.h), shared by ranks, opened, run and timed: launch by launch,
+ * by kinds of launches, and as a graph where exchanges allow it.
  *
- * Several processes may share the step, a rank each. They run the same steps in the same order, and
- * begin those that are timed together.
+ * Ranks are processes. They run the same steps in the same order, and begin those that are timed
+ * together; one rank exchanges with itself.
  */
 #include "kernels/cuda/module/module.cuh"
-#include "kernels/cuda/scale/gemm_tuner.h"
 #include "kernels/cuda/scale/scale.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-enum {
-    REPEATS = 5,
-    COPY_BYTES = GPU_EMULATED ? 1 << 16 : 1 << 30, /* of the copy: well beyond any cache */
-};
+enum { REPEATS = 5 };
 
 struct scale_run {
-    const struct device_ranks *ranks; /* NULL: alone */
+    const struct device_ranks *ranks;
     struct all_to_all all_to_all;
     struct scale *scale;
-    struct gemm_tuner *gemm_tuner;
     cudaStream_t stream;
     cudaEvent_t start, end;
     cudaGraphExec_t graph;
     float *latents[2]; /* host: of the same step by launches and by graph */
     size_t latent_count;
-    uint32_t wgmma; /* whether the device is to use it */
+    uint32_t wgmma; /* whether the device uses it */
     struct device_text *why;
 };
 
@@ -52,7 +45,6 @@ static void finish(struct scale_run *run)
     }
     scale_close(run->scale);
     all_to_all_close(&run->all_to_all);
-    gemm_tuner_destroy(run->gemm_tuner);
     if (run->start != NULL) {
         cudaEventDestroy(run->start);
     }
@@ -101,12 +93,6 @@ static bool step(struct scale_run *run)
     return scale_step(run->scale, (void *)run->stream, run->why) == DEVICE_OK;
 }
 
-/* Whether this process measures what does not depend on the ranks. */
-static bool first(const struct scale_run *run)
-{
-    return run->ranks == NULL || run->ranks->rank == 0;
-}
-
 static bool capture(struct scale_run *run)
 {
     cudaGraph_t graph = NULL;
@@ -126,49 +112,29 @@ static bool capture(struct scale_run *run)
 }
 
 /* An exchange may be what cannot be captured: then the step goes on launch by launch. */
-static bool capture_if_possible(struct scale_run *run, struct device_scale *out)
+static void capture_if_possible(struct scale_run *run, struct device_scale *out)
 {
-    const bool possible = run->ranks == NULL || run->all_to_all.capturable;
+    const bool possible = run->all_to_all.capturable;
     out->captured = possible && capture(run) ? 1 : 0;
-    if (run->ranks == NULL || out->captured != 0) {
-        return out->captured != 0;
-    }
-    if (possible) {
+    if (possible && out->captured == 0) {
         size_t used = strlen(out->all_to_all);
         snprintf(out->all_to_all + used, sizeof out->all_to_all - used, "; %.60s", run->why->text);
         gpu_error_take(); /* what the capture broke off with */
     }
-    return true;
 }
 
-/* Median of a few steps, and the host's time to start one. */
-static bool time_steps(struct scale_run *run, const struct trunk_config *config, double *step_ms,
-                       double *host_us)
+/* Median of a few steps. */
+static bool time_steps(struct scale_run *run, const struct trunk_config *config, double *step_ms)
 {
     double times[REPEATS];
-    *host_us = 0.0;
     for (int i = 0; i < REPEATS; i++) {
-        struct timespec from;
-        struct timespec to;
         if (!begin(run, config, config->window) ||
             !good(run, cudaStreamSynchronize(run->stream), "a world step")) {
             return false;
         }
-        if (run->ranks != NULL) { /* who is early would be timed waiting for the others */
-            run->ranks->wait(run->ranks->context);
-        }
-        if (!good(run, cudaEventRecord(run->start, run->stream), "timing")) {
-            return false;
-        }
-        clock_gettime(CLOCK_MONOTONIC, &from);
-        if (!step(run)) {
-            return false;
-        }
-        clock_gettime(CLOCK_MONOTONIC, &to);
-        *host_us +=
-            ((double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) * 1e-3) /
-            REPEATS;
-        if (!elapsed(run, &times[i])) {
+        run->ranks->wait(run->ranks->context); /* who is early would be timed waiting */
+        if (!good(run, cudaEventRecord(run->start, run->stream), "timing") || !step(run) ||
+            !elapsed(run, &times[i])) {
             return false;
         }
     }
@@ -218,120 +184,29 @@ static bool time_kinds(struct scale_run *run, const struct trunk_config *config,
     return true;
 }
 
-/* Bytes per second, read and written, of a large copy within the device. */
-static bool time_copy(struct scale_run *run, double *out)
-{
-    uint8_t *memory = NULL;
-    double least_ms = 0.0;
-    bool done = good(run, cudaMalloc(&memory, 2 * (size_t)COPY_BYTES), "a large copy") &&
-                good(run, cudaMemset(memory, 1, 2 * (size_t)COPY_BYTES), "a large copy") &&
-                good(run, cudaDeviceSynchronize(), "a large copy");
-    for (int i = 0; done && i < REPEATS; i++) {
-        double ms = 0.0;
-        done = good(run, cudaEventRecord(run->start, run->stream), "timing") &&
-               good(run,
-                    cudaMemcpyAsync(memory + COPY_BYTES, memory, COPY_BYTES,
-                                    cudaMemcpyDeviceToDevice, run->stream),
-                    "a large copy") &&
-               elapsed(run, &ms);
-        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
-    }
-    cudaFree(memory);
-    *out = least_ms > 0.0 ? 2.0 * COPY_BYTES / (least_ms * 1e-3) : 0.0;
-    return done;
-}
-
 /* Whether so many ranks can share the configuration, before anything of it is opened. */
 static bool shareable(struct scale_run *run, const struct trunk_config *config)
 {
     struct trunk_cost cost;
-    return run->ranks == NULL ||
-           trunk_cost_of(config, run->ranks->ranks, &cost, run->why) == DEVICE_OK;
+    return trunk_cost_of(config, run->ranks->ranks, &cost, run->why) == DEVICE_OK;
 }
 
-/* Operations per second of the largest attention of a step, as planned or by the other kernel. */
-static bool time_attention(struct scale_run *run, uint32_t wgmma, double *out)
-{
-    struct gpu_attention a = {};
-    double flop = 0.0;
-    double least_ms = 0.0;
-    bool done = true;
-    for (uint32_t i = 0; i < scale_op_count(run->scale); i++) {
-        const struct trunk_op *op = scale_op_at(run->scale, i);
-        double own = op->kind == TRUNK_ATTENTION ? trunk_op_flop(op) : 0.0;
-        if (own > flop) {
-            flop = own;
-            a = op->attention;
-        }
-    }
-    a.wgmma = wgmma;
-    for (int i = 0; done && flop > 0.0 && i < REPEATS; i++) {
-        double ms = 0.0;
-        done = good(run, cudaEventRecord(run->start, run->stream), "timing");
-        gpu_attention_launch(&a, (void *)run->stream);
-        done = done && good(run, cudaPeekAtLastError(), "attention") && elapsed(run, &ms);
-        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
-    }
-    *out = least_ms > 0.0 ? flop / (least_ms * 1e-3) : 0.0;
-    return done;
-}
-
-/* Every product of a step chosen before the first one. Ranks go by rank 0's choices: their shares
- * have the same shapes, and would else be timed beside each other. */
-static bool prepare_matmuls(struct scale_run *run)
-{
-    static_assert(sizeof(struct gemm_tuner_store) <= ALL_TO_ALL_NOTE_BYTES, "told in one note");
-    const uint32_t ops = scale_op_count(run->scale);
-    auto *choices = (struct gemm_tuner_store *)calloc(1, sizeof(struct gemm_tuner_store));
-    auto *matmuls = (const struct gpu_gemm **)malloc(ops * sizeof(struct gpu_gemm *));
-    uint32_t count = 0;
-    bool done = choices != NULL && matmuls != NULL;
-    if (!done) {
-        snprintf(run->why->text, sizeof run->why->text, "out of host memory");
-    }
-    for (uint32_t i = 0; done && i < ops; i++) {
-        const struct trunk_op *op = scale_op_at(run->scale, i);
-        if (op->kind == TRUNK_MATMUL) {
-            matmuls[count++] = &op->matmul;
-        }
-    }
-    if (done && !first(run)) {
-        all_to_all_tell(run->ranks, choices, sizeof *choices);
-        gemm_tuner_adopt(run->gemm_tuner, choices);
-    }
-    done = done && gemm_tuner_prepare(run->gemm_tuner, matmuls, count, (void *)run->stream,
-                                      run->why) == DEVICE_OK;
-    if (done && first(run) && run->ranks != NULL) {
-        *choices = *gemm_tuner_choices(run->gemm_tuner);
-        all_to_all_tell(run->ranks, choices, sizeof *choices);
-    }
-    free(choices);
-    free(matmuls);
-    return done;
-}
-
-static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_config *config,
-                     struct device_scale *out)
+static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_config *config)
 {
     struct scale_options options = {};
     if (!good(run, gpu_device_enter((int)device), "choosing the device") ||
-        gemm_tuner_create(&run->gemm_tuner, run->why) != DEVICE_OK ||
         !good(run, cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking), "a stream") ||
         !good(run, cudaEventCreate(&run->start), "an event") ||
         !good(run, cudaEventCreate(&run->end), "an event") ||
-        (run->ranks != NULL &&
-         all_to_all_open(run->ranks, &run->all_to_all, run->why) != DEVICE_OK)) {
+        all_to_all_open(run->ranks, &run->all_to_all, run->why) != DEVICE_OK) {
         return false;
     }
     options.all_to_all = run->all_to_all;
     options.seed = 1;
     options.page_count = config->window + 1;
-    options.matmul = gemm_tuner_matmul;
-    options.matmul_context = run->gemm_tuner;
     struct device_text chosen = {};
     options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen) > 0;
     run->wgmma = options.wgmma;
-    snprintf(out->wgmma, sizeof out->wgmma, "%s", chosen.text);
     if (scale_open(config, &options, &run->scale, run->why) != DEVICE_OK) {
         return false;
     }
@@ -343,13 +218,13 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct trunk_
         return false;
     }
     /* Weights were drawn on the default stream, which ours ignores. */
-    return good(run, cudaDeviceSynchronize(), "drawing weights") && prepare_matmuls(run);
+    return good(run, cudaDeviceSynchronize(), "drawing weights");
 }
 
 /* Adds up over ranks: a number's place is its place among all (splitmix64's last steps). */
 static uint64_t sum_latents(const struct scale_run *run)
 {
-    const uint64_t before = run->ranks == NULL ? 0 : run->ranks->rank * run->latent_count;
+    const uint64_t before = run->ranks->rank * run->latent_count;
     uint64_t sum = 0;
     for (size_t i = 0; i < run->latent_count; i++) {
         uint32_t bits;
@@ -370,9 +245,12 @@ static bool measure(struct scale_run *run, const struct trunk_config *config,
             return false;
         }
     }
-    if (!time_steps(run, config, &out->eager_ms, &out->eager_host_us) || !keep_latents(run, 0) ||
-        !time_kinds(run, config, out) || !capture_if_possible(run, out) ||
-        !time_steps(run, config, &out->step_ms, &out->host_us) || !keep_latents(run, 1)) {
+    if (!time_steps(run, config, &out->eager_ms) || !keep_latents(run, 0) ||
+        !time_kinds(run, config, out)) {
+        return false;
+    }
+    capture_if_possible(run, out);
+    if (!time_steps(run, config, &out->step_ms) || !keep_latents(run, 1)) {
         return false;
     }
     out->same_bits =
@@ -382,33 +260,6 @@ static bool measure(struct scale_run *run, const struct trunk_config *config,
         out->finite &= isfinite(run->latents[1][i]) ? 1 : 0;
     }
     out->latents_sum = sum_latents(run);
-    if (!first(run)) {
-        return true;
-    }
-    if (!time_attention(run, 0, &out->mma_flops) ||
-        (scale_uses_wgmma(run->scale) && !time_attention(run, 1, &out->wgmma_flops)) ||
-        !time_copy(run, &out->copy_rate)) {
-        return false;
-    }
-    static const struct gemm_tuner_choice ours = {GEMM_TUNER_OWN, {0}};
-    const struct {
-        bool wanted;
-        enum gpu_type type;
-        const struct gemm_tuner_choice *choice;
-        uint32_t wgmma;
-        double *out;
-    } rates[] = {
-        {true, GPU_BF16, NULL, 0, &out->peak_bf16_flops},
-        {config->type == GPU_E4M3, GPU_E4M3, NULL, 0, &out->peak_fp8_flops},
-        {config->type == GPU_E4M3, GPU_E4M3, &ours, 0, &out->mma_fp8_flops},
-        {config->type == GPU_E4M3 && run->wgmma != 0, GPU_E4M3, &ours, 1, &out->wgmma_fp8_flops},
-    };
-    for (const auto &rate : rates) {
-        if (rate.wanted && gemm_tuner_rate(run->gemm_tuner, rate.type, rate.choice, rate.wgmma,
-                                           run->stream, rate.out, run->why) != DEVICE_OK) {
-            return false;
-        }
-    }
     return true;
 }
 
@@ -428,7 +279,7 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
     bool done =
         shareable(&run, config) &&
         (config->type != GPU_E4M3 || module_e4m3_check(device, config->name, why) == DEVICE_OK) &&
-        open_run(&run, device, config, out);
+        open_run(&run, device, config);
     if (done) {
         snprintf(out->all_to_all, sizeof out->all_to_all, "%s", run.all_to_all.text);
         done = measure(&run, config, out);
@@ -440,18 +291,10 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
         out->matmul_fp8_flop = cost.matmul_fp8_flop;
         out->attention_flop = cost.attention_flop + cost.temporal_flop;
         out->moved_bytes = cost.moved_bytes;
-        out->parameters = cost.parameters;
-        out->weight_bytes = cost.weight_bytes;
-        out->workspace_bytes = cost.workspace_bytes;
-        out->page_bytes = cost.page_bytes;
-        out->launches = cost.launches;
-        struct gemm_tuner_counts counts;
-        gemm_tuner_count(run.gemm_tuner, &counts);
-        out->gemm_tuner_matmuls = counts.way[GEMM_TUNER_SAME];
-        out->own_matmuls = counts.way[GEMM_TUNER_OWN];
-        out->expanded_matmuls = counts.way[GEMM_TUNER_BF16];
-        snprintf(out->gemm_tuner, sizeof out->gemm_tuner, "%s",
-                 gemm_tuner_describe(run.gemm_tuner));
+        if (ranks->rank == 0) {
+            out->peak_bf16_flops = module_peak(GPU_BF16, 0);
+            out->peak_fp8_flops = config->type == GPU_E4M3 ? module_peak(GPU_E4M3, run.wgmma) : 0.0;
+        }
     }
     finish(&run);
     return done ? DEVICE_OK : DEVICE_FAULT_LOST;

@@ -8,8 +8,8 @@
  * Tokens are cut into equal consecutive shares, so what arrives, rank after rank, is all tokens in
  * order. The number of ranks divides tokens, heads and key/value heads. Attention of a head does
  * not depend on other heads, nor a row's products on other rows, so any number of ranks gives the
- * same bits as one, as long as products run on gpu_gemm: a library may take another algorithm for
- * each rank's shape.
+ * same bits as one: products run on gpu_gemm, since a library may take another algorithm for each
+ * rank's shape.
  *
  * The transport is a table of functions: NCCL between processes, the memory that these share on the
  * host where there is no NCCL, or ranks emulated in one process and on one device. A rank's calls
@@ -29,7 +29,7 @@ extern "C" {
 enum {
     ALL_TO_ALL_RANKS_MAX = DEVICE_RANKS_MAX,
     ALL_TO_ALL_ID_BYTES = 128,
-    ALL_TO_ALL_NOTE_BYTES = 32 << 10, /* of what rank 0 tells the others */
+    ALL_TO_ALL_NOTE_BYTES = 256, /* of what rank 0 tells the others */
 };
 
 /* One rank's end. Functions return 0 or a device_fault and then fill why. */

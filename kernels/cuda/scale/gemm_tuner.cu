@@ -13,13 +13,12 @@
 
 enum {
     PLANS_MAX = GEMM_TUNER_SHAPES_MAX,
-    WEIGHTS_MAX = 1024,
-    ALGORITHMS_MAX = 4, /* of the vendor's that are timed, in each type */
-    CANDIDATES_MAX = 1 + 2 * ALGORITHMS_MAX,
-    REPEATS = 3,                          /* of a candidate, after one that warms up */
+    ALGORITHMS_MAX = 4, /* of the vendor's that are timed */
+    CANDIDATES_MAX = STORE_TILES + ALGORITHMS_MAX,
+    REPEATS = GPU_EMULATED ? 1 : 3,       /* of a candidate, after one that warms up */
     PEAK_SIDE = GPU_EMULATED ? 64 : 8192, /* of the product that shows the ceiling */
-    RESERVE_BYTES = 1 << 30, /* of the device's memory, that expanded operands leave free */
 };
+static_assert((int)GPU_TILE_LARGE + 1 == STORE_TILES, "numbers of the file");
 
 /* A later candidate must be faster by this: what a clock cannot tell apart is no choice. */
 #define GAIN_LEAST 0.02
@@ -28,30 +27,21 @@ enum {
 struct plan {
     struct gemm_tuner_shape shape;
     struct gemm_tuner_choice choice;
-    uint16_t *activations; /* GEMM_TUNER_BF16: bf16 [m][k], of this call; plans may share it */
-    size_t activation_bytes;
-};
-
-/* fp8 weights that are there in bf16 too. */
-struct expanded {
-    const void *b;
-    const float *scale;
-    uint32_t n, k;
-    uint16_t *out; /* [n][k] */
+    uint64_t uses;
+    double own_ms, chosen_ms; /* of one product, where it was timed */
 };
 
 struct gemm_tuner {
     struct gemm_vendor vendor;
     struct gemm_tuner_parts parts; /* its vendor and folder were borrowed */
     void *workspace;
+    float *sums; /* of an item that the library multiplied */
+    size_t sums_bytes;
     cudaEvent_t start, end;
     struct plan plans[PLANS_MAX];
     uint32_t plan_count;
-    struct expanded weights[WEIGHTS_MAX];
-    uint32_t weight_count;
-    uint64_t expanded_bytes;
     struct gemm_tuner_store store;
-    struct gemm_tuner_counts counts;
+    uint64_t ways[GEMM_TUNER_WAYS];
     char text[512];
 };
 
@@ -63,9 +53,9 @@ static int fault(struct device_text *why, const char *what, cudaError_t error)
 
 /* ---- life cycle ---- */
 
-/* Store of this kind of device, and a warning's text or "". Without a file all is timed anew. */
-static void open_store(struct gemm_tuner_store *store, const char *folder, uint64_t version,
-                       char *warning, size_t warning_bytes)
+/* Store of this kind of device, and a warning's text or "". Without a file nothing is known. */
+static void open_store(struct gemm_tuner_store *store, const char *folder, char *warning,
+                       size_t warning_bytes)
 {
     cudaDeviceProp properties;
     int device = 0;
@@ -75,497 +65,397 @@ static void open_store(struct gemm_tuner_store *store, const char *folder, uint6
         gpu_error_take();
         return;
     }
-    gemm_tuner_store_open(store, folder, properties.name, version, warning, warning_bytes);
+    gemm_tuner_store_open(store, folder, properties.name, warning, warning_bytes);
 }
 
-static void open_choices(struct gemm_tuner *gemm_tuner, const char *folder)
+static bool names_library(const struct gemm_tuner_store *store)
 {
+    char digest[STORE_DIGEST_BYTES];
+    gemm_tuner_store_digest(store, digest);
+    return digest[0] != '\0';
+}
+
+/* Whether what is kept can be run by this library. */
+static bool library_fits(const struct gemm_tuner_store *store, const struct gemm_vendor *vendor,
+                         struct device_text *why)
+{
+    bool fits = vendor->context != NULL && vendor->version == store->version;
+    if (!fits) {
+        snprintf(why->text, sizeof why->text,
+                 "%.250s has choices of products for cuBLASLt %llu, found: %.150s", store->path,
+                 (unsigned long long)store->version, vendor->text);
+    }
+    return fits;
+}
+
+static void open_vendor(const struct gemm_tuner_parts *parts, struct gemm_vendor *out)
+{
+    if (parts->vendor != NULL) {
+        *out = *parts->vendor;
+    } else {
+        gemm_vendor_open(out);
+    }
+}
+
+/* The library where it is needed, and what it needs. */
+static int open_library(struct gemm_tuner *t, struct device_text *why)
+{
+    const bool kept = !t->parts.own && names_library(&t->store);
+    if (!t->parts.timing && !kept) {
+        snprintf(t->vendor.text, sizeof t->vendor.text, "our kernels alone");
+        return DEVICE_OK;
+    }
+    open_vendor(&t->parts, &t->vendor);
+    if (t->parts.timing) {
+        gemm_tuner_store_renew(&t->store, t->vendor.context != NULL ? t->vendor.version : 0);
+    } else if (!library_fits(&t->store, &t->vendor, why)) {
+        return DEVICE_FAULT_INPUT;
+    }
+    cudaError_t error = t->vendor.context != NULL
+                            ? cudaMalloc(&t->workspace, GEMM_TUNER_WORKSPACE_BYTES)
+                            : cudaSuccess;
+    error = error == cudaSuccess ? cudaEventCreate(&t->start) : error;
+    error = error == cudaSuccess ? cudaEventCreate(&t->end) : error;
+    return error == cudaSuccess ? (int)DEVICE_OK : fault(why, "a workspace for products", error);
+}
+
+extern "C" int gemm_tuner_create(const struct gemm_tuner_parts *parts, struct gemm_tuner **out,
+                                 struct device_text *why)
+{
+    struct gemm_tuner *t = (struct gemm_tuner *)calloc(1, sizeof *t);
     char warning[400];
-    if (gemm_tuner->vendor.context == NULL) {
-        return;
-    }
-    open_store(&gemm_tuner->store, folder, gemm_tuner->vendor.version, warning, sizeof warning);
-    if (warning[0] != '\0') {
-        size_t used = strlen(gemm_tuner->text);
-        snprintf(gemm_tuner->text + used, sizeof gemm_tuner->text - used, "; %.200s", warning);
-    }
-}
-
-extern "C" int gemm_tuner_create_with(const struct gemm_tuner_parts *parts, struct gemm_tuner **out,
-                                      struct device_text *why)
-{
-    struct gemm_tuner *gemm_tuner = (struct gemm_tuner *)calloc(1, sizeof *gemm_tuner);
-    if (gemm_tuner == NULL) {
+    if (t == NULL) {
         snprintf(why->text, sizeof why->text, "products: out of host memory");
         return DEVICE_FAULT_MEMORY;
     }
-    gemm_tuner->parts = *parts;
-    gemm_tuner->vendor = *parts->vendor;
-    cudaError_t error = cudaMalloc(&gemm_tuner->workspace, GEMM_TUNER_WORKSPACE_BYTES);
-    error = error == cudaSuccess ? cudaEventCreate(&gemm_tuner->start) : error;
-    error = error == cudaSuccess ? cudaEventCreate(&gemm_tuner->end) : error;
-    if (error != cudaSuccess) {
-        gemm_tuner_destroy(gemm_tuner);
-        return fault(why, "a workspace for products", error);
+    t->parts = *parts;
+    open_store(&t->store, parts->folder, warning, sizeof warning);
+    int status = open_library(t, why);
+    if (status != DEVICE_OK) {
+        gemm_tuner_destroy(t);
+        return status;
     }
-    snprintf(gemm_tuner->text, sizeof gemm_tuner->text, "%s", gemm_tuner->vendor.text);
-    open_choices(gemm_tuner, parts->folder);
-    *out = gemm_tuner;
+    snprintf(t->text, sizeof t->text, "%s%s%.200s", t->vendor.text, warning[0] != '\0' ? "; " : "",
+             warning);
+    *out = t;
     return DEVICE_OK;
 }
 
-extern "C" int gemm_tuner_create(struct gemm_tuner **out, struct device_text *why)
+extern "C" void gemm_tuner_destroy(struct gemm_tuner *t)
 {
-    struct gemm_vendor vendor;
-    struct gemm_tuner_parts parts = {};
-    char folder[STORE_PATH_BYTES - 300];
-    gemm_vendor_open(&vendor);
-    parts.vendor = &vendor;
-    parts.folder = gemm_tuner_store_folder(folder) ? folder : NULL;
-    parts.memory_bytes = UINT64_MAX;
-    return gemm_tuner_create_with(&parts, out, why);
-}
-
-extern "C" void gemm_tuner_destroy(struct gemm_tuner *gemm_tuner)
-{
-    if (gemm_tuner == NULL) {
+    if (t == NULL) {
         return;
     }
-    gemm_tuner_store_save(&gemm_tuner->store); /* or it is chosen again next time */
-    for (uint32_t i = 0; i < gemm_tuner->plan_count; i++) {
-        if (gemm_tuner->plans[i].activation_bytes > 0) {
-            cudaFree(gemm_tuner->plans[i].activations);
-        }
+    if (t->vendor.context != NULL) {
+        t->vendor.close(t->vendor.context);
     }
-    for (uint32_t i = 0; i < gemm_tuner->weight_count; i++) {
-        cudaFree(gemm_tuner->weights[i].out);
+    if (t->start != NULL) {
+        cudaEventDestroy(t->start);
     }
-    if (gemm_tuner->vendor.context != NULL) {
-        gemm_tuner->vendor.close(gemm_tuner->vendor.context);
+    if (t->end != NULL) {
+        cudaEventDestroy(t->end);
     }
-    if (gemm_tuner->start != NULL) {
-        cudaEventDestroy(gemm_tuner->start);
-    }
-    if (gemm_tuner->end != NULL) {
-        cudaEventDestroy(gemm_tuner->end);
-    }
-    cudaFree(gemm_tuner->workspace);
-    free(gemm_tuner);
-}
-
-/* ---- expanded operands ---- */
-
-/* Whether so many bytes more may be taken. */
-static bool affordable(const struct gemm_tuner *gemm_tuner, uint64_t bytes)
-{
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) {
-        gpu_error_take();
-        return false;
-    }
-    return free_bytes >= RESERVE_BYTES && bytes <= free_bytes - RESERVE_BYTES &&
-           gemm_tuner->expanded_bytes <= gemm_tuner->parts.memory_bytes &&
-           bytes <= gemm_tuner->parts.memory_bytes - gemm_tuner->expanded_bytes;
-}
-
-static const struct expanded *find_weights(const struct gemm_tuner *gemm_tuner,
-                                           const struct gpu_gemm *g)
-{
-    for (uint32_t i = 0; i < gemm_tuner->weight_count; i++) {
-        const struct expanded *w = &gemm_tuner->weights[i];
-        if (w->b == g->b && w->scale == g->b_scale && w->n == g->n && w->k == g->k) {
-            return w;
-        }
-    }
-    return NULL;
-}
-
-/* Bytes of what the products of g's shape still lack to run expanded. */
-static uint64_t missing_bytes(const struct gemm_tuner *gemm_tuner, const struct plan *plan,
-                              const struct gpu_gemm *const *matmuls, uint32_t count)
-{
-    uint64_t bytes = plan->activations == NULL ? (uint64_t)plan->shape.m * plan->shape.k * 2 : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct gemm_tuner_shape shape = gemm_tuner_shape_of(matmuls[i]);
-        bool wanted = gemm_tuner_shape_same(&shape, &plan->shape) &&
-                      find_weights(gemm_tuner, matmuls[i]) == NULL;
-        for (uint32_t k = 0; wanted && k < i; k++) { /* counted already */
-            wanted = matmuls[k]->b != matmuls[i]->b;
-        }
-        bytes += wanted ? (uint64_t)plan->shape.n * plan->shape.k * 2 : 0;
-    }
-    return bytes;
-}
-
-/* Room for the activations of a shape: another plan's, where it is large enough, since products run
- * one after the other. */
-static cudaError_t place_activations(struct gemm_tuner *gemm_tuner, struct plan *plan)
-{
-    const size_t bytes = (size_t)plan->shape.m * plan->shape.k * 2;
-    for (uint32_t i = 0; i < gemm_tuner->plan_count && plan->activations == NULL; i++) {
-        const struct plan *other = &gemm_tuner->plans[i];
-        plan->activations = other->activation_bytes >= bytes ? other->activations : NULL;
-    }
-    if (plan->activations != NULL) {
-        return cudaSuccess;
-    }
-    cudaError_t error = cudaMalloc(&plan->activations, bytes);
-    plan->activation_bytes = error == cudaSuccess ? bytes : 0;
-    gemm_tuner->expanded_bytes += plan->activation_bytes;
-    return error;
-}
-
-static cudaError_t expand_weights(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g,
-                                  void *stream)
-{
-    if (find_weights(gemm_tuner, g) != NULL) {
-        return cudaSuccess;
-    }
-    struct expanded w = {g->b, g->b_scale, g->n, g->k, NULL};
-    const size_t bytes = (size_t)g->n * g->k * 2;
-    cudaError_t error = gemm_tuner->weight_count == WEIGHTS_MAX ? cudaErrorMemoryAllocation
-                                                                : cudaMalloc(&w.out, bytes);
-    if (error == cudaSuccess) {
-        const struct gpu_expand e = {g->n, g->k, g->b, g->k, g->b_scale, w.out};
-        gpu_expand_launch(&e, stream);
-        gemm_tuner->weights[gemm_tuner->weight_count++] = w;
-        gemm_tuner->expanded_bytes += bytes;
-        error = cudaPeekAtLastError();
-    }
-    return error;
-}
-
-/* Gives back what was only needed for timing; nothing of it may be queued. */
-static void drop_expanded(struct gemm_tuner *gemm_tuner, struct plan *plan, uint32_t weights_before)
-{
-    while (gemm_tuner->weight_count > weights_before) {
-        const struct expanded *w = &gemm_tuner->weights[--gemm_tuner->weight_count];
-        gemm_tuner->expanded_bytes -= (uint64_t)w->n * w->k * 2;
-        cudaFree(w->out);
-    }
-    if (plan->activation_bytes > 0) {
-        cudaFree(plan->activations);
-        gemm_tuner->expanded_bytes -= plan->activation_bytes;
-        plan->activation_bytes = 0;
-    }
-    plan->activations = NULL;
-}
-
-/* The product in bf16: the same output of the same numbers, rounded. */
-static struct gpu_gemm in_bf16(const struct gpu_gemm *g, const void *a, const void *b)
-{
-    struct gpu_gemm wide = *g;
-    wide.type = GPU_BF16;
-    wide.rows = g->items * g->rows;
-    wide.items = 1;
-    wide.a = a;
-    wide.lda = g->k;
-    wide.b = b;
-    wide.a_scale = wide.b_scale = NULL;
-    return wide;
+    cudaFree(t->workspace);
+    cudaFree(t->sums);
+    free(t);
 }
 
 /* ---- running ---- */
 
-static int run(struct gemm_tuner *gemm_tuner, const struct plan *plan,
-               const struct gemm_tuner_choice *choice, const struct gpu_gemm *g, void *stream,
-               struct device_text *why)
+static size_t bytes_of(const struct gpu_gemm *g)
 {
-    const struct gemm_vendor *vendor = &gemm_tuner->vendor;
-    if (choice->way == GEMM_TUNER_OWN) {
-        gpu_gemm_launch(g, stream);
-        cudaError_t error = cudaPeekAtLastError();
-        return error == cudaSuccess ? DEVICE_OK : fault(why, "a product", error);
+    return g->type == GPU_E4M3 ? 1 : 2;
+}
+
+/* Item `item` of a product as one of its own. */
+static struct gpu_gemm item_of(const struct gpu_gemm *g, uint32_t item)
+{
+    const size_t at = item * g->c_item;
+    struct gpu_gemm one = *g;
+    one.items = 1;
+    one.a = (const uint8_t *)g->a + item * g->a_item * bytes_of(g);
+    one.a_scale = g->a_scale != NULL ? g->a_scale + (size_t)item * g->rows : NULL;
+    one.gate = g->gate != NULL ? g->gate + item * g->gate_item : NULL;
+    one.c = g->c != NULL ? g->c + at : NULL;
+    one.out = g->out != NULL ? (uint16_t *)g->out + at : NULL;
+    one.active = g->active != NULL ? g->active + item : NULL;
+    return one;
+}
+
+/* Whether nothing follows the sums but a rounding that the library knows. */
+static bool plain(const struct gpu_gemm *g)
+{
+    return g->bias == NULL && g->active == NULL &&
+           (g->epilogue == NN_STORE || g->epilogue == NN_STORE_ACT);
+}
+
+static int run_library(struct gemm_tuner *t, const uint8_t *algorithm, const struct gpu_gemm *g,
+                       uint32_t *launches, void *stream, struct device_text *why)
+{
+    int status = DEVICE_OK;
+    for (uint32_t item = 0; item < g->items && status == DEVICE_OK; item++) {
+        const struct gpu_gemm one = item_of(g, item);
+        struct gpu_gemm sums = one;
+        if (!plain(g)) {
+            sums.epilogue = NN_STORE;
+            sums.bias = NULL;
+            sums.active = NULL;
+            sums.c = t->sums;
+            sums.ldc = g->n;
+        }
+        status = t->vendor.multiply(t->vendor.context, &sums, algorithm, t->workspace, stream, why);
+        *launches += 1;
+        if (status == DEVICE_OK && !plain(g)) {
+            gpu_gemm_finish_launch(&one, t->sums, stream);
+            *launches += 1;
+        }
     }
-    if (choice->way == GEMM_TUNER_SAME) {
-        return vendor->multiply(vendor->context, g, choice->algorithm, gemm_tuner->workspace,
-                                stream, why);
+    return status;
+}
+
+static int run(struct gemm_tuner *t, const struct gemm_tuner_choice *choice,
+               const struct gpu_gemm *g, uint32_t *launches, void *stream, struct device_text *why)
+{
+    if (choice->way == GEMM_TUNER_LIBRARY) {
+        return run_library(t, choice->algorithm, g, launches, stream, why);
     }
-    const struct expanded *weights = find_weights(gemm_tuner, g);
-    if (weights == NULL) {
-        snprintf(why->text, sizeof why->text, "product %u x %u x %u: its weights were not expanded",
-                 plan->shape.m, g->n, g->k);
-        return DEVICE_FAULT_INPUT;
+    struct gpu_gemm own = *g;
+    own.tile = choice->items == g->items ? (enum gpu_tile)choice->tile : GPU_TILE_AUTO;
+    gpu_gemm_launch(&own, stream);
+    *launches += 1;
+    cudaError_t error = cudaPeekAtLastError();
+    return error == cudaSuccess ? (int)DEVICE_OK : fault(why, "a product", error);
+}
+
+/* The library's product of an item: as it is asked for algorithms. */
+static struct gpu_gemm asked_of(const struct gpu_gemm *g)
+{
+    struct gpu_gemm one = item_of(g, 0);
+    one.epilogue = plain(g) ? g->epilogue : NN_STORE;
+    one.ldc = plain(g) ? g->ldc : g->n;
+    return one;
+}
+
+/* Whether the library could compute this at all. */
+static bool suits(const struct gemm_tuner *t, const struct gpu_gemm *g)
+{
+    const uintptr_t out = plain(g) ? (uintptr_t)(g->epilogue == NN_STORE ? g->c : g->out) : 0;
+    const uintptr_t all = (uintptr_t)g->a | (uintptr_t)g->b | out | g->a_item * bytes_of(g);
+    return t->vendor.context != NULL && all % GEMM_VENDOR_ALIGNMENT_BYTES == 0 && g->n % 16 == 0 &&
+           g->k % 16 == 0;
+}
+
+/* Room for the sums of an item; what is queued may still read the old one. */
+static int place_sums(struct gemm_tuner *t, const struct gpu_gemm *g, void *stream,
+                      struct device_text *why)
+{
+    const size_t bytes = plain(g) ? 0 : (size_t)g->rows * g->n * sizeof(float);
+    if (bytes <= t->sums_bytes) {
+        return DEVICE_OK;
     }
-    const struct gpu_expand e = {plan->shape.m, g->k, g->a, g->lda, g->a_scale, plan->activations};
-    const struct gpu_gemm wide = in_bf16(g, plan->activations, weights->out);
-    gpu_expand_launch(&e, stream);
-    return vendor->multiply(vendor->context, &wide, choice->algorithm, gemm_tuner->workspace,
-                            stream, why);
+    cudaError_t error = cudaStreamSynchronize((cudaStream_t)stream);
+    if (error == cudaSuccess) {
+        cudaFree(t->sums);
+        t->sums = NULL;
+        t->sums_bytes = 0;
+        error = cudaMalloc(&t->sums, bytes);
+    }
+    t->sums_bytes = error == cudaSuccess ? bytes : 0;
+    return error == cudaSuccess ? (int)DEVICE_OK : fault(why, "sums of a product", error);
 }
 
 /* ---- choosing ---- */
 
 /* The least time of a few runs; a candidate that the vendor refuses to run is left out. */
-static int time_candidate(struct gemm_tuner *gemm_tuner, const struct plan *plan,
-                          const struct gemm_tuner_choice *choice, const struct gpu_gemm *g,
-                          void *stream, bool *runs, double *ms, struct device_text *why)
+static int time_candidate(struct gemm_tuner *t, const struct gemm_tuner_choice *choice,
+                          const struct gpu_gemm *g, void *stream, bool *runs, double *ms,
+                          struct device_text *why)
 {
     cudaStream_t on = (cudaStream_t)stream;
     struct device_text refusal = {""};
+    uint32_t launches = 0;
     double least = 0.0;
-    *runs = run(gemm_tuner, plan, choice, g, stream, &refusal) == DEVICE_OK;
+    *runs = run(t, choice, g, &launches, stream, &refusal) == DEVICE_OK;
     cudaError_t error = cudaStreamSynchronize(on);
     for (int i = 0; *runs && error == cudaSuccess && i < REPEATS; i++) {
         float taken = 0.0f;
-        error = cudaEventRecord(gemm_tuner->start, on);
-        *runs = run(gemm_tuner, plan, choice, g, stream, &refusal) == DEVICE_OK;
-        error = error == cudaSuccess ? cudaEventRecord(gemm_tuner->end, on) : error;
-        error = error == cudaSuccess ? cudaEventSynchronize(gemm_tuner->end) : error;
-        error = error == cudaSuccess
-                    ? cudaEventElapsedTime(&taken, gemm_tuner->start, gemm_tuner->end)
-                    : error;
+        error = cudaEventRecord(t->start, on);
+        *runs = run(t, choice, g, &launches, stream, &refusal) == DEVICE_OK;
+        error = error == cudaSuccess ? cudaEventRecord(t->end, on) : error;
+        error = error == cudaSuccess ? cudaEventSynchronize(t->end) : error;
+        error = error == cudaSuccess ? cudaEventElapsedTime(&taken, t->start, t->end) : error;
         least = i == 0 || (double)taken < least ? (double)taken : least;
     }
-    if (!*runs) {
-        gpu_error_take(); /* of the candidate that is left out */
+    if (error != cudaSuccess) {
+        return fault(why, refusal.text[0] != '\0' ? refusal.text : "timing products", error);
     }
-    *ms = gemm_tuner->parts.measured != NULL
-              ? gemm_tuner->parts.measured(gemm_tuner->parts.context, g, choice, least)
-              : least;
-    return error == cudaSuccess ? DEVICE_OK : fault(why, "timing products", error);
+    if (*runs) {
+        *ms = t->parts.measured != NULL ? t->parts.measured(t->parts.context, g, choice, least)
+                                        : least;
+    }
+    return DEVICE_OK;
 }
 
-/* Adds the vendor's first algorithms for a product. */
-static uint32_t add_algorithms(const struct gemm_tuner *gemm_tuner, enum gemm_tuner_way way,
-                               const struct gpu_gemm *g, struct gemm_tuner_choice *out)
+/* Ours as it chooses itself, ours in each tile where it has several, the library's algorithms. */
+static uint32_t candidates(struct gemm_tuner *t, const struct gpu_gemm *g,
+                           struct gemm_tuner_choice out[CANDIDATES_MAX])
 {
-    uint8_t algorithm[ALGORITHMS_MAX][STORE_ALGORITHM_BYTES];
-    const struct gemm_vendor *vendor = &gemm_tuner->vendor;
-    uint32_t count = vendor->algorithms(vendor->context, g, algorithm, ALGORITHMS_MAX);
-    for (uint32_t i = 0; i < count; i++) {
-        out[i] = {};
-        out[i].way = way;
-        memcpy(out[i].algorithm, algorithm[i], STORE_ALGORITHM_BYTES);
+    uint8_t found[ALGORITHMS_MAX][STORE_ALGORITHM_BYTES];
+    const bool tiles = g->wgmma == 0 || !gpu_gemm_wgmma_suits(g);
+    uint32_t count = 0;
+    for (uint32_t tile = 0; tile < (tiles ? (uint32_t)STORE_TILES : 1); tile++) {
+        out[count++] = {GEMM_TUNER_OWN, tile, g->items, {0}};
+    }
+    const struct gpu_gemm one = asked_of(g);
+    const uint32_t algorithms =
+        suits(t, g) ? t->vendor.algorithms(t->vendor.context, &one, found, ALGORITHMS_MAX) : 0;
+    for (uint32_t i = 0; i < algorithms; i++) {
+        out[count] = {GEMM_TUNER_LIBRARY, 0, 0, {0}};
+        memcpy(out[count++].algorithm, found[i], STORE_ALGORITHM_BYTES);
     }
     return count;
 }
 
-/* The vendor's own first choice first, then our kernel, then what needs memory of its own: that
- * only for fp8 which the vendor has no algorithm for. */
-static uint32_t candidates(const struct gemm_tuner *gemm_tuner, const struct plan *plan,
-                           const struct gpu_gemm *const *matmuls, uint32_t count,
-                           const struct gpu_gemm *g, struct gemm_tuner_choice out[CANDIDATES_MAX])
+/* Random numbers for operands: products of equal ones draw less power and run faster. */
+static cudaError_t fill_operands(const struct gpu_gemm *g)
 {
-    uint32_t found = add_algorithms(gemm_tuner, GEMM_TUNER_SAME, g, out);
-    const bool none = found == 0;
-    out[found] = {}; /* ours */
-    found++;
-    if (none && g->type == GPU_E4M3 &&
-        affordable(gemm_tuner, missing_bytes(gemm_tuner, plan, matmuls, count))) {
-        const struct gpu_gemm wide = in_bf16(g, NULL, NULL);
-        found += add_algorithms(gemm_tuner, GEMM_TUNER_BF16, &wide, out + found);
+    cudaError_t error = cudaDeviceSynchronize();
+    for (uint32_t item = 0; item < g->items; item++) {
+        const struct gpu_gemm one = item_of(g, item);
+        scale_fill(g->type, const_cast<void *>(one.a), (uint64_t)g->rows * g->lda, 3 + item);
+        if (g->type == GPU_E4M3) {
+            scale_fill(GPU_F32, const_cast<float *>(one.a_scale), g->rows, 5 + item);
+        }
     }
-    return found;
+    return error == cudaSuccess ? cudaDeviceSynchronize() : error;
 }
 
-/* Times what could compute the shape on the operands of one product of it. */
-static int choose(struct gemm_tuner *gemm_tuner, struct plan *plan,
-                  const struct gpu_gemm *const *matmuls, uint32_t count, const struct gpu_gemm *g,
-                  void *stream, struct device_text *why)
+/* The fastest candidate; of those that a clock cannot tell apart the first. */
+static int choose(struct gemm_tuner *t, const struct gpu_gemm *asked, void *stream,
+                  struct plan *plan, struct device_text *why)
 {
     struct gemm_tuner_choice candidate[CANDIDATES_MAX];
-    const uint32_t found = candidates(gemm_tuner, plan, matmuls, count, g, candidate);
-    const uint32_t weights_before = gemm_tuner->weight_count;
-    double best_ms = 0.0;
+    struct gpu_gemm g = *asked;
+    g.active = NULL; /* all items, whether or not one takes part just now */
+    const uint32_t found = candidates(t, &g, candidate);
     bool any = false;
-    plan->choice = {};
-    if (found == 1) {
-        return DEVICE_OK; /* ours alone: nothing to time, nothing to keep */
+    int status = place_sums(t, asked, stream, why);
+    if (status == DEVICE_OK) {
+        cudaError_t error = fill_operands(&g);
+        status = error == cudaSuccess ? (int)DEVICE_OK : fault(why, "operands to time", error);
     }
-    for (uint32_t i = 0; i < found; i++) {
-        cudaError_t error = cudaSuccess;
+    for (uint32_t i = 0; i < found && status == DEVICE_OK; i++) {
         double ms = 0.0;
         bool runs = false;
-        if (candidate[i].way == GEMM_TUNER_BF16) {
-            error = place_activations(gemm_tuner, plan);
-            error = error == cudaSuccess ? expand_weights(gemm_tuner, g, stream) : error;
-        }
-        if (error != cudaSuccess) {
-            return fault(why, "operands of products in bf16", error);
-        }
-        int status = time_candidate(gemm_tuner, plan, &candidate[i], g, stream, &runs, &ms, why);
-        if (status != DEVICE_OK) {
-            return status;
-        }
-        if (runs && (!any || ms < best_ms * (1.0 - GAIN_LEAST))) {
+        status = time_candidate(t, &candidate[i], &g, stream, &runs, &ms, why);
+        plan->own_ms = i == 0 ? ms : plan->own_ms;
+        if (runs && (!any || ms < plan->chosen_ms * (1.0 - GAIN_LEAST))) {
             plan->choice = candidate[i];
-            best_ms = ms;
+            plan->chosen_ms = ms;
             any = true;
         }
     }
-    if (plan->choice.way != GEMM_TUNER_BF16) {
-        drop_expanded(gemm_tuner, plan, weights_before);
-    }
-    gemm_tuner_store_put(&gemm_tuner->store, &plan->shape, &plan->choice);
-    return DEVICE_OK;
+    return status;
 }
 
-/* Whether what a file says can be run here. */
-static bool runnable(const struct gemm_tuner *gemm_tuner, const struct gemm_tuner_choice *choice,
-                     const struct gpu_gemm *g)
-{
-    const struct gemm_vendor *vendor = &gemm_tuner->vendor;
-    const struct gpu_gemm wide = in_bf16(g, NULL, NULL);
-    switch (choice->way) {
-    case GEMM_TUNER_OWN:
-        return true;
-    case GEMM_TUNER_SAME:
-        return vendor->takes(vendor->context, g, choice->algorithm);
-    case GEMM_TUNER_BF16:
-        return g->type == GPU_E4M3 && vendor->takes(vendor->context, &wide, choice->algorithm);
-    default:
-        return false;
-    }
-}
-
-/* Whether anything but our kernel could compute this: its items are one matrix, nothing follows the
- * sum. */
-static bool suits(const struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g)
-{
-    const void *out = g->epilogue == NN_STORE ? (const void *)g->c : g->out;
-    bool aligned =
-        ((uintptr_t)g->a | (uintptr_t)g->b | (uintptr_t)out) % GEMM_VENDOR_ALIGNMENT_BYTES == 0;
-    bool dense = g->items == 1 || (g->a_item == g->rows * g->lda && g->c_item == g->rows * g->ldc);
-    bool plain = g->bias == NULL && g->active == NULL &&
-                 (g->epilogue == NN_STORE || g->epilogue == NN_STORE_ACT);
-    return gemm_tuner->vendor.context != NULL && dense && plain && aligned && g->n % 16 == 0 &&
-           g->k % 16 == 0;
-}
-
-static struct plan *find_plan(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g)
+static struct plan *find_plan(struct gemm_tuner *t, const struct gpu_gemm *g)
 {
     const struct gemm_tuner_shape shape = gemm_tuner_shape_of(g);
-    for (uint32_t i = 0; i < gemm_tuner->plan_count; i++) {
-        if (gemm_tuner_shape_same(&gemm_tuner->plans[i].shape, &shape)) {
-            return &gemm_tuner->plans[i];
+    for (uint32_t i = 0; i < t->plan_count; i++) {
+        if (gemm_tuner_shape_same(&t->plans[i].shape, &shape)) {
+            return &t->plans[i];
         }
     }
     return NULL;
 }
 
-/* The expanded weights of a product whose shape runs in bf16. A choice is a promise of bits: where
- * the memory for it is gone, nothing else takes its place. */
-static int make_ready(struct gemm_tuner *gemm_tuner, struct plan *plan, const struct gpu_gemm *g,
-                      void *stream, struct device_text *why)
+/* Whether a choice of the library can be run; it is a promise of bits that nothing else keeps. */
+static bool runnable(const struct gemm_tuner *t, const struct gemm_tuner_choice *choice,
+                     const struct gpu_gemm *g)
 {
-    if (plan->choice.way != GEMM_TUNER_BF16 ||
-        (plan->activations != NULL && find_weights(gemm_tuner, g) != NULL)) {
-        return DEVICE_OK;
-    }
-    const struct gpu_gemm *const one[] = {g};
-    cudaError_t error = affordable(gemm_tuner, missing_bytes(gemm_tuner, plan, one, 1))
-                            ? place_activations(gemm_tuner, plan)
-                            : cudaErrorMemoryAllocation;
-    error = error == cudaSuccess ? expand_weights(gemm_tuner, g, stream) : error;
-    if (error == cudaErrorMemoryAllocation) {
-        gpu_error_take();
-        snprintf(
-            why->text, sizeof why->text,
-            "product %u x %u x %u runs in bf16, as %.200s says, and there is no memory for its "
-            "weights",
-            plan->shape.m, g->n, g->k,
-            gemm_tuner->store.path[0] != '\0' ? gemm_tuner->store.path : "its timing");
-        return DEVICE_FAULT_MEMORY;
-    }
-    return error == cudaSuccess ? DEVICE_OK : fault(why, "operands of products in bf16", error);
+    const struct gpu_gemm one = asked_of(g);
+    return choice->way == GEMM_TUNER_OWN ||
+           (suits(t, g) && t->vendor.takes(t->vendor.context, &one, choice->algorithm));
 }
 
-extern "C" int gemm_tuner_prepare(struct gemm_tuner *gemm_tuner,
-                                  const struct gpu_gemm *const *matmuls, uint32_t count,
-                                  void *stream, struct device_text *why)
+/* Whether it was timed with so many items, where that counts. */
+static bool fits_items(const struct gemm_tuner_choice *choice, const struct gpu_gemm *g)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const struct gpu_gemm *g = matmuls[i];
-        if (!suits(gemm_tuner, g)) {
-            continue;
-        }
-        struct plan *plan = find_plan(gemm_tuner, g);
-        int status = DEVICE_OK;
-        if (plan == NULL && gemm_tuner->plan_count == PLANS_MAX) {
-            continue; /* on our kernel, now and later */
-        }
-        if (plan == NULL) {
-            plan = &gemm_tuner->plans[gemm_tuner->plan_count++];
-            plan->shape = gemm_tuner_shape_of(g);
-            bool known = gemm_tuner_store_find(&gemm_tuner->store, &plan->shape, &plan->choice) &&
-                         runnable(gemm_tuner, &plan->choice, g);
-            status = known ? DEVICE_OK : choose(gemm_tuner, plan, matmuls, count, g, stream, why);
-        }
+    return choice->way == GEMM_TUNER_LIBRARY || choice->items == g->items;
+}
+
+/* Settles what a shape runs on, when its first product comes. */
+static int settle(struct gemm_tuner *t, const struct gpu_gemm *g, struct plan *plan, void *stream,
+                  struct device_text *why)
+{
+    bool known = gemm_tuner_store_find(&t->store, &plan->shape, &plan->choice);
+    if (known && t->parts.own && plan->choice.way == GEMM_TUNER_LIBRARY) {
+        plan->choice = {};
+    }
+    const bool runs = !known || runnable(t, &plan->choice, g);
+    if (t->parts.timing && !(known && runs && fits_items(&plan->choice, g))) {
+        int status = choose(t, g, stream, plan, why);
         if (status == DEVICE_OK) {
-            status = make_ready(gemm_tuner, plan, g, stream, why);
+            gemm_tuner_store_put(&t->store, &plan->shape, &plan->choice);
         }
-        if (status != DEVICE_OK) {
-            return status;
-        }
+        return status;
     }
-    return DEVICE_OK;
+    if (!runs) {
+        snprintf(why->text, sizeof why->text,
+                 "product %u x %u x %u: %.250s names an algorithm that %.100s does not take",
+                 g->rows, g->n, g->k, t->store.path, t->vendor.text);
+        return DEVICE_FAULT_INPUT;
+    }
+    return plan->choice.way == GEMM_TUNER_LIBRARY ? place_sums(t, g, stream, why) : (int)DEVICE_OK;
 }
 
-extern "C" int gemm_tuner_matmul(void *context, const struct gpu_gemm *g, void *stream,
-                                 struct device_text *why)
+extern "C" int gemm_tuner_matmul(struct gemm_tuner *t, const struct gpu_gemm *g, uint32_t *launches,
+                                 void *stream, struct device_text *why)
 {
-    static const struct gemm_tuner_choice ours = {GEMM_TUNER_OWN, {0}};
-    struct gemm_tuner *gemm_tuner = (struct gemm_tuner *)context;
-    const bool suited = suits(gemm_tuner, g);
-    const struct plan *plan = suited ? find_plan(gemm_tuner, g) : NULL;
-    const bool ready = plan != NULL &&
-                       (plan->choice.way != GEMM_TUNER_BF16 || find_weights(gemm_tuner, g) != NULL);
-    if (suited && !ready) {
-        int status = gemm_tuner_prepare(gemm_tuner, &g, 1, stream, why);
+    static const struct gemm_tuner_choice ours = {};
+    struct plan *plan = find_plan(t, g);
+    if (plan == NULL && t->plan_count < PLANS_MAX) {
+        struct plan next = {};
+        next.shape = gemm_tuner_shape_of(g);
+        int status = settle(t, g, &next, stream, why);
         if (status != DEVICE_OK) {
             return status;
         }
-        plan = find_plan(gemm_tuner, g);
+        plan = &t->plans[t->plan_count++];
+        *plan = next;
     }
     const struct gemm_tuner_choice *choice = plan != NULL ? &plan->choice : &ours;
-    int status = run(gemm_tuner, plan, choice, g, stream, why);
-    gemm_tuner->counts.way[choice->way] += status == DEVICE_OK ? 1 : 0;
+    if (choice->way == GEMM_TUNER_LIBRARY && !suits(t, g)) {
+        snprintf(why->text, sizeof why->text,
+                 "product %u x %u x %u: expected operands at multiples of %d bytes", g->rows, g->n,
+                 g->k, GEMM_VENDOR_ALIGNMENT_BYTES);
+        return DEVICE_FAULT_INPUT;
+    }
+    int status = run(t, choice, g, launches, stream, why);
+    if (status == DEVICE_OK) {
+        t->ways[choice->way]++;
+        if (plan != NULL) {
+            plan->uses++;
+        }
+    }
     return status;
 }
 
 /* ---- peaks ---- */
 
-/* The least time of the product by the choice, or by what is fastest. */
-static int time_matmul(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g,
-                       const struct gemm_tuner_choice *choice, void *stream, double *ms,
-                       struct device_text *why)
-{
-    const struct gemm_tuner_choice ours = {};
-    bool runs = false;
-    int status =
-        choice == NULL ? gemm_tuner_prepare(gemm_tuner, &g, 1, stream, why) : (int)DEVICE_OK;
-    const struct plan *plan = find_plan(gemm_tuner, g);
-    if (choice == NULL) {
-        choice = plan != NULL ? &plan->choice : &ours;
-    }
-    if (status == DEVICE_OK) {
-        status = time_candidate(gemm_tuner, plan, choice, g, stream, &runs, ms, why);
-    }
-    *ms = runs ? *ms : 0.0;
-    return status;
-}
-
-/* Its numbers are random: products of equal ones draw less power and run faster. */
-extern "C" int gemm_tuner_rate(struct gemm_tuner *gemm_tuner, enum gpu_type type,
-                               const struct gemm_tuner_choice *choice, uint32_t wgmma, void *stream,
-                               double *out, struct device_text *why)
+/* Operations per second of one large product on what is fastest; 0: the clock stands still. */
+static int measure_rate(struct gemm_tuner *t, enum gpu_type type, uint32_t wgmma, double *out,
+                        struct device_text *why)
 {
     const size_t side = PEAK_SIDE;
     const size_t bytes = side * side * (type == GPU_E4M3 ? 1 : 2);
     uint8_t *operands = NULL;
     float *scales = NULL;
     void *result = NULL;
-    double ms = 0.0;
+    struct plan plan = {};
     cudaError_t error = cudaMalloc(&operands, 2 * bytes);
     error = error == cudaSuccess ? cudaMalloc(&scales, side * sizeof(float)) : error;
     error = error == cudaSuccess ? cudaMalloc(&result, side * side * 2) : error;
-    if (error == cudaSuccess) {
-        scale_fill(type, operands, 2 * side * side, 3);
-        scale_fill(GPU_F32, scales, side, 4);
-        error = cudaDeviceSynchronize();
-    }
     struct gpu_gemm g = {};
     g.type = type;
     g.epilogue = NN_STORE_ACT;
@@ -578,11 +468,16 @@ extern "C" int gemm_tuner_rate(struct gemm_tuner *gemm_tuner, enum gpu_type type
     g.out = result;
     g.ldc = side;
     g.wgmma = wgmma;
-    int status = error == cudaSuccess ? time_matmul(gemm_tuner, &g, choice, stream, &ms, why)
-                                      : fault(why, "a large product", error);
+    if (error == cudaSuccess) {
+        scale_fill(type, operands + bytes, side * side, 4);
+        error = fill_operands(&g);
+    }
+    int status = error != cudaSuccess ? fault(why, "a large product", error)
+                                      : choose(t, &g, NULL, &plan, why);
     cudaFree(operands);
     cudaFree(scales);
     cudaFree(result);
+    const double ms = status == DEVICE_OK ? plan.chosen_ms : 0.0;
     *out = ms > 0.0 ? 2.0 * (double)side * (double)side * (double)side / (ms * 1e-3) : 0.0;
     return status;
 }
@@ -590,20 +485,17 @@ extern "C" int gemm_tuner_rate(struct gemm_tuner *gemm_tuner, enum gpu_type type
 static double measure_peak(const struct gemm_tuner_parts *given, enum gpu_type type, uint32_t wgmma)
 {
     struct gemm_tuner_parts parts = *given;
-    struct gemm_tuner *gemm_tuner = NULL;
-    struct gemm_vendor vendor;
+    struct gemm_tuner *t = NULL;
     struct device_text why;
     double flops = 0.0;
-    if (parts.vendor == NULL) {
-        gemm_vendor_open(&vendor);
-        parts.vendor = &vendor;
-    }
-    if (gemm_tuner_create_with(&parts, &gemm_tuner, &why) != DEVICE_OK ||
-        gemm_tuner_rate(gemm_tuner, type, NULL, wgmma, NULL, &flops, &why) != DEVICE_OK) {
+    parts.folder = NULL; /* of no model: not kept as a choice */
+    parts.timing = true;
+    if (gemm_tuner_create(&parts, &t, &why) != DEVICE_OK ||
+        measure_rate(t, type, wgmma, &flops, &why) != DEVICE_OK) {
         gpu_error_take(); /* a session does without it */
         flops = 0.0;
     }
-    gemm_tuner_destroy(gemm_tuner);
+    gemm_tuner_destroy(t);
     return flops;
 }
 
@@ -615,12 +507,12 @@ extern "C" double gemm_tuner_peak(const struct gemm_tuner_parts *parts, enum gpu
     if (store == NULL) {
         return 0.0;
     }
-    open_store(store, parts->folder, 0, warning, sizeof warning);
+    open_store(store, parts->folder, warning, sizeof warning);
     double flops = (double)store->peak_flops[type];
     if (flops == 0.0 && (!GPU_EMULATED || parts->measured != NULL)) {
         flops = measure_peak(parts, type, wgmma);
         /* Who measured beside others found less than the first or the last of them. */
-        open_store(store, parts->folder, 0, warning, sizeof warning);
+        open_store(store, parts->folder, warning, sizeof warning);
         if (flops >= 1.0 && flops > (double)store->peak_flops[type]) {
             gemm_tuner_store_put_peak(store, (uint32_t)type, (uint64_t)flops);
             gemm_tuner_store_save(store); /* or it is measured again next time */
@@ -633,25 +525,51 @@ extern "C" double gemm_tuner_peak(const struct gemm_tuner_parts *parts, enum gpu
 
 /* ---- what others ask ---- */
 
-extern "C" const struct gemm_tuner_store *gemm_tuner_choices(const struct gemm_tuner *gemm_tuner)
+extern "C" void gemm_tuner_digest(const struct gemm_tuner_parts *parts,
+                                  char out[STORE_DIGEST_BYTES], struct device_text *why)
 {
-    return &gemm_tuner->store;
+    auto *store = (struct gemm_tuner_store *)calloc(1, sizeof(struct gemm_tuner_store));
+    struct gemm_vendor vendor = {};
+    out[0] = why->text[0] = '\0';
+    if (store == NULL) {
+        snprintf(why->text, sizeof why->text, "products: out of host memory");
+        return;
+    }
+    open_store(store, parts->folder, why->text, sizeof why->text);
+    gemm_tuner_store_digest(store, out);
+    if (out[0] != '\0') {
+        open_vendor(parts, &vendor);
+        if (!library_fits(store, &vendor, why)) {
+            out[0] = '\0';
+        }
+    }
+    if (vendor.context != NULL) {
+        vendor.close(vendor.context);
+    }
+    free(store);
 }
 
-extern "C" void gemm_tuner_adopt(struct gemm_tuner *gemm_tuner,
-                                 const struct gemm_tuner_store *choices)
+extern "C" bool gemm_tuner_keep(struct gemm_tuner *t)
 {
-    gemm_tuner->store = *choices;
-    gemm_tuner->store.path[0] = '\0';
-    gemm_tuner->store.changed = false;
+    return t->store.path[0] != '\0' && gemm_tuner_store_save(&t->store);
 }
 
-extern "C" const char *gemm_tuner_describe(const struct gemm_tuner *gemm_tuner)
+extern "C" const struct gemm_tuner_store *gemm_tuner_choices(const struct gemm_tuner *t)
 {
-    return gemm_tuner->text;
+    return &t->store;
 }
 
-extern "C" void gemm_tuner_count(const struct gemm_tuner *gemm_tuner, struct gemm_tuner_counts *out)
+extern "C" const char *gemm_tuner_describe(const struct gemm_tuner *t)
 {
-    *out = gemm_tuner->counts;
+    return t->text;
+}
+
+extern "C" void gemm_tuner_count(const struct gemm_tuner *t, struct gemm_tuner_counts *out)
+{
+    *out = {};
+    memcpy(out->way, t->ways, sizeof out->way);
+    for (uint32_t i = 0; i < t->plan_count; i++) {
+        out->own_ms += (double)t->plans[i].uses * t->plans[i].own_ms;
+        out->chosen_ms += (double)t->plans[i].uses * t->plans[i].chosen_ms;
+    }
 }

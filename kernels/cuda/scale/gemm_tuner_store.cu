@@ -47,8 +47,7 @@ extern "C" bool gemm_tuner_store_folder(char out[STORE_PATH_BYTES - 300])
 
 static int write_head(const struct gemm_tuner_store *store, char *out, size_t bytes)
 {
-    return snprintf(out, bytes, "swerve products 2\n%s\n%llu\n", store->device,
-                    (unsigned long long)store->version);
+    return snprintf(out, bytes, "swerve products 3\n%s\n", store->device);
 }
 
 /* Reads a number and the one character behind it; false when it is not there or too large. */
@@ -81,10 +80,12 @@ static bool take_bytes(const char **at, uint8_t *out, size_t bytes)
 
 static bool take_entry(struct gemm_tuner_store *store, const char **at)
 {
-    uint64_t number[8];
-    for (int i = 0; i < 8; i++) {
-        uint64_t most = i < 5 ? UINT32_MAX : i < 7 ? UINT64_MAX : GEMM_TUNER_WAYS - 1;
-        if (!take_number(at, most, ' ', &number[i])) {
+    static const uint64_t most[] = {UINT32_MAX,      UINT32_MAX, UINT32_MAX, UINT32_MAX,
+                                    UINT32_MAX,      UINT64_MAX, UINT64_MAX, GEMM_TUNER_WAYS - 1,
+                                    STORE_TILES - 1, UINT32_MAX};
+    uint64_t number[sizeof most / sizeof most[0]];
+    for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
+        if (!take_number(at, most[i], ' ', &number[i])) {
             return false;
         }
     }
@@ -101,6 +102,8 @@ static bool take_entry(struct gemm_tuner_store *store, const char **at)
                     number[5],
                     number[6]};
     entry->choice.way = (enum gemm_tuner_way)number[7];
+    entry->choice.tile = (uint32_t)number[8];
+    entry->choice.items = (uint32_t)number[9];
     store->count++;
     return take_bytes(at, entry->choice.algorithm, sizeof entry->choice.algorithm);
 }
@@ -124,7 +127,8 @@ static bool parse(struct gemm_tuner_store *store, const char *text)
     char tail[32];
     int head_bytes = write_head(store, head, sizeof head);
     const char *at = text + head_bytes;
-    if (strncmp(text, head, (size_t)head_bytes) != 0) {
+    if (strncmp(text, head, (size_t)head_bytes) != 0 ||
+        !take_number(&at, UINT64_MAX, '\n', &store->version)) {
         return false;
     }
     while (*at >= '0' && *at <= '9') {
@@ -157,7 +161,7 @@ static bool read_file(const char *path, char text[FILE_BYTES])
 }
 
 extern "C" const char *gemm_tuner_store_open(struct gemm_tuner_store *store, const char *folder,
-                                             const char *device, uint64_t version, char *warning,
+                                             const char *device, char *warning,
                                              size_t warning_bytes)
 {
     static const char kept[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -168,9 +172,7 @@ extern "C" const char *gemm_tuner_store_open(struct gemm_tuner_store *store, con
     for (char *c = name; *c != '\0'; c++) {
         *c = strchr(kept, *c) != NULL ? *c : '-';
     }
-    store->version = version;
-    snprintf(store->path, sizeof store->path, "%.700s/products-%.200s-%llu", folder, name,
-             (unsigned long long)version);
+    snprintf(store->path, sizeof store->path, "%.700s/products-%.200s", folder, name);
     char *text = (char *)malloc(FILE_BYTES);
     bool damaged = text != NULL && read_file(store->path, text) && !parse(store, text);
     free(text);
@@ -178,11 +180,57 @@ extern "C" const char *gemm_tuner_store_open(struct gemm_tuner_store *store, con
         return NULL;
     }
     store->count = 0;
+    store->version = 0;
     memset(store->peak_flops, 0, sizeof store->peak_flops);
     store->changed = true;
     snprintf(warning, warning_bytes, "%.300s is damaged or of another version and was ignored",
              store->path);
     return warning;
+}
+
+extern "C" void gemm_tuner_store_renew(struct gemm_tuner_store *store, uint64_t version)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < store->count; i++) {
+        if (store->version == version || store->entry[i].choice.way == GEMM_TUNER_OWN) {
+            store->entry[kept++] = store->entry[i];
+        }
+    }
+    store->changed = store->changed || store->version != version;
+    store->count = kept;
+    store->version = version;
+}
+
+static int write_entry(const struct gemm_tuner_store *store, uint32_t i, char *out, size_t bytes)
+{
+    const struct gemm_tuner_shape *s = &store->entry[i].shape;
+    const struct gemm_tuner_choice *choice = &store->entry[i].choice;
+    int used = snprintf(out, bytes, "%u %u %u %u %u %llu %llu %u %u %u ", s->type, s->epilogue,
+                        s->m, s->n, s->k, (unsigned long long)s->lda, (unsigned long long)s->ldc,
+                        (unsigned)choice->way, choice->tile, choice->items);
+    for (uint8_t byte : choice->algorithm) {
+        used += snprintf(out + used, bytes - (size_t)used, "%02x", byte);
+    }
+    return used + snprintf(out + used, bytes - (size_t)used, "\n");
+}
+
+extern "C" void gemm_tuner_store_digest(const struct gemm_tuner_store *store,
+                                        char out[STORE_DIGEST_BYTES])
+{
+    char text[HEAD_BYTES];
+    uint64_t sum = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < store->count; i++) {
+        if (store->entry[i].choice.way == GEMM_TUNER_LIBRARY) {
+            sum += sum_of(text, (size_t)write_entry(store, i, text, sizeof text));
+            any = true;
+        }
+    }
+    int used = write_head(store, text, sizeof text);
+    used += snprintf(text + used, sizeof text - (size_t)used, "%llu %llu\n",
+                     (unsigned long long)store->version, (unsigned long long)sum);
+    snprintf(out, STORE_DIGEST_BYTES, "%016llx", (unsigned long long)sum_of(text, (size_t)used));
+    out[0] = any ? out[0] : '\0';
 }
 
 extern "C" bool gemm_tuner_shape_same(const struct gemm_tuner_shape *a,
@@ -243,14 +291,7 @@ static size_t write_peaks(const struct gemm_tuner_store *store, char *text, size
 static size_t write_entries(const struct gemm_tuner_store *store, char *text, size_t used)
 {
     for (uint32_t i = 0; i < store->count; i++) {
-        const struct gemm_tuner_shape *s = &store->entry[i].shape;
-        used += (size_t)snprintf(text + used, FILE_BYTES - used, "%u %u %u %u %u %llu %llu %u ",
-                                 s->type, s->epilogue, s->m, s->n, s->k, (unsigned long long)s->lda,
-                                 (unsigned long long)s->ldc, (unsigned)store->entry[i].choice.way);
-        for (uint8_t byte : store->entry[i].choice.algorithm) {
-            used += (size_t)snprintf(text + used, FILE_BYTES - used, "%02x", byte);
-        }
-        text[used++] = '\n';
+        used += (size_t)write_entry(store, i, text + used, FILE_BYTES - used);
     }
     return used;
 }
@@ -284,7 +325,10 @@ extern "C" bool gemm_tuner_store_save(struct gemm_tuner_store *store)
     if (text == NULL) {
         return false;
     }
-    size_t used = write_entries(store, text, (size_t)write_head(store, text, FILE_BYTES));
+    size_t used = (size_t)write_head(store, text, FILE_BYTES);
+    used += (size_t)snprintf(text + used, FILE_BYTES - used, "%llu\n",
+                             (unsigned long long)store->version);
+    used = write_entries(store, text, used);
     used = write_peaks(store, text, used);
     used +=
         (size_t)snprintf(text + used, 32, "sum %016llx\n", (unsigned long long)sum_of(text, used));

@@ -22,7 +22,7 @@ extern "C" struct gemm_tuner_shape gemm_tuner_shape_of(const struct gpu_gemm *g)
     struct gemm_tuner_shape shape = {};
     shape.type = (uint32_t)g->type;
     shape.epilogue = (uint32_t)g->epilogue;
-    shape.m = g->items * g->rows;
+    shape.m = g->rows;
     shape.n = g->n;
     shape.k = g->k;
     shape.lda = g->lda;
@@ -242,8 +242,8 @@ static int cublas_multiply(void *context, const struct gpu_gemm *g, const uint8_
                                  GEMM_TUNER_WORKSPACE_BYTES, (cudaStream_t)stream);
     }
     if (status != CUBLAS_STATUS_SUCCESS) {
-        snprintf(why->text, sizeof why->text, "cuBLASLt, product %u x %u x %u: %s",
-                 g->items * g->rows, g->n, g->k, c->calls.status_name(status));
+        snprintf(why->text, sizeof why->text, "cuBLASLt, product %u x %u x %u: %s", g->rows, g->n,
+                 g->k, c->calls.status_name(status));
         return DEVICE_FAULT_LOST;
     }
     return DEVICE_OK;

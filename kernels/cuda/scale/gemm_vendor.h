@@ -4,8 +4,8 @@
  * is cuBLASLt, opened with dlopen when the first session wants it, so that neither the program nor
  * the module needs it to start.
  *
- * A product is described by a struct gpu_gemm whose items lie one after the other, without bias,
- * with NN_STORE or NN_STORE_ACT, n and k multiples of 16, and matrices at multiples of
+ * A product is described by a struct gpu_gemm of one item, without bias, with NN_STORE or
+ * NN_STORE_ACT, n and k multiples of 16, and matrices at multiples of
  * GEMM_VENDOR_ALIGNMENT_BYTES. Its pointers count where it runs and not in a choice.
  */
 #ifndef SWERVE_KERNELS_CUDA_SCALE_GEMM_VENDOR_H

@@ -276,40 +276,6 @@ extern "C" void gpu_activate_launch(const struct gpu_activate *a, void *stream)
     }
 }
 
-/* ---- fp8 as bf16 ---- */
-
-/* A thread takes 16 numbers. */
-static __global__ void __launch_bounds__(THREADS) expand_kernel(const struct gpu_expand e)
-{
-    const uint32_t pieces = e.width / 16;
-    const uint64_t number = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (number >= (uint64_t)e.rows * pieces) {
-        return;
-    }
-    const uint64_t row = number / pieces;
-    const uint8_t *from = static_cast<const uint8_t *>(e.x) + row * e.row + number % pieces * 16;
-    const uint4 bytes = *reinterpret_cast<const uint4 *>(from);
-    const uint32_t word[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
-    const float scale = e.scale[row];
-    uint32_t out[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const float2 pair = gpu_e4m3_to_floats((uint16_t)(word[i / 2] >> i % 2 * 16));
-        out[i] = gpu_pack_bf16(pair.x * scale, pair.y * scale);
-    }
-    uint4 *to = reinterpret_cast<uint4 *>(e.out + number * 16);
-    to[0] = make_uint4(out[0], out[1], out[2], out[3]);
-    to[1] = make_uint4(out[4], out[5], out[6], out[7]);
-}
-
-extern "C" void gpu_expand_launch(const struct gpu_expand *e, void *stream)
-{
-    const uint64_t pieces = (uint64_t)e->rows * e->width / 16;
-    if (pieces != 0) {
-        LAUNCH(expand_kernel, (unsigned)((pieces + THREADS - 1) / THREADS), THREADS, 0, stream, *e);
-    }
-}
-
 /* ---- heads turned ---- */
 
 /* Eight numbers, four pairs, of a head, with their angles. */

@@ -271,9 +271,6 @@ extern "C" int scale_op_run(struct scale *s, uint32_t index, void *stream, struc
     const struct trunk_op *op = &s->ops[index];
     switch (op->kind) {
     case TRUNK_MATMUL:
-        if (s->options.matmul != NULL) {
-            return s->options.matmul(s->options.matmul_context, &op->matmul, stream, why);
-        }
         gpu_gemm_launch(&op->matmul, stream);
         break;
     case TRUNK_ATTENTION:
@@ -355,15 +352,4 @@ extern "C" const struct trunk_op *scale_op_at(const struct scale *s, uint32_t in
 extern "C" const struct trunk *scale_trunk(const struct scale *s)
 {
     return s;
-}
-
-extern "C" uint32_t scale_uses_wgmma(const struct scale *s)
-{
-    bool uses = false;
-    for (uint32_t i = 0; i < s->op_count; i++) {
-        const struct trunk_op *op = &s->ops[i];
-        uses |= op->kind == TRUNK_ATTENTION && op->attention.wgmma != 0 &&
-                gpu_attention_wgmma_suits(&op->attention) != 0;
-    }
-    return uses ? 1 : 0;
 }

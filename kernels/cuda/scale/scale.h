@@ -1,8 +1,8 @@
 /*
  * A world model at full scale: what a 3B student would compute per world step, the operations of
- * its trunk (kernels/trunk/trunk.h) as launches, with random weights. It exists to be measured and
- * to carry the design (fp8 products with per-row scales, shared key/value heads, pages, sequence
- * parallelism); no weights of that size are shipped. Tests run it at toy size against plain C.
+ * its trunk (kernels/trunk/trunk.h) as launches, with random weights. It exists to measure what
+ * several GPUs gain that share a step (all_to_all.h), which served models do not yet; no weights of
+ * that size are shipped. Tests run it at toy size against plain C.
  *
  * The list never changes: pages, tick and seed lie in device memory, so it can be captured.
  */
@@ -21,10 +21,6 @@ struct scale_options {
     uint32_t page_count;          /* of the arena, at least window + 1 */
     struct all_to_all all_to_all; /* ranks 0: none; one rank exchanges with itself */
     uint32_t wgmma;               /* as in gpu_attention and gpu_gemm */
-    /* Runs a product (items 1, NN_STORE or NN_STORE_ACT, no bias); NULL: gpu_gemm_launch. Returns 0
-     * or a device_fault. */
-    int (*matmul)(void *context, const struct gpu_gemm *g, void *stream, struct device_text *why);
-    void *matmul_context;
 };
 
 /* A model with its memory on the present device; everything is allocated at open. */
@@ -49,8 +45,6 @@ void scale_fill(enum gpu_type type, void *out, uint64_t count, uint64_t seed);
 
 /* Its share: configuration, tokens, weights and latents in device memory, pages. */
 const struct trunk *scale_trunk(const struct scale *scale);
-/* 1: attention over tokens of its list runs on a warpgroup's tensor cores. */
-uint32_t scale_uses_wgmma(const struct scale *scale);
 
 #ifdef __cplusplus
 }
