@@ -260,8 +260,8 @@ static void decide(const struct token_traffic *traffic, uint64_t seed, const str
     }
 }
 
-/* What a token adds for a driver at that speed: nothing that makes who is well beyond what he wants
- * faster still. */
+/* Acceleration that a token adds for a driver at that speed: none that makes who is well beyond
+ * what he wants faster still. */
 static double added_mps2(const struct token_traffic *traffic, uint32_t i, double speed_mps)
 {
     double habit_mps2 = traffic->drivers[i].habit_mps2;
