@@ -121,6 +121,19 @@ replays_are_identical() {
     done
     code 0 "$swerve" replay 3 4 --store a.db
     says out "2 identical, 0 different"
+    # A main line that is invalid by itself, of a job whose branch is flagged.
+    cat >flags.json <<'EOF'
+{"id": "flags", "map": {"lanes": [{"id": "m", "centre_line": [[0, 0], [900, 0]], "width_m": 3.5}]},
+ "ego": {"pose": {"lane": "m", "s_m": 300}, "speed_mps": 8, "route": ["m"]}, "horizon_s": 3,
+ "agents": [{"id": "w", "kind": "car", "behaviour": "script", "pose": {"x_m": 240, "y_m": 30, "heading_rad": 0}, "speed_mps": 10},
+  {"id": "v", "kind": "car", "behaviour": "static", "pose": {"x_m": 255, "y_m": 30, "heading_rad": 0}, "speed_mps": 0},
+  {"id": "f", "kind": "car", "behaviour": "script", "hidden": true, "pose": {"x_m": 300, "y_m": 60, "heading_rad": 0}, "speed_mps": 140}],
+ "branches": [{"id": "fast", "at_tick": 5, "interventions": [{"kind": "agent_appear", "agent": "f"}]}]}
+EOF
+    code 6 "$swerve" run flags.json --nominal --world object --store flags.db
+    "$swerve" show --all --store flags.db | grep -q '"health_check": *"overlap"' || fail "the main line is not invalid"
+    code 0 "$swerve" replay --all --store flags.db
+    says out "2 identical, 0 different"
 }
 workers_and_slots_do_not_matter() {
     code 0 "$swerve" run "$root/scenarios/smoke.json" --store b.db --workers 1 --slots 1

@@ -174,6 +174,8 @@ def the_start_limit_is_ours_and_named():
                   "--planner-start-ms", "50", code=6)
     assert "no answer within 50 ms (--planner-start-ms raises this limit of ours)" in done.stderr, done
     assert not os.path.exists("d.db")
+    done = swerve("submit", "drive.json", "--world", "object", "--store", "d.db", "--planner", "exec:sleep 9", "--planner-start-ms", "50")
+    assert "no answer within 50 ms" in done.stderr and "submitted for workers elsewhere" in done.stderr, done
 
 
 def workers_of_a_run_wait_as_long():
