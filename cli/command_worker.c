@@ -366,10 +366,11 @@ static enum status work(const struct worker_options *options, const char *url,
     }
     struct makers makers = {0};
     THEN(status, makers_create(config, &makers, error));
-    config->make_clip = make;
-    config->end_clips = close_planners;
-    config->clip_context = &makers;
-    THEN(status, claim_loop_run(config, &stats, error));
+    struct claim_loop_config making = *config;
+    making.make_clip = make;
+    making.end_clips = close_planners;
+    making.clip_context = &makers;
+    THEN(status, claim_loop_run(&making, &stats, error));
     makers_destroy(&makers);
     config->store->ops->close(config->store);
     tell_end(options, &stats, status);

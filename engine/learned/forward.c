@@ -109,7 +109,7 @@ static void store_page(struct workspace *w, const struct model_matmul *matmul, s
     g->out = w->kv != NULL ? w->kv : numbers;
     forward_multiply(w, matmul, g, first, end);
     if (w->kv != NULL) {
-        float *scale = (float *)(to + (which == 0 ? page->k_scale : page->v_scale));
+        float *scale = (float *)(void *)(to + (which == 0 ? page->k_scale : page->v_scale));
         w->kernels->heads_to_e4m3(w->kv, w->heads.dim, numbers, scale, first * heads, end * heads);
     }
 }

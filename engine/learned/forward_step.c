@@ -156,8 +156,9 @@ static struct page_part page_part(const struct workspace *w, uint32_t page, uint
     const uint8_t *from = (const uint8_t *)w->input->pages[page].memory + layer * l->layer_bytes;
     return (struct page_part){
         .numbers = from + (which == 0 ? l->k : l->v),
-        .scale =
-            w->kv != NULL ? (const float *)(from + (which == 0 ? l->k_scale : l->v_scale)) : NULL,
+        .scale = w->kv != NULL
+                     ? (const float *)(const void *)(from + (which == 0 ? l->k_scale : l->v_scale))
+                     : NULL,
     };
 }
 

@@ -192,7 +192,7 @@ class Tables(unittest.TestCase):
         for name in frame.columns:
             for at, (value, expected) in enumerate(zip(frame[name], other[name])):
                 if isinstance(expected, float) and math.isnan(expected):
-                    gone = value is pandas.NA or value == "" or value != value
+                    gone = value is None or value is pandas.NA or value == "" or value != value
                     self.assertTrue(gone, (name, at, value))
                 else:
                     self.assertEqual(value, expected, (name, at))
@@ -204,7 +204,7 @@ class Tables(unittest.TestCase):
         for name in table.column_names:
             for value, expected in zip(table[name].to_pylist(), frame[name]):
                 if value is None:
-                    self.assertTrue(expected is pandas.NA or expected != expected)
+                    self.assertTrue(expected is None or expected is pandas.NA or expected != expected)
                 else:
                     self.assertEqual(value, expected, name)
 

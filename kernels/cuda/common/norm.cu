@@ -61,7 +61,7 @@ GPU_FN void store4(const struct gpu_norm &n, size_t at, const float y[4], float 
 
 /* row_warps: 1, or all of the block's. chunks: vectors of four that a thread holds. */
 template <int row_warps, int chunks>
-__global__ void __launch_bounds__(NORM_THREADS) norm_kernel(struct gpu_norm n, float per_column)
+__global__ void __launch_bounds__(NORM_THREADS, 1) norm_kernel(struct gpu_norm n, float per_column)
 {
     SHARED(float[NORM_WARPS], room);
     const unsigned row_threads = row_warps * 32;
