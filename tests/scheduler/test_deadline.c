@@ -92,6 +92,29 @@ static void who_comes_first_leaves_time_to_the_others(void)
 }
 
 /* Goal: the 95th percentile is of the newest measurements, old ones are forgotten. */
+/* Of equal deadlines the earliest is the first that came, and of those that came at once the first
+ * of the list: EDF is FIFO then. */
+static void equal_deadlines_are_served_as_they_come(void)
+{
+    enum { WAITING = 8 };
+    const struct deadline_pool pool = pool_of_four();
+    for (uint64_t round = 0; round < 2000; round++) {
+        struct deadline_session sessions[WAITING];
+        int32_t first = 0;
+        for (int32_t i = 0; i < WAITING; i++) {
+            int64_t due_ns = (int64_t)(draw_uniform() * 40) * MS;
+            sessions[i] = (struct deadline_session){.period_ns = 100 * MS,
+                                                    .limit_ns = 100 * MS,
+                                                    .least = 3,
+                                                    .goes_on = true,
+                                                    .due_ns = due_ns,
+                                                    .deadline_ns = due_ns + 100 * MS};
+            first = due_ns < sessions[first].due_ns ? i : first;
+        }
+        EXPECT_INT(deadline_pick(&pool, sessions, WAITING, 40 * MS).session, first);
+    }
+}
+
 static void costs_are_the_newest_ones(void)
 {
     struct deadline_pool pool = {.tier_count = 1, .tiers = {{0, 1}}};
@@ -455,8 +478,8 @@ int main(void)
 {
     return TEST_RUN(TEST(a_tick_gets_the_best_tier_that_is_on_time),
                     TEST(who_comes_first_leaves_time_to_the_others),
-                    TEST(costs_are_the_newest_ones), TEST(sessions_are_refused_before_ticks_are),
-                    TEST(an_idle_pool_forgets), TEST(what_is_nobodys_waits_for_room),
-                    TEST(who_is_let_in_is_on_time), TEST(without_shedding_ticks_are_late),
-                    TEST(a_heavy_tail_gets_a_margin));
+                    TEST(equal_deadlines_are_served_as_they_come), TEST(costs_are_the_newest_ones),
+                    TEST(sessions_are_refused_before_ticks_are), TEST(an_idle_pool_forgets),
+                    TEST(what_is_nobodys_waits_for_room), TEST(who_is_let_in_is_on_time),
+                    TEST(without_shedding_ticks_are_late), TEST(a_heavy_tail_gets_a_margin));
 }
