@@ -162,17 +162,19 @@ enum status ticks_take(struct ticks *ticks, const char *text, size_t bytes, stru
     json_t *root = NULL;
     size_t count = 0;
     struct tick_tier row;
+    struct ticks sum = *ticks;
     TRY(json_read_text(name, text, bytes, &root, error));
     const struct json_cursor list = json_cursor_root(name, root);
     enum status status = json_array_begin(&list, 1, TICKS_ROWS_MAX, &count, error);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct json_cursor element = json_cursor_element(&list, i);
         status = read_row(&element, &row, error);
+        if (status == STATUS_OK) {
+            add_row(&sum, &row);
+        }
     }
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        const struct json_cursor element = json_cursor_element(&list, i);
-        status = read_row(&element, &row, error);
-        add_row(ticks, &row);
+    if (status == STATUS_OK) {
+        *ticks = sum;
     }
     json_decref(root);
     return status;
