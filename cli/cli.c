@@ -400,3 +400,17 @@ const atomic_int *cli_catch_interrupts(void)
     sigaction(SIGTERM, &action, NULL);
     return &interrupted;
 }
+
+enum status cli_device_choose(const char *name, bool bf16, const char *precision,
+                              const char *previous, struct device *out, struct error *error)
+{
+    bool fits = bf16 && previous == NULL;
+    TRY(device_choose(strcmp(name, "auto") == 0 && !fits ? "cpu" : name, out, error));
+    return out->ops == NULL || fits
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE,
+                           "--device %s: expected bf16 and no --previous, as devices have neither "
+                           "another precision nor a second model, found %s%s%s",
+                           name, precision, previous != NULL ? " and --previous " : "",
+                           previous != NULL ? previous : "");
+}

@@ -9,6 +9,7 @@
 
 #include "base/program/cli_options.h"
 #include "base/status.h"
+#include "engine/learned/device.h"
 #include "scenarios/scenarios.h"
 #include "scheduler/route.h"
 #include "store/api/store.h"
@@ -116,6 +117,12 @@ enum status cli_parse_id(const char *text, int64_t *out, struct error *error);
 enum status cli_parse_share(const char *option, const char *text, double *out, struct error *error);
 
 int command_alpasim(int argc, char **argv);
+/* Device of a learned world, as --device names it. Devices compute in bf16 (whether all models do;
+ * `precision` is what was asked for) and have no second model (`previous`, NULL: none): where
+ * either does not hold, auto is the CPU and another one refused. USAGE, DEVICE. */
+enum status cli_device_choose(const char *name, bool bf16, const char *precision,
+                              const char *previous, struct device *out, struct error *error);
+
 int command_agreement(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_cancel(int argc, char **argv);

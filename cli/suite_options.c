@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "cli/budget/market.h"
-#include "engine/learned/device.h"
 #include "report/draw/draw_rig.h"
 #include "report/trust/table.h"
 #include "worker/golden/golden_library.h"
@@ -36,22 +35,16 @@ static bool computes_in_bf16(const struct submission_options *build)
     return all;
 }
 
-/* Device of learned tiers. Devices compute one model, in bf16; a worker that lacks the device says
- * so. */
+/* Device of learned tiers; a worker that lacks it says so. */
 static enum status choose_backend(const struct suite_options *options,
                                   const struct submission_options *build, struct device *device,
                                   struct error *error)
 {
     bool learned = build->policy.student_available || build->policy.teacher_available;
     bool automatic = strcmp(options->device, "auto") == 0;
-    bool fits = computes_in_bf16(build) && options->previous == NULL;
-    TRY(device_choose(automatic && (!learned || !fits) ? "cpu" : options->device, device, error));
-    if (device->ops != NULL && !fits) {
-        return error_set(error, STATUS_USAGE, "--device %s: computes one model in bf16, found %s",
-                         options->device,
-                         options->previous != NULL ? "--previous" : options->precision);
-    }
-    return STATUS_OK;
+    return cli_device_choose(automatic && !learned ? "cpu" : options->device,
+                             computes_in_bf16(build), options->precision, options->previous, device,
+                             error);
 }
 
 static enum status parse_beyond(const char *name, enum route_beyond *out, struct error *error)

@@ -182,25 +182,6 @@ static enum status choose_precision(const struct session_command *command, struc
     return STATUS_OK;
 }
 
-/* As in bulk, devices compute in bf16; nor has one a second model. auto is the CPU where a device
- * could not take what is asked for. */
-static enum status choose_device(const struct session_command *command, enum nn_precision precision,
-                                 struct device *out, struct error *error)
-{
-    bool fits = precision == NN_BF16 && command->previous == NULL;
-    const char *name = command->device != NULL ? command->device : "auto";
-    TRY(device_choose(strcmp(name, "auto") == 0 && !fits ? "cpu" : name, out, error));
-    if (out->ops != NULL && !fits) {
-        return error_set(error, STATUS_USAGE,
-                         "--device %s: expected bf16 and no --previous, as devices have neither "
-                         "another precision nor a second model, found %s%s%s",
-                         name, nn_precision_names[precision],
-                         command->previous != NULL ? " and --previous " : "",
-                         command->previous != NULL ? command->previous : "");
-    }
-    return STATUS_OK;
-}
-
 /* The promoted model of the tier that the world is called after, and what it runs on. Options of
  * learned worlds are refused for others. */
 static enum status open_model(const struct session_command *command, struct models **models,
@@ -228,7 +209,8 @@ static enum status open_model(const struct session_command *command, struct mode
         return models_missing(command->models, tier, error);
     }
     TRY(choose_precision(command, *models, tier, &precision, error));
-    TRY(choose_device(command, precision, device, error));
+    TRY(cli_device_choose(command->device != NULL ? command->device : "auto", precision == NN_BF16,
+                          nn_precision_names[precision], command->previous, device, error));
     out->device = device;
     TRY(models_promoted(*models, tier, precision, &out->model, error));
     models_hold(*models, out->model);
